@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
@@ -104,9 +104,15 @@ class CompactRows:
 
     def of(self, protocol: str, design: str, attack: str | None = None) -> list[CompactRow]:
         """Return rows of a protocol under a design, in order; for one attack, along with those before any rewrite."""
-        part = self._parts.get((protocol, design))
+        rows, at = list[CompactRow](), 0
+        part = self._parts.get((protocol, design), _DesignRows())
         wanted = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
-        return [] if part is None else list(self._read(part, wanted))
+        for place, number in zip(part.places, part.kinds, strict=True):
+            kind = self._kind[number]
+            if wanted[number]:
+                rows.append(CompactRow(*self._cases[place], kind, part, at))
+            at += len(kind.said)
+        return rows
 
     def spent(self, protocol: str) -> Usage:
         """Return what the verdicts of a protocol took."""
@@ -132,14 +138,6 @@ class CompactRows:
         part.kinds.append(kind)
         part.masses.extend([math.nan if j.mass is None else j.mass for j in row.judgments])
         self._spent[row.protocol].add(row)
-
-    def _read(self, part: _DesignRows, wanted: Sequence[bool]) -> Iterator[CompactRow]:
-        at = 0
-        for place, number in zip(part.places, part.kinds, strict=True):
-            kind = self._kind[number]
-            if wanted[number]:
-                yield CompactRow(*self._cases[place], kind, part, at)
-            at += len(kind.said)
 
 
 class _DesignRows:

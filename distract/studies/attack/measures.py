@@ -46,8 +46,10 @@ def figures(
 ) -> list[Figure]:
     """Compute every figure that the rows support, in a total order."""
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
+    # Second samples exist for pairs only: a response against itself is no comparison.
     conditions: dict[str, list[Condition]] = {
-        design: [(attack, None) for attack in attacks if _is_measured(design, attack)] for design in briefs.designs
+        design: [(attack, None) for attack in attacks if design == "flip" or attack != RESAMPLED]
+        for design in briefs.designs
     }
     if "severity" in conditions:
         # Every case has a row for each, if only to say why it was not judged.
@@ -73,11 +75,6 @@ def figures(
                 place = (attack, severity)
                 made.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
     return adjust_p_values(sorted(made, key=lambda figure: figure.place))
-
-
-def _is_measured(design: str, attack: str) -> bool:
-    """Second samples exist for pairs only: a response against itself is no comparison."""
-    return design == "flip" or attack != RESAMPLED
 
 
 def _count_outcomes(

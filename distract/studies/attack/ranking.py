@@ -124,17 +124,12 @@ def _compare_with_base(standings: Sequence[ProtocolRank], counted: Mapping[str, 
             )
     adjusted = intervals.holm([standing.p_value or 0.0 for standing in compared.values()])
     for p, (name, standing) in zip(adjusted, compared.items(), strict=True):
+        # Without a discordant unit p is 1, so a difference of 0 is never decided.
+        side: BaseComparison = "better" if (standing.difference or 0.0) < 0 else "worse"
         compared[name] = replace(
-            standing, p_adjusted=p, against_base=_classify_difference(standing.difference or 0.0, p)
+            standing, p_adjusted=p, against_base=side if p <= 1 - CONFIDENCE else "not distinguishable"
         )
     return [compared.get(standing.protocol, standing) for standing in standings]
-
-
-def _classify_difference(difference: float, p_adjusted: float) -> BaseComparison:
-    # Without a discordant unit p is 1, so a difference of 0 is never decided.
-    if p_adjusted > 1 - CONFIDENCE:
-        return "not distinguishable"
-    return "better" if difference < 0 else "worse"
 
 
 def _mark_front(standings: Sequence[ProtocolRank]) -> list[ProtocolRank]:

@@ -58,8 +58,15 @@ def find_case_flips(
 
 def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, MinimalFlip]:
     """Return the smallest parts that the run itself found."""
-    there = {_smallest_key(one): one for one in run.minimal or ()}
-    return {flip: there[place] for flip in flips if (place := _flip_key(flip)) in there}
+    smallest = {
+        (one.case.id, one.protocol, one.rule, one.attack, one.rewritten, one.severity, one.other): one
+        for one in run.minimal or ()
+    }
+    keys = {
+        flip: (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)
+        for flip in flips
+    }
+    return {flip: smallest[key] for flip, key in keys.items() if key in smallest}
 
 
 def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explanation]:
@@ -91,11 +98,3 @@ def _list_flipped(flipped: Sequence[str]) -> str:
         return "no verdict of this run flipped"
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return f"verdicts flipped on {', '.join(names[:FEW])}{more}"
-
-
-def _smallest_key(one: MinimalFlip) -> tuple[object, ...]:
-    return (one.case.id, one.protocol, one.rule, one.attack, one.rewritten, one.severity, one.other)
-
-
-def _flip_key(flip: Flip) -> tuple[object, ...]:
-    return (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import count, percent
@@ -94,24 +95,10 @@ class RateTest:
             if counted.unread and not short:
                 reason += f" ({count(len(counted.unread), 'invalid verdict')} may be flips)"
         k = sum(flip or 0 for _, flip in counted.eligible(MEASURE).values())
-        return Check(
-            protocol=self.flips.protocol,
-            rule=self.flips.rule,
-            attack=self.flips.attack,
-            decision=decision,
-            reason=reason,
-            threshold=limit,
-            k=k,
-            n=n,
-            invalid=counted.invalid,
-            excluded=counted.reasons.total(),
-            value=k / n if n else None,
-            lower=lower,
-            upper=upper,
-            p_value=self.p_value if self._best else None,
-            p_adjusted=adjusted if self._best else None,
-            needed=more,
-            eligible_share=counted.eligible_share,
+        p = (self.p_value, adjusted) if self._best else None
+        bounds = {"lower": lower, "upper": upper}
+        return build_check(
+            self.flips, k, n, p, decision=decision, reason=reason, threshold=limit, needed=more, **bounds
         )
 
     def _shrink(self, values: Sequence[float]) -> tuple[float, float]:
@@ -133,6 +120,25 @@ class RateTest:
         if self.prompts and rate < limit:
             more = max(more, math.ceil(least_n(limit, limits.confidence) * len(values) / self.prompts))
         return more if more > len(values) else None
+
+
+def build_check(flips: FlipCounts, k: int, n: int, p: tuple[float, float] | None, **figures: Any) -> Check:
+    """Build the check of a finished run; ``p`` holds the p-value before and after Holm's adjustment."""
+    counted = flips.counted
+    return Check(
+        protocol=flips.protocol,
+        rule=flips.rule,
+        attack=flips.attack,
+        k=k,
+        n=n,
+        invalid=counted.invalid,
+        excluded=counted.reasons.total(),
+        value=k / n if n else None,
+        p_value=p and p[0],
+        p_adjusted=p and p[1],
+        eligible_share=counted.eligible_share,
+        **figures,
+    )
 
 
 def threshold(limits: Limits, protocol: str, attack: str) -> float:

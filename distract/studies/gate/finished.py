@@ -38,7 +38,9 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     adjusted = intervals.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
     decision, reason = combine_checks(checks, run.flaw)
-    notes += [*map(line, regression.unmatched_notes(rises)), *_few_prompts_notes(tests)]
+    notes += map(line, regression.unmatched_notes(rises))
+    fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
+    notes += [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
     notes += _too_few_notes(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
     general = limits.max_flip_rate if rates else None
     return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))
@@ -68,11 +70,6 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
     ordered = [rows[at] for places in by.values() for at in places]
     gate = replay_gate({**p, "gate": own}, ordered)
     return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)
-
-
-def _few_prompts_notes(tests: Sequence[RateTest | RiseTest]) -> list[str]:
-    fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
-    return [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
 
 
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:

@@ -10,22 +10,8 @@ import re
 from collections.abc import Iterator
 
 from distract.core.printable import interval, line, p_value, percent
-from distract.studies.gate.evidence import (
-    CheckFinding,
-    ClearestFlips,
-    State,
-    attack_label,
-    describe_effort,
-    describe_flip,
-    detail_lines,
-    excerpts,
-    explain_open,
-    figure_lines,
-    findings,
-    format_threshold,
-    protocol_label,
-    select_flips,
-)
+from distract.studies.gate import evidence
+from distract.studies.gate.evidence import CheckFinding, ClearestFlips, State
 from distract.studies.gate.verdict import Check, Verdict
 
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
@@ -43,9 +29,9 @@ Some are recognised after the Markdown is read, when an entity is a character ag
 
 def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
     """Return workflow commands, one line each: one for every check that did not pass, or one for a pass."""
-    found = findings(verdict)
+    found = evidence.findings(verdict)
     if all(one.state == "pass" for one in found):
-        effort = [describe_effort(verdict.effort)] if verdict.effort else []
+        effort = [evidence.describe_effort(verdict.effort)] if verdict.effort else []
         return [_format_command("notice", "distract gate: pass", [line(verdict.reason), *effort])]
     return [_annotation(one, verdict, flips) for one in found if one.state != "pass"]
 
@@ -57,14 +43,16 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
         f"Judge {_format_code(judge)}: {_escape_markup(verdict.reason)}",
     ]
     if verdict.effort:
-        blocks.append(_escape_markup(describe_effort(verdict.effort)))
-    found = findings(verdict)
+        blocks.append(_escape_markup(evidence.describe_effort(verdict.effort)))
+    found = evidence.findings(verdict)
     if verdict.checks:
         rows = [_HEAD, _ALIGN, *(_row(one.check, one.state) for one in found if one.check)]
         blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
         blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
     if open_ := [one for one in found if one.state == "inconclusive" and one.check]:
-        blocks.append("\n".join(f"- {_escape_markup(one.place)}: {_escape_markup(explain_open(one))}" for one in open_))
+        blocks.append(
+            "\n".join(f"- {_escape_markup(one.place)}: {_escape_markup(evidence.explain_open(one))}" for one in open_)
+        )
     for one in found:
         if one.state == "fail" and one.check:
             blocks += _details(one, one.check, verdict.confidence, flips)
@@ -76,7 +64,7 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
 def _annotation(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
     level = "error" if found.state == "inconclusive" and verdict.certify else _LEVELS[found.state]
     return _format_command(
-        level, f"distract gate: {found.state}: {found.place}", detail_lines(found, verdict.confidence, flips)
+        level, f"distract gate: {found.state}: {found.place}", evidence.detail_lines(found, verdict.confidence, flips)
     )
 
 
@@ -92,23 +80,23 @@ def _escape(text: str) -> str:
 
 def _row(check: Check, state: State) -> tuple[str, ...]:
     return (
-        _format_code(protocol_label(check)),
-        _format_code(attack_label(check)),
+        _format_code(evidence.protocol_label(check)),
+        _format_code(evidence.attack_label(check)),
         f"{check.k}/{check.n}",
         percent(check.value),
         interval(check.lower, check.upper) or "–",
         p_value(check.p_adjusted) or "–",
-        format_threshold(check.threshold),
+        evidence.format_threshold(check.threshold),
         f"**{state.upper()}**" if state == "fail" else state,
     )
 
 
 def _details(found: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
     yield f"<details>\n<summary>{_escape_markup(found.place)}: {_escape_markup(found.reason)}</summary>"
-    yield "\n".join(f"- {_escape_markup(text)}" for text in figure_lines(check, confidence))
-    for flip in select_flips(check, flips):
-        yield _format_code(describe_flip(flip))
-        if texts := excerpts(flip):
+    yield "\n".join(f"- {_escape_markup(text)}" for text in evidence.figure_lines(check, confidence))
+    for flip in evidence.select_flips(check, flips):
+        yield _format_code(evidence.describe_flip(flip))
+        if texts := evidence.excerpts(flip):
             yield "\n".join(f"- {name}: {_format_code(text)}" for name, text in texts)
     yield "</details>"
 

@@ -12,16 +12,8 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 from distract.core.printable import line
-from distract.studies.gate.evidence import (
-    WHOLE,
-    CheckFinding,
-    ClearestFlips,
-    attack_label,
-    describe_effort,
-    detail_lines,
-    findings,
-    protocol_label,
-)
+from distract.studies.gate import evidence
+from distract.studies.gate.evidence import CheckFinding, ClearestFlips
 from distract.studies.gate.verdict import Verdict
 
 _FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
@@ -37,7 +29,7 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     A failed check is a failure, an inconclusive one an error (or a failure with ``certify``). A decision that no check
     shows, such as that of a gate without data, becomes an error of its own.
     """
-    found = findings(verdict)
+    found = evidence.findings(verdict)
     cases = [_case_element(one, verdict, flips) for one in found]
     faults = Counter(child.tag for case in cases for child in case)
     root = ET.Element("testsuites")
@@ -59,7 +51,7 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     for name, value in _properties(verdict, judge).items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
-    said = [verdict.reason, *([describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
+    said = [verdict.reason, *([evidence.describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
     ET.SubElement(suite, "system-out").text = _join_lines(said)
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
@@ -83,8 +75,8 @@ def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -
     case = ET.Element(
         "testcase",
         {
-            "name": (_escape(attack_label(check)) or "-") if check else WHOLE,
-            "classname": f"distract.{_escape(protocol_label(check))}" if check else "distract",
+            "name": (_escape(evidence.attack_label(check)) or "-") if check else evidence.WHOLE,
+            "classname": f"distract.{_escape(evidence.protocol_label(check))}" if check else "distract",
             # The checks share their calls: only the whole of them takes a time of its own.
             "time": "0.000",
         },
@@ -98,7 +90,7 @@ def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -
     kind = check.measure if check and found.state == "fail" else "inconclusive"
     attributes = {"type": kind, "message": _escape(found.reason)}
     fault = ET.SubElement(case, "failure" if failed else "error", attributes)
-    fault.text = _join_lines(detail_lines(found, verdict.confidence, flips, texts=True))
+    fault.text = _join_lines(evidence.detail_lines(found, verdict.confidence, flips, texts=True))
     return case
 
 

@@ -20,6 +20,7 @@ from distract.studies.gate.dependence import count_prompts, few_prompts_reason, 
 from distract.studies.gate.exact import (
     MEASURE,
     FlipCounts,
+    build_check,
     count_run_flips,
     find_least,
     format_bound,
@@ -69,29 +70,21 @@ class RiseTest:
         if self._clusters:
             lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
         decision, reason, more = self._decide(adjusted, checks, lower, upper)
-        n, counted = self._n, self.now.counted
-        return Check(
-            protocol=self.now.protocol,
-            rule=self.now.rule,
-            attack=self.now.attack,
+        return build_check(
+            self.now,
+            self._k,
+            self._n,
+            (self.p_value, adjusted) if self._clusters else None,
             decision=decision,
             reason=reason,
             threshold=self._limits.max_rise,
-            k=self._k,
-            n=n,
-            invalid=counted.invalid,
-            excluded=counted.reasons.total(),
-            value=self._k / n if n else None,
             measure="flip_rate_rise",
-            reference=self._k_before / n if n else None,
+            reference=self._k_before / self._n if self._n else None,
             only_here=self._only_here,
             only_there=self._only_there,
             lower=lower,
             upper=upper,
-            p_value=self.p_value if self._clusters else None,
-            p_adjusted=adjusted if self._clusters else None,
             needed=more,
-            eligible_share=counted.eligible_share,
         )
 
     def _discordance(self, values: Sequence[tuple[float, float]]) -> Discordance:

@@ -62,7 +62,7 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
             interval(check.lower, check.upper),
             *([format_threshold(check.threshold)] if own else []),
             p_value(check.p_adjusted),
-            _format_decision(check),
+            Text("open", style="dim") if check.skipped else Text(check.decision, style=COLOURS[check.decision]),
         )
     return table
 
@@ -136,10 +136,6 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if own["budget"] is not None:
         yield f"budget: at most {count(own['budget'], 'call')}, those answered from the store included"
-
-
-def _format_decision(check: Check) -> Text:
-    return Text("open", style="dim") if check.skipped else Text(check.decision, style=COLOURS[check.decision])
 
 
 def _describe_bound(verdict: Verdict) -> str:

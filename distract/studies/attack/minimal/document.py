@@ -11,7 +11,8 @@ from distract.studies.attack.minimal import count_words
 
 def minimal_document(found: Sequence[MinimalFlip]) -> dict[str, Any]:
     """Return what the smallest flips add to the document of a run."""
-    return {"minimal": {"flips": [flatten(one) for one in found], "words": _word_documents(found)}}
+    words = [{"word": word.text, "change": word.change, "flips": word.flips} for word in count_words(found)]
+    return {"minimal": {"flips": [flatten(one) for one in found], "words": words}}
 
 
 def flatten(one: MinimalFlip) -> dict[str, Any]:
@@ -30,7 +31,3 @@ def flatten(one: MinimalFlip) -> dict[str, Any]:
         "invalid": one.invalid,
         "minimal": one.minimal,
     }
-
-
-def _word_documents(found: Sequence[MinimalFlip]) -> list[dict[str, Any]]:
-    return [{"word": word.text, "change": word.change, "flips": word.flips} for word in count_words(found)]
