@@ -34,12 +34,12 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
     )
 
 
-def check_fit(asked: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
+def check_fit(protocols: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
     """Fail if a protocol fits no case, or if no protocol asks the reference model."""
-    if helped and not any(protocol.reference for protocol in asked):
+    if helped and not any(protocol.reference for protocol in protocols):
         helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
         raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
-    for protocol in asked:
+    for protocol in protocols:
         why_not = [
             judging.exclusion_reason(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases
         ]

@@ -33,12 +33,12 @@ def estimate(job: Job[Any]) -> Estimate:
     requests: dict[str, int] = {}
     for protocol in job.protocols or (None,):
         seen: set[str] = set()
-        asked = 0.0
+        requested = 0.0
         for sample in job.samples(protocol):
             stepped = simulate(sample.plans, helped)
             new = {key: size for key, size in stepped.judge.items() if key not in seen}
             seen |= new.keys()
-            asked += len(new) * sample.scale
+            requested += len(new) * sample.scale
             total["reference"] += len(stepped.reference) * sample.scale
             total["comparisons"] += stepped.comparisons * sample.scale
             total["characters"] += sum(length for length, _ in new.values()) * sample.scale
@@ -49,7 +49,7 @@ def estimate(job: Job[Any]) -> Estimate:
                 controls = sum(one.response.attack in job.parameters["controls"] for one in rewrites)
                 total["drafts"] += (len(rewrites) - controls) * sample.scale
         if protocol is not None:
-            requests[protocol.name] = round(asked)
+            requests[protocol.name] = round(requested)
     drafts = round(total["drafts"]) * (job.parameters.get("asking") or {"best_of": 1})["best_of"]
     if total["reference"]:
         requests["reference model"] = round(total["reference"])

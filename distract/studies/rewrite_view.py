@@ -27,20 +27,20 @@ def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) ->
     yield from (Text(f"\n{note}", style="dim") for note in rewrite_notes(rewrites))
 
 
-def yield_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
+def yield_report(counts: Mapping[str, Any]) -> Iterable[RenderableType]:
     """Show how many prompts gave usable data."""
-    yield Text(f"made {found['made']} of {count(found['asked'], 'case')}", style="bold")
-    if found["mean_attempts"] is not None:
-        yield Text(f"attempts per prompt: {found['mean_attempts']:.2f}")
-    if found["severities"]:
-        listed = ", ".join(f"{n} of severity {severity}" for severity, n in found["severities"].items())
+    yield Text(f"made {counts['made']} of {count(counts['asked'], 'case')}", style="bold")
+    if counts["mean_attempts"] is not None:
+        yield Text(f"attempts per prompt: {counts['mean_attempts']:.2f}")
+    if counts["severities"]:
+        listed = ", ".join(f"{n} of severity {severity}" for severity, n in counts["severities"].items())
         yield Text(f"worse versions: {listed}")
-    if found["reasons"]:
-        yield Text(format_exclusions("not usable", found["reasons"]))
-    if found["made"] and not found["severities"] and found["verifier"] is None:
+    if counts["reasons"]:
+        yield Text(format_exclusions("not usable", counts["reasons"]))
+    if counts["made"] and not counts["severities"] and counts["verifier"] is None:
         yield Text("checked by rules only: whether an answer is correct, a --verifier says", style="dim")
-    if found["left_out"]:
-        yield Text(format_exclusions("left out before the draw", found["left_out"]), style="dim")
+    if counts["left_out"]:
+        yield Text(format_exclusions("left out before the draw", counts["left_out"]), style="dim")
 
 
 def rewrite_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterable[str]:
@@ -48,10 +48,10 @@ def rewrite_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterable[s
     # A rewrite counts once under each of its reasons, as in the document.
     reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
     if reasons:
-        rejected = sum(not made.is_accepted for made in rewrites)
+        rejected = sum(not rewrite.is_accepted for rewrite in rewrites)
         listed = "; ".join(f"{line(reason)} ({n})" for reason, n in reasons.most_common())
         yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
-    verdicts = Counter(layers for made in rewrites if (layers := layer_verdicts(made)) is not None)
+    verdicts = Counter(layers for rewrite in rewrites if (layers := layer_verdicts(rewrite)) is not None)
     if n := verdicts.total():
         agree = verdicts[True, True] + verdicts[False, False]
         yield (

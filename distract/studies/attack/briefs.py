@@ -50,8 +50,8 @@ class CompactRow:
     @property
     def masses(self) -> list[float]:
         """The known choice masses of its judgments."""
-        found = self.part.masses[self.at : self.at + len(self.kind.said)]
-        return [mass for mass in found if not math.isnan(mass)]
+        masses = self.part.masses[self.at : self.at + len(self.kind.said)]
+        return [mass for mass in masses if not math.isnan(mass)]
 
     attack = property(attrgetter("kind.attack"))
     a = property(attrgetter("kind.a"))
@@ -82,8 +82,8 @@ class CompactRows:
         self.designs: list[str] = []
         # By either rule, whichever is shown: figures are summed up by one and compared by the other.
         self._rules: dict[str, tuple[str | None, ...]] = {
-            name: tuple(dict.fromkeys((*found, "score", "rating"))) if found else (None,)
-            for name, found in rules.items()
+            name: tuple(dict.fromkeys((*names, "score", "rating"))) if names else (None,)
+            for name, names in rules.items()
         }
         self._kinds: dict[tuple[Any, ...], int] = {}
         self._kind: list[RowKind] = []
@@ -127,9 +127,9 @@ class CompactRows:
             self._cases.append(case)
         if row.protocol not in self._rules:
             return
-        said = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
+        preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
-        same = (row.attack, row.a, row.b, row.target, row.excluded, said, outcomes)
+        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):
             self._kind.append(RowKind(*same))

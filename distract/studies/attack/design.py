@@ -69,9 +69,9 @@ def _plan_case(case: Case, protocol: Protocol, p: AuditConfig, memory: Memory) -
     if "fixed" in p.designs:
         jobs += [_judge_fixed(case, protocol, attack, p, memory) for attack in p.attacks_for(protocol)]
     if "flip" in p.designs:
-        found = pairs(case)
-        jobs += [_judge_flip(case, protocol, pair, p, memory) for pair in found]
-        if not found:
+        contests = pairs(case)
+        jobs += [_judge_flip(case, protocol, pair, p, memory) for pair in contests]
+        if not contests:
             jobs.append(_exclude_case(case, protocol, p))
     if "severity" in p.designs:
         jobs += [_judge_severity(case, protocol, degradation, p, memory) for degradation in p.degradations]
@@ -80,40 +80,40 @@ def _plan_case(case: Case, protocol: Protocol, p: AuditConfig, memory: Memory) -
 
 def _exclude_case(case: Case, protocol: Protocol, p: AuditConfig) -> Plan[list[Row]]:
     yield from ()
-    one = side(case.originals[0])
+    shown = side(case.originals[0])
     why = "no two responses by different authors"
-    return [Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, one, one, excluded=why)]
+    return [Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, shown, shown, excluded=why)]
 
 
 def _judge_fixed(case: Case, protocol: Protocol, attack: Attack, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
     good = good_response(case)
-    one = side(good or case.originals[0])
-    row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, one, target="b")
+    original = side(good or case.originals[0])
+    row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, original, target="b")
     if good is None:
-        return [row(one, excluded="no response is labelled better or known to meet the constraints")]
-    made = yield from obtain_rewrite(case, good, attack, p, memory)
-    if isinstance(made, str):
-        return [row(one, excluded=made)]
-    return [(yield from _judge(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
+        return [row(original, excluded="no response is labelled better or known to meet the constraints")]
+    rewrite = yield from obtain_rewrite(case, good, attack, p, memory)
+    if isinstance(rewrite, str):
+        return [row(original, excluded=rewrite)]
+    return [(yield from _judge(partial(row, side(rewrite)), protocol, Comparison(case, good, rewrite), p))]
 
 
 def _judge_severity(case: Case, protocol: Protocol, d: Degradation, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
     """Judge a good response against a worse one; only the worse one gets the distractor."""
     good = compliant_response(case)
-    one = side(good or case.originals[0])
+    original = side(good or case.originals[0])
     attack = d.distractor.name if d.distractor else BASELINE
-    worse = Side(one.author, attack if d.distractor else None, d.severity)
-    row = partial(Row, case.id, case.cluster, "severity", protocol.name, p.judge, attack, one, target="b")
+    worse = Side(original.author, attack if d.distractor else None, d.severity)
+    row = partial(Row, case.id, case.cluster, "severity", protocol.name, p.judge, attack, original, target="b")
     if good is None:
         return [row(worse, excluded="no good response is known to meet all the constraints")]
     if len(case.constraints) < d.severity:
         return [row(worse, excluded=f"fewer than {d.severity} constraints to break")]
-    made = yield from obtain_rewrite(case, good, d.lower, p, memory)
-    if d.distractor and not isinstance(made, str):
-        made = yield from obtain_rewrite(case, made, d.distractor, p, memory)
-    if isinstance(made, str):
-        return [row(worse, excluded=made)]
-    return [(yield from _judge(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
+    degraded = yield from obtain_rewrite(case, good, d.lower, p, memory)
+    if d.distractor and not isinstance(degraded, str):
+        degraded = yield from obtain_rewrite(case, degraded, d.distractor, p, memory)
+    if isinstance(degraded, str):
+        return [row(worse, excluded=degraded)]
+    return [(yield from _judge(partial(row, side(degraded)), protocol, Comparison(case, good, degraded), p))]
 
 
 def _judge_flip(
@@ -129,9 +129,10 @@ def _judge_flip(
     attacks = p.attacks_for(protocol)
     jobs = [_judge_attack(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
     if p.resample:
-        again = [partial(row, attack=RESAMPLED, target=target) for target in lost]
+        factories = [partial(row, attack=RESAMPLED, target=target) for target in lost]
         jobs += [
-            resample_comparison(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again
+            resample_comparison(before, factory, protocol, Comparison(case, a, b), p.manner, p.helped)
+            for factory in factories
         ]
     return [before, *(yield from gather(jobs))]
 
@@ -147,12 +148,12 @@ def _judge_attack(
 ) -> Plan[Row]:
     a, b = pair
     row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, target=target)
-    made = yield from obtain_rewrite(case, a if target == "a" else b, attack, p, memory)
-    if isinstance(made, str):
-        return row(side(a), side(b), excluded=made)
-    if attack.control and attack.name != BASELINE and made.turns == (a if target == "a" else b).turns:
+    rewrite = yield from obtain_rewrite(case, a if target == "a" else b, attack, p, memory)
+    if isinstance(rewrite, str):
+        return row(side(a), side(b), excluded=rewrite)
+    if attack.control and attack.name != BASELINE and rewrite.turns == (a if target == "a" else b).turns:
         return row(side(a), side(b), excluded=UNCHANGED)
-    a, b = (made, b) if target == "a" else (a, made)
+    a, b = (rewrite, b) if target == "a" else (a, rewrite)
     return (yield from _judge(partial(row, side(a), side(b)), protocol, Comparison(case, a, b), p))
 
 

@@ -51,24 +51,24 @@ def find_flips(
     most: int = MOST,
 ) -> tuple[Flip, ...]:
     """Return the flips in which the rewritten response gained most."""
-    mine = [row for row in rows if row.design == "flip" and row.protocol == protocol]
-    counted = count_flips(mine, rule, attack)
-    baselines = {pair_unit(row): row for row in mine if row.target is None}
+    judged = [row for row in rows if row.design == "flip" and row.protocol == protocol]
+    counts = count_flips(judged, rule, attack)
+    baselines = {pair_unit(row): row for row in judged if row.target is None}
     attacked: dict[tuple[Unit, Outcome | None], Row] = {
-        (pair_unit(row), row.target): row for row in mine if row.target is not None and row.attack == attack
+        (pair_unit(row), row.target): row for row in judged if row.target is not None and row.attack == attack
     }
     # Of two rewrites of one response only an accepted one was judged.
     texts = {
-        (made.case, made.response.author, made.response.severity): made
-        for made in rewrites
-        if made.response.attack == attack and made.is_accepted
+        (rewrite.case, rewrite.response.author, rewrite.response.severity): rewrite
+        for rewrite in rewrites
+        if rewrite.response.attack == attack and rewrite.is_accepted
     }
-    found = []
-    for unit, (_, after, before) in counted.outcomes.items():
+    flips = []
+    for unit, (_, after, before) in counts.outcomes.items():
         if before is not None and CRITERIA["flip_rate"](after, before):
             flip = _build_flip(baselines[unit], attacked[unit, MIRROR[before]], rule, texts)
-            found.append(((-flip.margin, flip.case, flip.rewritten, flip.other, str(unit)), flip))
-    return tuple(flip for _, flip in sorted(found, key=lambda one: one[0])[:most])
+            flips.append(((-flip.margin, flip.case, flip.rewritten, flip.other, str(unit)), flip))
+    return tuple(flip for _, flip in sorted(flips, key=lambda entry: entry[0])[:most])
 
 
 def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple[str, str]:
@@ -88,8 +88,8 @@ def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple
 
 
 def _excerpt(text: str, start: int, width: int) -> str:
-    shown = f"…{text[start:]}" if start else text
-    return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+    excerpt = f"…{text[start:]}" if start else text
+    return excerpt if len(excerpt) <= width else f"{excerpt[: width - 1]}…"
 
 
 def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str, int | None], Rewrite]) -> Flip:
@@ -97,7 +97,7 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
     # The pair in terms of the response that was rewritten.
     (won, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
     first, last = (strengths(row.judgments, rule, mirrored) for row in (before, after))
-    made = texts.get((before.case, rewritten.author, rewritten.severity))
+    rewrite = texts.get((before.case, rewritten.author, rewritten.severity))
     return Flip(
         case=before.case,
         protocol=before.protocol,
@@ -108,8 +108,8 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
         before=first,
         after=last,
         margin=(last[0] - last[1]) - (first[0] - first[1]),
-        original="\n\n".join(made.original) if made else "",
-        rewrite=made.response.text if made else "",
+        original="\n\n".join(rewrite.original) if rewrite else "",
+        rewrite=rewrite.response.text if rewrite else "",
         severities=(rewritten.severity, won.severity),
         first=not mirrored,
     )
@@ -118,8 +118,8 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
 def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
     """Return what the verdict of these judgments rests on."""
     if rule is None:
-        given = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
+        pairs = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
     else:
-        given = [pair for j in judgments if (pair := j.ratings if rule == "rating" else j.scores) is not None]
-    a, b = (math.fsum(column) / len(given) for column in zip(*given, strict=True))
+        pairs = [pair for j in judgments if (pair := j.ratings if rule == "rating" else j.scores) is not None]
+    a, b = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
     return (b, a) if mirrored else (a, b)

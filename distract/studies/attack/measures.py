@@ -53,28 +53,28 @@ def figures(
     }
     if "severity" in conditions:
         # Every case has a row for each, if only to say why it was not judged.
-        found = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
-        conditions["severity"] = sorted(found, key=str)
+        degraded = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
+        conditions["severity"] = sorted(degraded, key=str)
     clusters = briefs.clusters
     written = [attack for attack in attacks if attack != RESAMPLED]
-    made = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
+    results = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
-        made += _quality(protocol, briefs)
+        results += _quality(protocol, briefs)
         for rule in rules[protocol] or (None,):
             for design, places in conditions.items():
                 for place in places:
                     shares = _shares(design, briefs, protocol, rule, place)
-                    made += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
+                    results += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
             if PAIRED[design] != "tie_rate" or ties is None or {one, other} <= {*ties}:
-                made += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
+                results += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
     for protocol in rules:  # what a distractor in the worse response does to the accuracy
         for attack, severity in conditions.get("severity", ()):
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
                 place = (attack, severity)
-                made.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
-    return adjust_p_values(sorted(made, key=lambda figure: figure.place))
+                results.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
+    return adjust_p_values(sorted(results, key=lambda figure: figure.place))
 
 
 def _count_outcomes(
@@ -101,28 +101,28 @@ def _shares(design: str, briefs: CompactRows, protocol: str, rule: str | None, p
 
 def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     """Measure how readable the judge was, by attack: invalid verdicts, order inconsistency, choice mass."""
-    made = []
-    by: dict[Condition, list[CompactRow]] = defaultdict(list)
+    results = []
+    conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
     for design in GROUPS:
         for row in briefs.of(protocol, design):
             # Severities are told apart where they are the point.
-            by[row.attack, row.b.severity if design == "severity" else None].append(row)
-    for attack, severity in sorted(by, key=str):
-        here = by[attack, severity]
+            conditions[row.attack, row.b.severity if design == "severity" else None].append(row)
+    for attack, severity in sorted(conditions, key=str):
+        rows = conditions[attack, severity]
         # The control that changes nothing has the baseline's name; where there is a baseline, that is what is meant.
-        here = [row for row in here if row.target is None] or here
-        judged = [row for row in here if row.kind.said]
-        excluded = sum(row.excluded is not None for row in here)
+        rows = [row for row in rows if row.target is None] or rows
+        judged = [row for row in rows if row.kind.said]
+        excluded = sum(row.excluded is not None for row in rows)
         valid = [row for row in judged if None not in row.kind.said]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
         failed = [float(None in row.kind.said) for row in judged]
-        made.append(fill_rate(figure, failed, [row.cluster for row in judged]))
+        results.append(fill_rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
         if any(len(row.kind.said) > 1 for row in judged):
             differ = [float(len({*row.kind.said}) > 1) for row in valid]
-            made.append(fill_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
+            results.append(fill_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
         values, names = list[float](), list[str]()
         for row in valid:
             values += row.masses
@@ -132,8 +132,8 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
             low, high = intervals.mean_interval(values, names, CONFIDENCE) or (None, None)
             low, high = (None if low is None else max(0.0, low)), (None if high is None else min(1.0, high))
             mass = replace(mass, value=math.fsum(values) / len(values), low=low, high=high)
-        made.append(mass)
-    return made
+        results.append(mass)
+    return results
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,11 @@ class OutcomeCounts:
 
 def count_fixed(rows: Sequence[Row | CompactRow], rule: str | None, attack: str) -> OutcomeCounts:
     """Count outcomes of a good response (a) against its rewrite or a worse response (b)."""
-    counted = OutcomeCounts()
+    counts = OutcomeCounts()
     for row in rows:
         if row.attack == attack:
-            _count(counted, (row.case, row.a.author, row.a.severity), row, rule, None)
-    return counted
+            _count(counts, (row.case, row.a.author, row.a.severity), row, rule, None)
+    return counts
 
 
 def count_flips(rows: Sequence[Row | CompactRow], rule: str | None, attack: str) -> OutcomeCounts:
@@ -54,26 +54,26 @@ def count_flips(rows: Sequence[Row | CompactRow], rule: str | None, attack: str)
     A unit is a pair whose baseline has a loser. Its outcome is ``b`` if the rewritten response now wins (a flip),
     ``tie`` if the verdict softened, ``a`` if it held.
     """
-    counted = OutcomeCounts()
+    counts = OutcomeCounts()
     attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
     for row in rows:
         if row.target is not None:
             continue
         before = _outcome(row, rule)
-        counted.asked += row.excluded is None
+        counts.asked += row.excluded is None
         if row.excluded is not None:
-            counted.reasons[row.excluded] += 1
+            counts.reasons[row.excluded] += 1
         elif before is None:
-            counted.invalid += 1
+            counts.invalid += 1
         elif before == "tie":
-            counted.reasons["baseline is a tie"] += 1
+            counts.reasons["baseline is a tie"] += 1
         else:
             after = attacked.get((*pair_unit(row), "b" if before == "a" else "a"))
             if after is None:
-                counted.reasons["not judged yet"] += 1
+                counts.reasons["not judged yet"] += 1
             else:
-                _count(counted, pair_unit(row), after, rule, before)
-    return counted
+                _count(counts, pair_unit(row), after, rule, before)
+    return counts
 
 
 COUNTERS: Mapping[str, Callable[[Sequence[Row | CompactRow], str | None, str], OutcomeCounts]] = {
@@ -93,14 +93,14 @@ def _outcome(row: Row | CompactRow, rule: str | None) -> Outcome | None:
     return row.outcome(rule) if isinstance(row, CompactRow) else outcome(row.judgments, rule)
 
 
-def _count(counted: OutcomeCounts, unit: Unit, row: Row | CompactRow, rule: str | None, before: Outcome | None) -> None:
+def _count(counts: OutcomeCounts, unit: Unit, row: Row | CompactRow, rule: str | None, before: Outcome | None) -> None:
     if row.excluded is not None:
-        counted.reasons[row.excluded] += 1
+        counts.reasons[row.excluded] += 1
     elif (after := _outcome(row, rule)) is None:
-        counted.invalid += 1
-        counted.unread[unit] = row.cluster
+        counts.invalid += 1
+        counts.unread[unit] = row.cluster
     else:
-        counted.outcomes[unit] = (row.cluster, after, before)
+        counts.outcomes[unit] = (row.cluster, after, before)
 
 
 CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {

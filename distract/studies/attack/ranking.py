@@ -61,15 +61,15 @@ def rank_protocols(
     controls: Collection[str],
 ) -> list[ProtocolRank]:
     """Rank the protocols of a run: most robust first, then cheapest, those without a flip rate last."""
-    wanted = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
-    if not wanted:
+    distractors = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
+    if not distractors:
         return []
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
-    counted = {name: _pool_flips(briefs.of(name, "flip"), headline(_MEASURE, rules[name]), wanted) for name in rules}
-    standings = [
-        _build_rank(name, headline(_MEASURE, rules[name]), counted[name], briefs.spent(name)) for name in rules
-    ]
-    standings = _mark_front(_compare_with_base(standings, counted))
+    counts = {
+        name: _pool_flips(briefs.of(name, "flip"), headline(_MEASURE, rules[name]), distractors) for name in rules
+    }
+    standings = [_build_rank(name, headline(_MEASURE, rules[name]), counts[name], briefs.spent(name)) for name in rules]
+    standings = _mark_front(_compare_with_base(standings, counts))
     return sorted(standings, key=lambda s: (s.value is None, s.value or 0.0, s.cost, s.protocol))
 
 
@@ -82,17 +82,17 @@ def _pool_flips(flips: Sequence[CompactRow], rule: str | None, attacks: Sequence
     """Count flips under all attacks together; the attack becomes part of the unit."""
     pooled = OutcomeCounts()
     for attack in attacks:
-        counted = count_flips(flips, rule, attack)
-        pooled.outcomes.update({(attack, *unit): found for unit, found in counted.outcomes.items()})
-        pooled.invalid += counted.invalid
-        pooled.reasons.update(counted.reasons)
+        counts = count_flips(flips, rule, attack)
+        pooled.outcomes.update({(attack, *unit): outcome for unit, outcome in counts.outcomes.items()})
+        pooled.invalid += counts.invalid
+        pooled.reasons.update(counts.reasons)
     return pooled
 
 
-def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: Usage) -> ProtocolRank:
-    values = [float(CRITERIA[_MEASURE](after, before)) for _, after, before in counted.outcomes.values()]
+def _build_rank(protocol: str, rule: str | None, counts: OutcomeCounts, spent: Usage) -> ProtocolRank:
+    values = [float(CRITERIA[_MEASURE](after, before)) for _, after, before in counts.outcomes.values()]
     # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
-    clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
+    clusters = [cluster for cluster, _, _ in counts.outcomes.values()]
     k, n = int(math.fsum(values)), len(values)
     low, high = intervals.rate_interval(values, clusters, CONFIDENCE) if n else (None, None)
     each = max(spent.comparisons, 1)
@@ -104,8 +104,8 @@ def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: 
         value=k / n if n else None,
         low=low,
         high=high,
-        invalid=counted.invalid,
-        excluded=counted.reasons.total(),
+        invalid=counts.invalid,
+        excluded=counts.reasons.total(),
         comparisons=spent.comparisons,
         calls=spent.calls / each,
         tokens=(spent.prompts + spent.answers) / each,
@@ -113,11 +113,11 @@ def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: 
     )
 
 
-def _compare_with_base(standings: Sequence[ProtocolRank], counted: Mapping[str, OutcomeCounts]) -> list[ProtocolRank]:
-    base = counted.get(BASE, OutcomeCounts())
+def _compare_with_base(standings: Sequence[ProtocolRank], counts: Mapping[str, OutcomeCounts]) -> list[ProtocolRank]:
+    base = counts.get(BASE, OutcomeCounts())
     compared: dict[str, ProtocolRank] = {}
     for standing in standings:
-        both = pair_conditions(_MEASURE, counted[standing.protocol], base)
+        both = pair_conditions(_MEASURE, counts[standing.protocol], base)
         if standing.protocol != BASE and both.clusters:
             compared[standing.protocol] = replace(
                 standing, shared=len(both.clusters), difference=both.difference, p_value=both.p_value
@@ -135,11 +135,11 @@ def _compare_with_base(standings: Sequence[ProtocolRank], counted: Mapping[str, 
 def _mark_front(standings: Sequence[ProtocolRank]) -> list[ProtocolRank]:
     """Choose the cost that can tell protocols apart, and mark the Pareto front of flip rate and cost."""
     unit: Literal["tokens", "calls"] = "tokens" if any(s.tokens for s in standings) else "calls"
-    made = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
-    places = [(s.value, s.cost) for s in made if s.value is not None]
+    priced = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
+    places = [(s.value, s.cost) for s in priced if s.value is not None]
 
     def beaten(value: float, cost: float) -> bool:
         # "At least as good in both, and not equal" is "better in one"; equals do not beat each other.
         return any(v <= value and c <= cost and (v, c) != (value, cost) for v, c in places)
 
-    return [replace(s, pareto=s.value is not None and not beaten(s.value, s.cost)) for s in made]
+    return [replace(s, pareto=s.value is not None and not beaten(s.value, s.cost)) for s in priced]

@@ -131,10 +131,10 @@ def _cell_index(value: float, low: float, high: float, size: int) -> int:
     return round((value - low) / (high - low) * (size - 1)) if high > low else 0
 
 
-def _nearest_free(wanted: PlotCell, taken: Collection[PlotCell]) -> PlotCell:
+def _nearest_free(target: PlotCell, taken: Collection[PlotCell]) -> PlotCell:
     free = ((x, y) for x in range(WIDTH) for y in range(HEIGHT) if (x, y) not in taken)
     # A character is about twice as high as it is wide.
-    return min(free, key=lambda cell: ((cell[0] - wanted[0]) ** 2 + 4 * (cell[1] - wanted[1]) ** 2, cell))
+    return min(free, key=lambda cell: ((cell[0] - target[0]) ** 2 + 4 * (cell[1] - target[1]) ** 2, cell))
 
 
 def _stairs(front: Sequence[PlotCell]) -> Iterable[PlotCell]:

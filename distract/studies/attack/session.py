@@ -68,45 +68,45 @@ def select(
     if not isinstance(data, str) and responses:
         raise UsageError("responses go with data that have a name or a path; put them into the cases")
     loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
-    found = selection.find_scope(attacks, measures, loaded.cases)
+    scope = selection.find_scope(attacks, measures, loaded.cases)
     if control:
-        found = selection.add_controls(found)
+        scope = selection.add_controls(scope)
     asking = asking or GeneratorOptions()
-    writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(found, loaded.cases))
+    writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(scope, loaded.cases))
     if writer.name == "recorded":
-        found = selection.keep_recorded(found, attacks, loaded.cases)
-    cases, left_out = selection.draw(found, loaded.cases, limit, seed)
+        scope = selection.keep_recorded(scope, attacks, loaded.cases)
+    cases, left_out = selection.draw(scope, loaded.cases, limit, seed)
     left_out += loaded.left_out
-    resampled = [RESAMPLED] if control and "flip" in found.designs else []
+    resampled = [RESAMPLED] if control and "flip" in scope.designs else []
     parameters = {
         "data": loaded.record,
         "left_out": dict(sorted(left_out.items())),
         "limit": len(cases),
         "seed": seed,
-        "attacks": [attack.name for attack in found.attacks] + resampled,
-        "degradations": [degradation.name for degradation in found.degradations],
-        "designs": sorted(found.designs),
-        "controls": [attack.name for attack in found.attacks if attack.control] + resampled,
-        **writer_choice.describe_writer(writer, asking, verifier, models, found.writing),
+        "attacks": [attack.name for attack in scope.attacks] + resampled,
+        "degradations": [degradation.name for degradation in scope.degradations],
+        "designs": sorted(scope.designs),
+        "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
+        **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
     verify = verifying.make_verifier(verifier) if verifier else None
     # As it was given: where a file really lies is nobody's business.
     source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
-    return AttackSelection(loaded, found, cases, writer, verify, seed, parameters, models, source)
+    return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source)
 
 
 def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
     """Return what the run judges."""
-    wanted = selected.scope
-    check_fit(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
+    scope = selected.scope
+    check_fit(setup.protocols, scope.designs, selected.cases, helped=setup.helped)
     return audit.AuditConfig(
         setup.judge,
         setup.protocols,
-        wanted.attacks,
+        scope.attacks,
         selected.writer,
-        wanted.designs,
+        scope.designs,
         selected.seed,
-        wanted.degradations,
+        scope.degradations,
         selected.verifier,
         setup.manner,
         setup.helped,

@@ -83,14 +83,14 @@ def _select_figures(figures: Sequence[Figure], measure: str) -> list[Figure]:
 
 def _matching_figure(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure | None:
     place = (figure.protocol, figure.rule, figure.attack, figure.severity)
-    here = (f for f in _select_figures(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
-    return next(here, None)
+    matches = (f for f in _select_figures(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
+    return next(matches, None)
 
 
 def _value_formatter(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str]:
     def value(figure: Figure) -> str:
-        found = _matching_figure(figures, figure, measure)
-        return percent(found.value if found else None)
+        match = _matching_figure(figures, figure, measure)
+        return percent(match.value if match else None)
 
     return value
 
@@ -183,12 +183,12 @@ def _quality_table(figures: Sequence[Figure]) -> Table:
 def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
     """Sum up one protocol in plain words, controls apart from distractors."""
     rule = headline("flip_rate", rules)
-    mine = [f for f in figures if f.protocol == protocol and f.against is None]
-    noise = [f for f in mine if f.measure == "flip_rate" and f.rule == rule and f.attack in controls]
-    if distracted := [f for f in mine if f.measure in ("flip_rate", "tie_rate") and f.attack not in controls]:
-        mine = [f for f in mine if f.measure not in ("flip_rate", "tie_rate")] + distracted
-    flips = [f for f in mine if f.measure == "flip_rate" and f.rule == rule]
-    ties = [f for f in mine if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
+    own = [f for f in figures if f.protocol == protocol and f.against is None]
+    noise = [f for f in own if f.measure == "flip_rate" and f.rule == rule and f.attack in controls]
+    if distracted := [f for f in own if f.measure in ("flip_rate", "tie_rate") and f.attack not in controls]:
+        own = [f for f in own if f.measure not in ("flip_rate", "tie_rate")] + distracted
+    flips = [f for f in own if f.measure == "flip_rate" and f.rule == rule]
+    ties = [f for f in own if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
     parts = []
     if n := sum(f.n for f in flips):
         k = sum(f.k or 0 for f in flips)
@@ -205,7 +205,7 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
         parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it{by}")
     elif ties:
         parts.append("no tie rate: no valid verdict")
-    accuracies = [f for f in mine if f.measure == "severity_accuracy" and f.rule == headline(f.measure, rules) and f.n]
+    accuracies = [f for f in own if f.measure == "severity_accuracy" and f.rule == headline(f.measure, rules) and f.n]
     if accuracies:
         k, n = (sum(getattr(f, name) or 0 for f in accuracies) for name in "kn")
         lowest = min(accuracies, key=lambda f: (f.value or 0.0, f.place))
@@ -217,7 +217,7 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
         )
     parts += [
         f"its verdict changed with the order in {f.k} of {f.n} pairs before any rewrite"
-        for f in mine
+        for f in own
         if f.measure == "order_inconsistency" and f.attack == BASELINE and f.severity is None and f.k
     ]
     return f"{line(protocol)}: {'; '.join(parts) or 'nothing to sum up'}."

@@ -45,22 +45,30 @@ def find_case_flips(
     _check_known("protocol", protocols, p["protocols"])
     _check_known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
     rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
-    wanted = attacks or distractors(p)
-    if found := minimal.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
-        return found
-    there = any(row.case == case for row in run.rows)
+    names = attacks or distractors(p)
+    if flips := minimal.clearest_flips(run.rows, run.rewrites, rules, names, len(run.rows), case):
+        return flips
+    is_known = any(row.case == case for row in run.rows)
     elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
     if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
         raise UsageError(f"case {case!r}: no verdict flipped there so; these did: {', '.join(mine)}")
-    why = "no verdict flipped there" if there else f"{run.path} has no such case"
+    why = "no verdict flipped there" if is_known else f"{run.path} has no such case"
     raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 
 
 def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, MinimalFlip]:
     """Return the smallest parts that the run itself found."""
     smallest = {
-        (one.case.id, one.protocol, one.rule, one.attack, one.rewritten, one.severity, one.other): one
-        for one in run.minimal or ()
+        (
+            result.case.id,
+            result.protocol,
+            result.rule,
+            result.attack,
+            result.rewritten,
+            result.severity,
+            result.other,
+        ): result
+        for result in run.minimal or ()
     }
     keys = {
         flip: (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)
@@ -72,17 +80,17 @@ def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, Minim
 def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explanation]:
     """Search for the smallest part of each flip, unless the run already has."""
     flips = tuple(flips)
-    helped, there = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
+    helped, recorded = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
     for flip in flips:
-        if flip in there:
-            yield Explanation(flip, there[flip], None)
+        if flip in recorded:
+            yield Explanation(flip, recorded[flip], None)
             continue
         assert judge is not None
         before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol)
-        found = judge.run(
+        result = judge.run(
             stop_unanswered(minimal.search_flip(flip, case, protocol, judge.manner, helped, run.rewrites))
         )
-        yield Explanation(flip, found, judge.tally.stored - before)
+        yield Explanation(flip, result, judge.tally.stored - before)
 
 
 def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

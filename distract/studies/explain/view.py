@@ -31,17 +31,17 @@ _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
 """How to show white space where nothing else changed."""
 
 
-def explanation_document(one: Explanation) -> dict[str, Any]:
+def explanation_document(explanation: Explanation) -> dict[str, Any]:
     """Return one explained flip as JSON values, with the reason if there is no explanation."""
-    if isinstance(one.found, str):
-        flip = one.flip
+    if isinstance(explanation.found, str):
+        flip = explanation.flip
         names = ("case", "protocol", "rule", "attack", "rewritten", "other")
-        return {**{name: getattr(flip, name) for name in names}, "reason": line(one.found)}
-    found = one.found
-    texts = {"original": list(found.original), "turns": list(found.turns)}
-    strengths = {"before": found.before, "after": found.after}
+        return {**{name: getattr(flip, name) for name in names}, "reason": line(explanation.found)}
+    smallest = explanation.found
+    texts = {"original": list(smallest.original), "turns": list(smallest.turns)}
+    strengths = {"before": smallest.before, "after": smallest.after}
     rounded = {name: [round(value, 4) for value in values] for name, values in strengths.items()}
-    return {**flatten(found), **rounded, **texts}
+    return {**flatten(smallest), **rounded, **texts}
 
 
 def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[RenderableType]:
@@ -50,50 +50,52 @@ def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[Renderable
     yield Text(f"prompt: {_shorten(' / '.join(prompt))}")
 
 
-def explanation_parts(one: Explanation, colour: bool) -> Iterator[RenderableType]:
+def explanation_parts(explanation: Explanation, colour: bool) -> Iterator[RenderableType]:
     """Show one flip: who won before and after, the text with its edits marked, how many were enough."""
-    flip, found = one.flip, one.found
-    by = f" by {line(flip.rule)}" if flip.rule else ""
-    yield Text(f"\n{line(flip.protocol)}{by} under {line(flip.attack)}", style="bold")
-    if isinstance(found, str):
+    flip, smallest = explanation.flip, explanation.found
+    rule = f" by {line(flip.rule)}" if flip.rule else ""
+    yield Text(f"\n{line(flip.protocol)}{rule} under {line(flip.attack)}", style="bold")
+    if isinstance(smallest, str):
         yield Text(_describe_winner(flip, flip.after, "after its rewrite"))
-        yield Text(f"cannot be explained: {line(found)}", style="yellow")
+        yield Text(f"cannot be explained: {line(smallest)}", style="yellow")
         return
-    yield Text(_describe_winner(flip, found.after, "with these edits"))
+    yield Text(_describe_winner(flip, smallest.after, "with these edits"))
     yield Text("")
-    yield from mark_edits(found.original, found.edits, colour)
+    yield from mark_edits(smallest.original, smallest.edits, colour)
     yield Text("")
-    stored = "found by the run itself" if one.stored is None else f"{one.stored:,} of them from the store"
-    calls = f"{count(found.comparisons, 'comparison')}, {count(found.requests, 'judge call')}, {stored}"
-    yield Text(f"{describe_smallest(found)}; {calls}", style="bold")
+    stored = (
+        "found by the run itself" if explanation.stored is None else f"{explanation.stored:,} of them from the store"
+    )
+    calls = f"{count(smallest.comparisons, 'comparison')}, {count(smallest.requests, 'judge call')}, {stored}"
+    yield Text(f"{describe_smallest(smallest)}; {calls}", style="bold")
 
 
-def _describe_winner(flip: Flip, after: tuple[float, float], how: str) -> str:
+def _describe_winner(flip: Flip, after: tuple[float, float], condition: str) -> str:
     (a, b), (c, d) = flip.before, after
-    mine, other = line(flip.rewritten), line(flip.other)
+    author, other = line(flip.rewritten), line(flip.other)
     few = count_decimals((flip.before, after))
     won, wins = f"{b:.{few}f} to {a:.{few}f}", f"{c:.{few}f} to {d:.{few}f}"
-    return f"{other} won by {won}; {how} {mine} wins by {wins}"
+    return f"{other} won by {won}; {condition} {author} wins by {wins}"
 
 
 def mark_edits(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterator[Text]:
     """Mark edits in a text; show a long one only around them."""
     whole = sum(map(len, turns)) <= WHOLE
     for index, text in enumerate(turns):
-        mine = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]
-        if not mine and not whole:
+        merged = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]
+        if not merged and not whole:
             continue
         if len(turns) > 1:
             yield Text(f"turn {index + 1}:", style="dim")
-        for start, end in [(0, len(text))] if whole else _windows(text, mine):
-            shown = Text("… " if start else "")
+        for start, end in [(0, len(text))] if whole else _windows(text, merged):
+            marked = Text("… " if start else "")
             at = start
-            for edit in (edit for edit in mine if start <= edit.start and edit.end <= end):
-                shown.append(clean_text(text[at : edit.start]))
-                shown.append_text(_mark_edit(edit, colour))
+            for edit in (edit for edit in merged if start <= edit.start and edit.end <= end):
+                marked.append(clean_text(text[at : edit.start]))
+                marked.append_text(_mark_edit(edit, colour))
                 at = edit.end
-            shown.append(clean_text(text[at:end]))
-            yield shown.append(" …" if end < len(text) else "")
+            marked.append(clean_text(text[at:end]))
+            yield marked.append(" …" if end < len(text) else "")
 
 
 def _merge_edits(phrase: Sequence[Edit]) -> Edit:
@@ -103,13 +105,13 @@ def _merge_edits(phrase: Sequence[Edit]) -> Edit:
 
 def _windows(text: str, edits: Sequence[Edit]) -> list[tuple[int, int]]:
     """Return the ranges of a long text to show; those of neighbouring edits merge."""
-    found: list[tuple[int, int]] = []
+    windows: list[tuple[int, int]] = []
     for edit in edits:
         start, end = _window_start(text, edit.start), _window_end(text, edit.end)
-        if found and start <= found[-1][1]:
-            start, end = found[-1][0], max(end, found.pop()[1])
-        found.append((start, end))
-    return found
+        if windows and start <= windows[-1][1]:
+            start, end = windows[-1][0], max(end, windows.pop()[1])
+        windows.append((start, end))
+    return windows
 
 
 def _window_start(text: str, at: int) -> int:
@@ -142,13 +144,13 @@ def _mark_edit(edit: Edit, colour: bool) -> Text:
         head = tail = ""
     else:
         head, tail = (ends.pop() if len(ends) == 1 else "" for ends in (heads, tails))
-    shown = Text(clean_text(head))
+    marked = Text(clean_text(head))
     for part, marks, style in ((old, ("[-", "-]"), "red strike"), (new, ("{+", "+}"), "bold green")):
         if part:
             inside = part[len(head) : len(part) - len(tail)]
             inside = clean_text(inside if inside.strip() else inside.translate(_SIGNS))
-            shown.append(inside if colour else f"{marks[0]}{inside}{marks[1]}", style=style)
-    return shown.append(clean_text(tail))
+            marked.append(inside if colour else f"{marks[0]}{inside}{marks[1]}", style=style)
+    return marked.append(clean_text(tail))
 
 
 def _shorten(text: str, most: int = 200) -> str:

@@ -70,13 +70,13 @@ def _evidence_limits(threshold: float, side: Direction, alpha: float, most: int)
     """Return, by n, the smallest number of 1s (``below``: of 0s) that is enough evidence."""
     ones, zeros = outcome_gains(threshold, side)
     gains, losses = (ones, zeros) if side == "above" else (zeros, ones)
-    wanted, hits, found = math.log(1 / alpha), 0, list[int]()
+    needed, hits, limits = math.log(1 / alpha), 0, list[int]()
     for n in range(most + 1):
-        while hits <= n and log_mean(hits * gains + (n - hits) * losses) < wanted:
+        while hits <= n and log_mean(hits * gains + (n - hits) * losses) < needed:
             hits += 1
         # The next n begins there: an outcome more, of the other kind, never makes fewer enough.
-        found.append(hits)
-    return np.array(found, dtype=np.int64)
+        limits.append(hits)
+    return np.array(limits, dtype=np.int64)
 
 
 def _end_limits(rate: float, at: Ints, alpha: float) -> Ints:
@@ -85,8 +85,8 @@ def _end_limits(rate: float, at: Ints, alpha: float) -> Ints:
 
 
 def _smallest_count(decided: float, left: Floats, alpha: float) -> int:
-    found = np.flatnonzero(decided + np.cumsum(left[::-1])[::-1] <= alpha)
-    return int(found[0]) if len(found) else len(left)
+    counts = np.flatnonzero(decided + np.cumsum(left[::-1])[::-1] <= alpha)
+    return int(counts[0]) if len(counts) else len(left)
 
 
 def _walk_counts(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:
@@ -101,6 +101,6 @@ def _walk_counts(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:
 
 def extend_chances(chances: Floats, rate: float) -> Floats:
     """Return the chance of each count after one more outcome, which is 1 at that rate."""
-    found = np.append(chances * (1 - rate), 0.0)
-    found[1:] += chances * rate
-    return found
+    extended = np.append(chances * (1 - rate), 0.0)
+    extended[1:] += chances * rate
+    return extended

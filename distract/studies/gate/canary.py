@@ -66,16 +66,16 @@ class _ReplayedOrder:
 
     def is_read_alike(self, old: Reply, new: Reply) -> bool:
         """Return whether the judgment stays the same if a new reply replaces an old one."""
-        again, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
+        replay, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
 
         def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
             before, replies = next(rounds, (None, ()))
-            is_same = before is not None and [one.key for one in requests] == [one.key for one in before]
-            return [new if one is old else one for one in replies] if is_same else PlanResult(None)
+            is_same = before is not None and [reply.key for reply in requests] == [reply.key for reply in before]
+            return [new if reply is old else reply for reply in replies] if is_same else PlanResult(None)
 
-        drive(track_usage(self.comparison.case.id, self.protocol, again.plan()), answer)
+        drive(track_usage(self.comparison.case.id, self.protocol, replay.plan()), answer)
         # A plan that was cut short has come to no judgment.
-        return _outcome(again.judgment) == _outcome(self.judgment)
+        return _outcome(replay.judgment) == _outcome(self.judgment)
 
 
 def check_judge(
@@ -85,25 +85,25 @@ def check_judge(
     if not len(models["judge"][1]):
         return
     stored, verdicts = _find_stored(design, cases, models)
-    able = [one for one in stored if one.reply.probabilities or id(one.reply) in verdicts]
-    chosen = _choose_stored([one for one in able if one.request.temperature == 0])
+    readable = [entry for entry in stored if entry.reply.probabilities or id(entry.reply) in verdicts]
+    chosen = _choose_stored([entry for entry in readable if entry.request.temperature == 0])
     if not chosen:
-        if able:
+        if readable:
             raise JudgeChanged(
                 f"nothing shows whether judge {judge} has changed since its verdicts were stored: all of them "
                 "are sampled; --fresh asks everything again, --trust-store judges by what is stored"
             )
         return
-    answers = _ask_again([one.request for one in chosen], models["judge"], tally)
+    answers = _ask_again([entry.request for entry in chosen], models["judge"], tally)
     moves, differing = list[float](), 0
-    for one, new in zip(chosen, answers, strict=True):
-        there, here = one.reply.probabilities, new.probabilities
-        if there and here:
-            moves.append(max(abs(p - q) for p, q in zip(there, here, strict=True)))
-            differing += there.index(max(there)) != here.index(max(here))
+    for entry, new in zip(chosen, answers, strict=True):
+        before, now = entry.reply.probabilities, new.probabilities
+        if before and now:
+            moves.append(max(abs(p - q) for p, q in zip(before, now, strict=True)))
+            differing += before.index(max(before)) != now.index(max(now))
         else:
-            verdict = verdicts.get(id(one.reply))
-            differing += verdict is None or not verdict.is_read_alike(one.reply, new)
+            verdict = verdicts.get(id(entry.reply))
+            differing += verdict is None or not verdict.is_read_alike(entry.reply, new)
     largest = round(max(moves), 4) if moves else None
     tally.canary = Canary(len(chosen), differing, largest)
     if differing >= DIFFERING or (largest or 0.0) > MOVE:
@@ -134,9 +134,9 @@ def _find_stored(
     known = dict[bytes, _StoredReply]()
     for case in cases:
         _replay_plan(audit_case(case, parameters), models, known)
-    last = [(one.rounds[-1][1], one) for one in askings if one.judgment is not None and one.rounds]
-    verdicts = {id(reply): one for replies, one in reversed(last) for reply in replies}
-    return [one for one in known.values() if one.request.to == "judge"], verdicts
+    last = [(order.rounds[-1][1], order) for order in askings if order.judgment is not None and order.rounds]
+    verdicts = {id(reply): order for replies, order in reversed(last) for reply in replies}
+    return [order for order in known.values() if order.request.to == "judge"], verdicts
 
 
 def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
@@ -145,7 +145,9 @@ def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known:
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
         keys = [models[request.to][1].key(request) for request in requests]
         for role, (_, store) in models.items():
-            new = {k: one for k, one in zip(keys, requests, strict=True) if one.to == role and k not in known}
+            new = {
+                k: request for k, request in zip(keys, requests, strict=True) if request.to == role and k not in known
+            }
             known.update((key, _StoredReply(key, new[key], reply)) for key, reply in store.get(list(new)).items())
         replies = [known[key].reply if key in known else PENDING for key in keys]
         return replies if is_enough(requests, replies) else PlanResult(CaseResult())
@@ -153,11 +155,11 @@ def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known:
     drive(plan, answer)
 
 
-def _choose_stored(able: Sequence[_StoredReply]) -> list[_StoredReply]:
+def _choose_stored(readable: Sequence[_StoredReply]) -> list[_StoredReply]:
     """Choose which requests to repeat: smallest keys, narrow margins first."""
-    ordered = sorted(able, key=lambda one: one.key)
-    narrow = [one for one in ordered if one.margin < NARROW][: ASKED // 2]
-    return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
+    ordered = sorted(readable, key=lambda entry: entry.key)
+    narrow = [entry for entry in ordered if entry.margin < NARROW][: ASKED // 2]
+    return narrow + [entry for entry in ordered if entry not in narrow][: ASKED - len(narrow)]
 
 
 def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> list[Reply]:

@@ -46,10 +46,10 @@ def list_changes(baseline: LoadedRun, run: LoadedRun) -> list[str]:
 
 def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[str]]:
     """Return the protocols and attacks of both runs, without controls."""
-    there, here = baseline.parameters, run.parameters
-    protocols = sorted(here["protocols"].keys() & there["protocols"].keys())
-    left = {*there["attacks"]} - {*here["controls"], *there["controls"]}
-    return protocols, [name for name in dict.fromkeys(here["attacks"]) if name in left]
+    old, new = baseline.parameters, run.parameters
+    protocols = sorted(new["protocols"].keys() & old["protocols"].keys())
+    left = {*old["attacks"]} - {*new["controls"], *old["controls"]}
+    return protocols, [name for name in dict.fromkeys(new["attacks"]) if name in left]
 
 
 def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
@@ -71,32 +71,32 @@ def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         yield f"they have no attack in common that is no control ({listed})"
 
 
-def _list_names(one: LoadedRun, name: str) -> str:
-    return " ".join(one.parameters[name]) or "none"
+def _list_names(run: LoadedRun, name: str) -> str:
+    return " ".join(run.parameters[name]) or "none"
 
 
 def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
-    there, here = baseline.parameters, run.parameters
+    before, now = baseline.parameters, run.parameters
     for name in ("protocols", "attacks"):
-        if alone := sorted(({*there[name]} ^ {*here[name]}) - {*there["controls"], *here["controls"]}):
+        if alone := sorted(({*before[name]} ^ {*now[name]}) - {*before["controls"], *now["controls"]}):
             yield f"{name} of one run only, not compared: {', '.join(alone)}"
     for setting in _SETTINGS:
-        yield from _setting_changes(setting, there.get(setting), here.get(setting))
+        yield from _setting_changes(setting, before.get(setting), now.get(setting))
     for name in ("prompts", "code"):
-        old, new = _as_object(there.get(name)), _as_object(here.get(name))
-        if changed := [one for one in sorted(old.keys() & new.keys()) if old[one] != new[one]]:
+        old, new = _as_object(before.get(name)), _as_object(now.get(name))
+        if changed := [key for key in sorted(old.keys() & new.keys()) if old[key] != new[key]]:
             yield f"{name} that changed: {', '.join(changed)}"
     yield from _setting_changes("versions", _versions(baseline), _versions(run))
 
 
-def _setting_changes(name: str, there: Any, here: Any) -> Iterator[str]:
+def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
     """Compare a setting, key by key if it is an object."""
-    old, new = (value if isinstance(value, dict) else {"": value} for value in (there, here))
+    old, new = (value if isinstance(value, dict) else {"": value} for value in (before, now))
     for key in sorted(old.keys() | new.keys()):
-        before, now = _format_value(old.get(key)), _format_value(new.get(key))
+        old_text, new_text = _format_value(old.get(key)), _format_value(new.get(key))
         # The seed of a manner is that of the run.
-        if before != now and (name, key) != ("manner", "seed"):
-            yield f"{f'{name}, {key}' if key else name}: {_shorten(before)}, then {_shorten(now)}"
+        if old_text != new_text and (name, key) != ("manner", "seed"):
+            yield f"{f'{name}, {key}' if key else name}: {_shorten(old_text)}, then {_shorten(new_text)}"
 
 
 def _format_value(value: Any) -> str:
@@ -113,23 +113,28 @@ def _as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _versions(one: LoadedRun) -> Mapping[str, Any]:
-    file = one.path / "run.json"
+def _versions(run: LoadedRun) -> Mapping[str, Any]:
+    file = run.path / "run.json"
     return _as_object(read_json(file).get("versions")) if file.exists() else {}
 
 
 def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     """Report whether the attacks wrote different texts, which may explain a rise as well."""
     attacks = {*common_names(baseline, run)[1]}
-    there, here = (
+    before, now = (
         {
-            (one.case, one.response.author, one.response.severity, one.response.attack): one.response.turns
-            for one in loaded.rewrites
-            if one.is_accepted and one.response.attack in attacks
+            (
+                rewrite.case,
+                rewrite.response.author,
+                rewrite.response.severity,
+                rewrite.response.attack,
+            ): rewrite.response.turns
+            for rewrite in loaded.rewrites
+            if rewrite.is_accepted and rewrite.response.attack in attacks
         }
         for loaded in (baseline, run)
     )
-    made = here.keys() & there.keys()
-    if changed := sum(here[key] != there[key] for key in made):
-        texts = f"{changed} of {count(len(made), 'rewrite')}"
+    common = now.keys() & before.keys()
+    if changed := sum(now[key] != before[key] for key in common):
+        texts = f"{changed} of {count(len(common), 'rewrite')}"
         yield f"{texts} of both runs differ in their texts: a rise may come from them"

@@ -51,11 +51,11 @@ def findings(verdict: Verdict) -> list[CheckFinding]:
 
     So an empty or undecided gate never looks green: a document without a fault reads as a pass.
     """
-    found = [CheckFinding("skipped" if c.skipped else c.decision, line(c.reason), c) for c in verdict.checks]
-    if verdict.decision not in {one.state for one in found}:
+    results = [CheckFinding("skipped" if c.skipped else c.decision, line(c.reason), c) for c in verdict.checks]
+    if verdict.decision not in {result.state for result in results}:
         state: Decision = "inconclusive" if verdict.decision == "pass" else verdict.decision
-        found.append(CheckFinding(state, line(verdict.reason) or "no check was made"))
-    return found
+        results.append(CheckFinding(state, line(verdict.reason) or "no check was made"))
+    return results
 
 
 def protocol_label(check: Check) -> str:
@@ -75,8 +75,8 @@ def format_threshold(threshold: float | None) -> str:
 
 def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     """Describe the figures of a check, one line each."""
-    by = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
-    rate = f" ({percent(check.value)}%{by})" if check.value is not None else ""
+    basis = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
+    rate = f" ({percent(check.value)}%{basis})" if check.value is not None else ""
     share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"
     yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded{share}"
     if check.reference is not None:
@@ -100,10 +100,10 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
         yield _describe_needed(check.needed)
 
 
-def explain_open(found: CheckFinding) -> str:
+def explain_open(finding: CheckFinding) -> str:
     """Explain why a check is open and, if known, what would settle it."""
-    more = found.check.needed if found.check else None
-    return found.reason if more is None else f"{found.reason}; {_describe_needed(more)}"
+    more = finding.check.needed if finding.check else None
+    return finding.reason if more is None else f"{finding.reason}; {_describe_needed(more)}"
 
 
 def _describe_needed(comparisons: int) -> str:

@@ -44,13 +44,13 @@ def count_run_flips(run: LoadedRun) -> dict[ConditionKey, FlipCounts]:
     p = run.parameters
     briefs = CompactRows(run.rows if run.flaw is None else (), p["protocols"])
     attacks = sorted({*p["attacks"]} - {*p["controls"]}) if "flip" in briefs.designs else []
-    counted = {}
+    flips = {}
     for protocol, rules in sorted(p["protocols"].items()):
         rule = headline(MEASURE, rules)
         for attack in attacks:
             rows = briefs.of(protocol, "flip", attack)
-            counted[protocol, attack] = FlipCounts(protocol, attack, rule, count_flips(rows, rule, attack))
-    return counted
+            flips[protocol, attack] = FlipCounts(protocol, attack, rule, count_flips(rows, rule, attack))
+    return flips
 
 
 class RateTest:
@@ -143,11 +143,11 @@ def build_check(flips: FlipCounts, k: int, n: int, p: tuple[float, float] | None
 
 def threshold(limits: Limits, protocol: str, attack: str) -> float:
     """Return the threshold of a check; fail if there is none."""
-    found = limits.threshold(protocol, attack)
-    if found is None:
+    limit = limits.threshold(protocol, attack)
+    if limit is None:
         where = "--max-flip-rate, or max-flip-rate in [tool.distract.gate] of pyproject.toml"
         raise UsageError(f"{protocol} under {attack} has no threshold; give {where}")
-    return found
+    return limit
 
 
 def count_needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
@@ -155,8 +155,8 @@ def count_needed(rate: float | None, threshold: float, limits: Limits, checks: i
     if not rate:
         return max(least_n(threshold, limits.confidence), limits.min_n)
     if rate < threshold:
-        found = find_least(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
-        return None if found is None else max(found, limits.min_n)
+        needed = find_least(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
+        return None if needed is None else max(needed, limits.min_n)
     if rate > threshold:
         level = limits.alpha / checks
         return find_least(lambda n: intervals.p_above(math.floor(rate * n), n, threshold) <= level)

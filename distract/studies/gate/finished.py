@@ -31,9 +31,13 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     notes = check_comparable(baseline, run) if baseline else []
     rises = regression.rise_tests(baseline, run, limits) if baseline else []
     # Beside a baseline a threshold may hold for some checks only; without one each needs its own.
-    counted = exact.count_run_flips(run).values() if limits.has_threshold else ()
-    needed = [one for one in counted if baseline is None or limits.threshold(one.protocol, one.attack) is not None]
-    rates = [RateTest(one, limits) for one in needed]
+    flips = exact.count_run_flips(run).values() if limits.has_threshold else ()
+    needed = [
+        condition
+        for condition in flips
+        if baseline is None or limits.threshold(condition.protocol, condition.attack) is not None
+    ]
+    rates = [RateTest(condition, limits) for condition in needed]
     tests: list[RateTest | RiseTest] = [*rates, *rises]
     adjusted = intervals.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
@@ -55,11 +59,12 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
     if not p["controls"]:
         raise UsageError(f"{run.path}: measured no noise; run `distract attack` with --control")
     rows = [row for row in run.rows if row.design == "flip"] if run.flaw is None else []
-    by: dict[str, list[int]] = {}
+    prompts: dict[str, list[int]] = {}
     for at, row in enumerate(rows):
-        by.setdefault(row.cluster, []).append(at)
+        prompts.setdefault(row.cluster, []).append(at)
     pairs = (
-        max(Counter(rows[at].protocol for at in places if rows[at].target is None).values()) for places in by.values()
+        max(Counter(rows[at].protocol for at in places if rows[at].target is None).values())
+        for places in prompts.values()
     )
     attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
     checks: list[CheckKey] = [
@@ -67,7 +72,7 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
     ]
     own = record(limits, checks, pairs, whole=True)
     # Prompt by prompt, wherever their cases stand in the data.
-    ordered = [rows[at] for places in by.values() for at in places]
+    ordered = [rows[at] for places in prompts.values() for at in places]
     gate = replay_gate({**p, "gate": own}, ordered)
     return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)
 
@@ -75,10 +80,10 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:
     p = run.parameters
     rates = [check for check in checks if check.measure == exact.MEASURE]
-    open_ = [(check.threshold, check.n) for check in rates if check.decision == "inconclusive" and check.threshold]
-    if not open_:
+    undecided = [(check.threshold, check.n) for check in rates if check.decision == "inconclusive" and check.threshold]
+    if not undecided:
         return []
-    strictest, n = min(open_)
-    what = cures(p["limit"], p["data"]["cases"], len(rates))
-    note = too_few_reason(n, "eligible comparisons", strictest, len(rates), limits.confidence, what)
+    strictest, n = min(undecided)
+    remedies = cures(p["limit"], p["data"]["cases"], len(rates))
+    note = too_few_reason(n, "eligible comparisons", strictest, len(rates), limits.confidence, remedies)
     return [note] if note else []

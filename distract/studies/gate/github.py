@@ -29,11 +29,11 @@ Some are recognised after the Markdown is read, when an entity is a character ag
 
 def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
     """Return workflow commands, one line each: one for every check that did not pass, or one for a pass."""
-    found = evidence.findings(verdict)
-    if all(one.state == "pass" for one in found):
+    results = evidence.findings(verdict)
+    if all(result.state == "pass" for result in results):
         effort = [evidence.describe_effort(verdict.effort)] if verdict.effort else []
         return [_format_command("notice", "distract gate: pass", [line(verdict.reason), *effort])]
-    return [_annotation(one, verdict, flips) for one in found if one.state != "pass"]
+    return [_annotation(result, verdict, flips) for result in results if result.state != "pass"]
 
 
 def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
@@ -44,27 +44,32 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
     ]
     if verdict.effort:
         blocks.append(_escape_markup(evidence.describe_effort(verdict.effort)))
-    found = evidence.findings(verdict)
+    results = evidence.findings(verdict)
     if verdict.checks:
-        rows = [_HEAD, _ALIGN, *(_row(one.check, one.state) for one in found if one.check)]
+        rows = [_HEAD, _ALIGN, *(_row(result.check, result.state) for result in results if result.check)]
         blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
         blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
-    if open_ := [one for one in found if one.state == "inconclusive" and one.check]:
+    if undecided := [result for result in results if result.state == "inconclusive" and result.check]:
         blocks.append(
-            "\n".join(f"- {_escape_markup(one.place)}: {_escape_markup(evidence.explain_open(one))}" for one in open_)
+            "\n".join(
+                f"- {_escape_markup(result.place)}: {_escape_markup(evidence.explain_open(result))}"
+                for result in undecided
+            )
         )
-    for one in found:
-        if one.state == "fail" and one.check:
-            blocks += _details(one, one.check, verdict.confidence, flips)
+    for result in results:
+        if result.state == "fail" and result.check:
+            blocks += _details(result, result.check, verdict.confidence, flips)
     if verdict.notes:
         blocks.append("\n".join(f"- {_escape_markup(note)}" for note in verdict.notes))
     return "\n\n".join(blocks) + "\n"
 
 
-def _annotation(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
-    level = "error" if found.state == "inconclusive" and verdict.certify else _LEVELS[found.state]
+def _annotation(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
+    level = "error" if finding.state == "inconclusive" and verdict.certify else _LEVELS[finding.state]
     return _format_command(
-        level, f"distract gate: {found.state}: {found.place}", evidence.detail_lines(found, verdict.confidence, flips)
+        level,
+        f"distract gate: {finding.state}: {finding.place}",
+        evidence.detail_lines(finding, verdict.confidence, flips),
     )
 
 
@@ -91,8 +96,8 @@ def _row(check: Check, state: State) -> tuple[str, ...]:
     )
 
 
-def _details(found: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
-    yield f"<details>\n<summary>{_escape_markup(found.place)}: {_escape_markup(found.reason)}</summary>"
+def _details(finding: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
+    yield f"<details>\n<summary>{_escape_markup(finding.place)}: {_escape_markup(finding.reason)}</summary>"
     yield "\n".join(f"- {_escape_markup(text)}" for text in evidence.figure_lines(check, confidence))
     for flip in evidence.select_flips(check, flips):
         yield _format_code(evidence.describe_flip(flip))

@@ -29,8 +29,8 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     A failed check is a failure, an inconclusive one an error (or a failure with ``certify``). A decision that no check
     shows, such as that of a gate without data, becomes an error of its own.
     """
-    found = evidence.findings(verdict)
-    cases = [_case_element(one, verdict, flips) for one in found]
+    results = evidence.findings(verdict)
+    cases = [_case_element(result, verdict, flips) for result in results]
     faults = Counter(child.tag for case in cases for child in case)
     root = ET.Element("testsuites")
     suite = ET.SubElement(
@@ -51,8 +51,8 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     for name, value in _properties(verdict, judge).items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
-    said = [verdict.reason, *([evidence.describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
-    ET.SubElement(suite, "system-out").text = _join_lines(said)
+    lines = [verdict.reason, *([evidence.describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
+    ET.SubElement(suite, "system-out").text = _join_lines(lines)
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -70,8 +70,8 @@ def _properties(verdict: Verdict, judge: str) -> dict[str, str]:
     }
 
 
-def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> ET.Element:
-    check = found.check
+def _case_element(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> ET.Element:
+    check = finding.check
     case = ET.Element(
         "testcase",
         {
@@ -81,16 +81,16 @@ def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -
             "time": "0.000",
         },
     )
-    if found.state == "pass":
+    if finding.state == "pass":
         return case
-    if found.state == "skipped":
-        ET.SubElement(case, "skipped", {"message": _escape(found.reason)})
+    if finding.state == "skipped":
+        ET.SubElement(case, "skipped", {"message": _escape(finding.reason)})
         return case
-    failed = check is not None and (found.state == "fail" or verdict.certify)
-    kind = check.measure if check and found.state == "fail" else "inconclusive"
-    attributes = {"type": kind, "message": _escape(found.reason)}
+    failed = check is not None and (finding.state == "fail" or verdict.certify)
+    kind = check.measure if check and finding.state == "fail" else "inconclusive"
+    attributes = {"type": kind, "message": _escape(finding.reason)}
     fault = ET.SubElement(case, "failure" if failed else "error", attributes)
-    fault.text = _join_lines(evidence.detail_lines(found, verdict.confidence, flips, texts=True))
+    fault.text = _join_lines(evidence.detail_lines(finding, verdict.confidence, flips, texts=True))
     return case
 
 

@@ -50,16 +50,16 @@ class Limits:
         }
         for name, rate in rates.items():
             if rate is not None and not 1e-6 <= rate < 1:
-                wanted = f"expected a share between 0.000001 and 1, such as 0.10{share_hint(rate)}"
-                raise UsageError(f"{name} {rate:g}: {wanted}")
+                expected = f"expected a share between 0.000001 and 1, such as 0.10{share_hint(rate)}"
+                raise UsageError(f"{name} {rate:g}: {expected}")
         for name, rate in {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}.items():
             if not 0 <= rate <= 1:
                 raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2{share_hint(rate)}")
         if self.min_n < 1:
             raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
         if not 0.5 <= self.confidence < 1:
-            wanted = f"expected a share from 0.5 to below 1, such as 0.95{share_hint(self.confidence)}"
-            raise UsageError(f"--confidence {self.confidence:g}: {wanted}")
+            expected = f"expected a share from 0.5 to below 1, such as 0.95{share_hint(self.confidence)}"
+            raise UsageError(f"--confidence {self.confidence:g}: {expected}")
 
     @property
     def has_threshold(self) -> bool:
@@ -75,8 +75,8 @@ class Limits:
         """Return the largest flip rate to accept; if protocol and attack have one each, the smaller."""
         if (own := self.others.get(f"{protocol}/{attack}")) is not None:
             return own
-        named = [self.others[name] for name in (protocol, attack) if name in self.others]
-        return min(named) if named else self.max_flip_rate
+        specific = [self.others[name] for name in (protocol, attack) if name in self.others]
+        return min(specific) if specific else self.max_flip_rate
 
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""

@@ -45,7 +45,9 @@ class Meter:
 
     def admit(self, requests: Iterable[Request]) -> bool:
         """Count requests unless they exceed the budget."""
-        new = {(one.to, one.key, one.slots if one.to in self.structured else None) for one in requests} - self.asked
+        new = {
+            (request.to, request.key, request.slots if request.to in self.structured else None) for request in requests
+        } - self.asked
         if self.budget is not None and len(self.asked) + len(new) > self.budget:
             self.spent = True
             return False
@@ -57,14 +59,14 @@ def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> At
     """Put cases in random order, prompt by prompt, and drop those that the baseline lacks."""
     cases = selected.cases
     if baseline is not None:
-        there = {row.case for row in baseline.rows}
-        cases = tuple(case for case in cases if case.id in there)
+        judged = {row.case for row in baseline.rows}
+        cases = tuple(case for case in cases if case.id in judged)
         if baseline.parameters["data"]["sha256"] != selected.data.checksum or not cases:
             raise UsageError(f"{baseline.path}: is about other data or other cases; compare on the same ones")
-    by: dict[str, list[Case]] = {}
+    by_prompt: dict[str, list[Case]] = {}
     for case in cases:
-        by.setdefault(case.cluster, []).append(case)
-    prompts = list(by.values())
+        by_prompt.setdefault(case.cluster, []).append(case)
+    prompts = list(by_prompt.values())
     random.Random(selected.seed).shuffle(prompts)
     ordered = tuple(case for prompt in prompts for case in prompt)
     return replace(selected, cases=ordered, parameters={**selected.parameters, "limit": len(ordered)})
@@ -83,20 +85,24 @@ def live_record(
 ) -> dict[str, Any]:
     """Return what a live gate decides by, for the record of its run."""
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
-    asked = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
-    if not asked:
+    places = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
+    if not places:
         raise UsageError("controls measure noise and are not gated; name an attack that distracts")
     stored = []
     if baseline is not None:
-        there, others = common_names(baseline, baseline)
-        if absent := sorted({*named} - {*there, *others}):
+        known_protocols, known_attacks = common_names(baseline, baseline)
+        if absent := sorted({*named} - {*known_protocols, *known_attacks}):
             raise UsageError(f"{baseline.path}: has no {absent[0]}, which was asked for; nothing says whether it rose")
-        stored = [_baseline_flips(baseline, *one) for one in asked if one[0] in there and one[1] in others]
+        stored = [
+            _baseline_flips(baseline, *place)
+            for place in places
+            if place[0] in known_protocols and place[1] in known_attacks
+        ]
         if not stored:
             raise UsageError(f"{baseline.path}: has none of these protocols under these attacks; name others")
     measure: Measure = "excess_flip_rate" if control else "flip_rate"
-    compared: list[CheckKey] = [(one["protocol"], one["attack"], "flip_rate_rise") for one in stored]
-    bounded = [(*one, measure) for one in asked if not stored or limits.threshold(*one) is not None]
+    compared: list[CheckKey] = [(place["protocol"], place["attack"], "flip_rate_rise") for place in stored]
+    bounded = [(*place, measure) for place in places if not stored or limits.threshold(*place) is not None]
     for protocol, attack, _ in bounded:
         threshold(limits, protocol, attack)
     prompts = Counter[str]()
@@ -109,8 +115,8 @@ def live_record(
 def _baseline_flips(baseline: LoadedRun, protocol: str, attack: str) -> dict[str, Any]:
     """Copy the baseline's flips under one attack, so that the run folder needs no other."""
     rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
-    mine = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
-    flips, _ = pair_flips(mine, rule, attack)
+    rows = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
+    flips, _ = pair_flips(rows, rule, attack)
     valid = [[*unit, flip] for unit, flip in flips.items() if flip is not None]
     return {"protocol": protocol, "attack": attack, "flips": valid}
 
@@ -163,13 +169,13 @@ def _stages(
 
 def _narrow_audit(parameters: audit.AuditConfig, places: frozenset[CheckKey]) -> audit.AuditConfig:
     only = frozenset((protocol, attack) for protocol, attack, _ in places)
-    asked = {protocol for protocol, _ in only}
+    protocols = {protocol for protocol, _ in only}
     controls = {attack.name for attack in parameters.attacks if attack.control}
-    wanted = {attack for _, attack in only} | controls
+    attacks = {attack for _, attack in only} | controls
     return replace(
         parameters,
-        protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in asked),
-        attacks=tuple(attack for attack in parameters.attacks if attack.name in wanted),
+        protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in protocols),
+        attacks=tuple(attack for attack in parameters.attacks if attack.name in attacks),
         only=only,
     )
 

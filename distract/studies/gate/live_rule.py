@@ -44,7 +44,9 @@ class LiveGate:
         self._whole_run = bool(own.get("whole"))
         self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
         self._null = next((a.name for a in registry.controls()), "")
-        self._before = {(one["protocol"], one["attack"]): _read_flips(one["flips"]) for one in own["baseline"]}
+        self._before = {
+            (record["protocol"], record["attack"]): _read_flips(record["flips"]) for record in own["baseline"]
+        }
         self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
         places: list[CheckKey] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
         self.monitors = {place: Monitor(self._test(place, len(places))) for place in places}
@@ -66,16 +68,16 @@ class LiveGate:
     def take(self, rows: Sequence[Row]) -> None:
         """Add the rows of whole prompts, in the order in which they were judged."""
         for _, group in groupby(rows, key=lambda row: row.cluster):
-            part, wanted = list(group), self.open
-            by = {protocol: [row for row in part if row.protocol == protocol] for protocol in self._rules}
+            part, undecided = list(group), self.open
+            by_protocol = {protocol: [row for row in part if row.protocol == protocol] for protocol in self._rules}
             calls = len({key for row in part for key in row.keys})
             self._judged += len({row.case for row in part})
             self._calls += calls
-            if len(wanted) == len(self.monitors):
-                pairs = max(sum(row.target is None for row in mine) for mine in by.values())
+            if len(undecided) == len(self.monitors):
+                pairs = max(sum(row.target is None for row in subset) for subset in by_protocol.values())
                 self._whole = (self._whole[0] + pairs, self._whole[1] + calls)
-            for place in wanted:
-                self.monitors[place].add(self._observe(place, by[place[0]]))
+            for place in undecided:
+                self.monitors[place].add(self._observe(place, by_protocol[place[0]]))
 
     def end(self) -> None:
         """Decide open checks by the data so far, unless a failure cut them short."""

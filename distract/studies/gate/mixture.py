@@ -41,10 +41,10 @@ def bet_rates(threshold: float, side: Direction) -> Floats:
     b = max(1.0, a * (1 - centre) / centre)
     ends = betainc(a, b, low), betainc(a, b, high)
     shares = (np.arange(BETS) + 0.5) / BETS
-    found: Floats = betaincinv(a, b, ends[0] + shares * (ends[1] - ends[0]))
+    rates: Floats = betaincinv(a, b, ends[0] + shares * (ends[1] - ends[0]))
     # Where a tail holds next to nothing, quantiles meet the ends: a bet there would be none, or all of its stake.
     edge = 1e-9 * min(threshold, 1 - threshold)
-    return np.clip(found, low + edge, high - edge)
+    return np.clip(rates, low + edge, high - edge)
 
 
 class Bets:
@@ -57,8 +57,8 @@ class Bets:
 
     def gains(self, z: float | Floats) -> Floats:
         """Return the log gains from one value, shape (BETS,), or from n of them, shape (n, BETS)."""
-        found: Floats = np.log1p(self._lambdas * z)
-        return found
+        gains: Floats = np.log1p(self._lambdas * z)
+        return gains
 
     def add(self, z: float) -> None:
         """Settle the bets on one value."""

@@ -185,8 +185,8 @@ class Monitor:
             self.decision, self.reason = "fail", "evidence"
         elif self.shown_below and self._is_pass_allowed():
             self.decision, self.reason = "pass", "evidence"
-        elif self.left and not self.test.whole and (found := self._settled_decision()):
-            self.decision, self.reason = found, "settled"
+        elif self.left and not self.test.whole and (decision := self._settled_decision()):
+            self.decision, self.reason = decision, "settled"
 
     def _settled_decision(self) -> Decision | None:
         """Return the decision that nothing left can change, if any."""

@@ -140,10 +140,10 @@ def too_few_reason(
         return None
     takes = f"{least:,}" if least is not None else f"more than {LONGEST:,}"
     command = f"distract plan-gate --max-flip-rate {threshold:g} --true-rate {rate:g} --checks {checks}"
-    what = "the check" if checks == 1 else f"{checks} checks"
+    name = "the check" if checks == 1 else f"{checks} checks"
     needed = unit if unit == "prompts" else "eligible comparisons"
     return (
-        f"{n:,} {unit} cannot pass {what} at {100 * threshold:g}% unless nearly nothing flips: for a judge that flips "
+        f"{n:,} {unit} cannot pass {name} at {100 * threshold:g}% unless nearly nothing flips: for a judge that flips "
         f"{100 * rate:g}% of the time it takes about {takes} {needed} (`{command}`); what helps: "
         f"{', '.join(cures)}"
     )

@@ -51,18 +51,18 @@ def _compare_flips(
     rows: Sequence[Row], flips: PairFlips, reference: PairFlips, counted: OutcomeCounts
 ) -> PromptOutcome:
     both = [(flip, reference[unit]) for unit, flip in flips.items() if unit in reference]
-    valid = [(flip, there) for flip, there in both if flip is not None and there is not None]
+    valid = [(flip, before) for flip, before in both if flip is not None and before is not None]
     pairs = _count_pairs(rows)
     return PromptOutcome(
         pairs,
-        tuple((1 + _low_value(flip) - _high_value(there)) / 2 for flip, there in both),
-        tuple((1 + _high_value(flip) - _low_value(there)) / 2 for flip, there in both),
+        tuple((1 + _low_value(flip) - _high_value(before)) / 2 for flip, before in both),
+        tuple((1 + _high_value(flip) - _low_value(before)) / 2 for flip, before in both),
         len(valid),
         sum(flip for flip, _ in valid),
         # Nor is the noise of some to be read.
-        counted.invalid + sum(flip is not None and there is None for flip, there in both),
-        sum(flip and not there for flip, there in valid),
-        sum(there and not flip for flip, there in valid),
+        counted.invalid + sum(flip is not None and before is None for flip, before in both),
+        sum(flip and not before for flip, before in valid),
+        sum(before and not flip for flip, before in valid),
         pairs - counted.asked,
     )
 

@@ -45,15 +45,15 @@ class RiseTest:
 
     def __init__(self, now: FlipCounts, before: OutcomeCounts, limits: Limits) -> None:
         self.now, self._limits = now, limits
-        here, there = now.counted.eligible(MEASURE), before.eligible(MEASURE)
-        both = [unit for unit in here if unit in there]
-        self.alone = len(there) - len(both), len(here) - len(both)
-        self._clusters = [here[unit][0] for unit in both]
+        new, old = now.counted.eligible(MEASURE), before.eligible(MEASURE)
+        both = [unit for unit in new if unit in old]
+        self.alone = len(old) - len(both), len(new) - len(both)
+        self._clusters = [new[unit][0] for unit in both]
         self.prompts = count_prompts(self._clusters)
-        pairs = [(here[unit][1], there[unit][1]) for unit in both]
+        pairs = [(new[unit][1], old[unit][1]) for unit in both]
         # An invalid verdict is whatever speaks against the decision: a flip now only, or before only.
-        self._worst = [(float(one is None or one), float(other or 0)) for one, other in pairs]
-        self._best = [(float(one or 0), float(other is None or other)) for one, other in pairs]
+        self._worst = [(float(flip is None or flip), float(flip_before or 0)) for flip, flip_before in pairs]
+        self._best = [(float(flip or 0), float(flip_before is None or flip_before)) for flip, flip_before in pairs]
         valid = [pair for pair in pairs if None not in pair]
         self._n, self._k, self._k_before = len(valid), *(sum(bool(pair[run]) for pair in valid) for run in (0, 1))
         self._only_here, self._only_there = valid.count((True, False)), valid.count((False, True))
@@ -61,8 +61,8 @@ class RiseTest:
     @property
     def p_value(self) -> float:
         """P-value of "the flip rate did not rise": exact, one-sided, on effective numbers."""
-        found = self._discordance(self._best)
-        return intervals.mcnemar_above(found.up, found.down)
+        pairs = self._discordance(self._best)
+        return intervals.mcnemar_above(pairs.up, pairs.down)
 
     def check(self, adjusted: float, checks: int) -> Check:
         """Decide; ``lower`` and ``upper`` bound the rise, from -1 to 1."""
@@ -95,8 +95,8 @@ class RiseTest:
         return Discordance(up * shrink, down * shrink, len(values) * shrink)
 
     def _bounds(self, values: Sequence[tuple[float, float]]) -> intervals.Interval:
-        found = self._discordance(values)
-        return intervals.rise_bounds(found.up, found.down, found.n, self._limits.confidence)
+        pairs = self._discordance(values)
+        return intervals.rise_bounds(pairs.up, pairs.down, pairs.n, self._limits.confidence)
 
     def _decide(
         self, adjusted: float, checks: int, lower: float | None, upper: float | None
@@ -135,7 +135,7 @@ class RiseTest:
 
     def _count_needed(self, checks: int) -> int | None:
         """Estimate how many eligible pairs would settle it if the rates stay the same."""
-        limits, (worst, best) = self._limits, (self._discordance(one) for one in (self._worst, self._best))
+        limits, (worst, best) = self._limits, (self._discordance(values) for values in (self._worst, self._best))
 
         def passes(n: int) -> bool:
             up, down = math.ceil(worst.up / worst.n * n), math.floor(worst.down / worst.n * n)
@@ -146,22 +146,22 @@ class RiseTest:
             return intervals.mcnemar_above(up, down) <= limits.alpha / checks
 
         if (worst.up - worst.down) / worst.n < limits.max_rise:
-            found, shrunk = find_least(passes), worst
+            needed, shrunk = find_least(passes), worst
         else:
-            found, shrunk = find_least(fails) if best.up > best.down else None, best
-        if found is None or found > MOST:
+            needed, shrunk = find_least(fails) if best.up > best.down else None, best
+        if needed is None or needed > MOST:
             return None
-        more = max(math.ceil(max(found, self._min_pairs) * len(self._clusters) / shrunk.n), limits.min_n)
+        more = max(math.ceil(max(needed, self._min_pairs) * len(self._clusters) / shrunk.n), limits.min_n)
         return more if more > len(self._clusters) else None
 
 
 def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
     """Return a test for each protocol and attack (no controls) of both runs."""
     protocols, attacks = common_names(baseline, run)
-    here, there = count_run_flips(run), count_run_flips(baseline)
+    new, old = count_run_flips(run), count_run_flips(baseline)
     places = [(protocol, attack) for protocol in protocols for attack in attacks]
     return [
-        RiseTest(here.get(place, FlipCounts(*place)), there.get(place, FlipCounts(*place)).counted, limits)
+        RiseTest(new.get(place, FlipCounts(*place)), old.get(place, FlipCounts(*place)).counted, limits)
         for place in places
     ]
 
@@ -169,8 +169,8 @@ def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[Rise
 def unmatched_notes(rises: Sequence[RiseTest]) -> list[str]:
     """Report the pairs eligible in one run only."""
     alone = [
-        f"{one.now.protocol} under {one.now.attack} ({one.alone[0]} before, {one.alone[1]} now)"
-        for one in rises
-        if any(one.alone)
+        f"{test.now.protocol} under {test.now.attack} ({test.alone[0]} before, {test.alone[1]} now)"
+        for test in rises
+        if any(test.alone)
     ]
     return [f"not compared, as eligible in one run only: {'; '.join(alone)}"] if alone else []

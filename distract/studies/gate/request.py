@@ -29,7 +29,7 @@ RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github
 
 
 def decide(
-    run: Path | None, more: dict[str, Any], given: Mapping[str, str], listener: Listener
+    run: Path | None, more: dict[str, Any], written: Mapping[str, str], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
     """Decide whether a judge flips too often."""
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
@@ -43,7 +43,7 @@ def decide(
     if run is None:
         verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:
-        _check_finished(given)
+        _check_finished(written)
         verdict, loaded = _decide_finished(run, limits, baseline, control)
     if loaded and loaded.gap:
         verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
@@ -52,8 +52,8 @@ def decide(
 
 def _read_limits(more: dict[str, Any]) -> Limits:
     """Merge the limits in ``more``, which are removed from it, over those of the settings file."""
-    given = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
-    return settings.merge_limits(settings.load_settings(more.pop("config", None)), given)
+    overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
+    return settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
 
 
 def _load_baseline(path: Path | None) -> LoadedRun | None:
@@ -65,11 +65,11 @@ def _load_baseline(path: Path | None) -> LoadedRun | None:
     return loaded
 
 
-def _check_finished(given: Mapping[str, str]) -> None:
+def _check_finished(options: Mapping[str, str]) -> None:
     """Fail on options that only apply to a judge."""
-    if "judge" in given:
+    if "judge" in options:
         raise UsageError("name a finished run, or a judge to ask with --judge, not both")
-    if live_only := next((written for name, written in given.items() if name not in RUN_OPTIONS), None):
+    if live_only := next((written for name, written in options.items() if name not in RUN_OPTIONS), None):
         raise UsageError(f"{live_only} goes with --judge, which is asked; a finished run is read as it is")
 
 

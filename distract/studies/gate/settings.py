@@ -39,29 +39,29 @@ class Settings:
 
 def load_settings(path: Path | None = None) -> Settings | None:
     """Load the table ``[tool.distract.gate]`` of a project."""
-    found = path or find_project()
-    if found is None:
+    file = path or find_project()
+    if file is None:
         return None
-    table = read_project(found).gate
+    table = read_project(file).gate
     if table is None:
         if path is None:
             return None
         raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
     if not isinstance(table, dict):
-        raise setting_error(found, TABLE, f"expected a table, found {describe_value(table)}")
+        raise setting_error(file, TABLE, f"expected a table, found {describe_value(table)}")
     for key in table:
-        check_name(found, (*TABLE, key), "setting", key, _FIELDS)
+        check_name(file, (*TABLE, key), "setting", key, _FIELDS)
     return Settings(
-        found, MappingProxyType({_FIELDS[key]: _read_value(found, key, value) for key, value in table.items()})
+        file, MappingProxyType({_FIELDS[key]: _read_value(file, key, value) for key, value in table.items()})
     )
 
 
-def merge_limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
+def merge_limits(settings: Settings | None, overrides: Mapping[str, Any]) -> Limits:
     """Combine limits: the command line overrides the file, which overrides the defaults."""
     values = {} if settings is None else dict(settings.values)
-    if "max_flip_rate" in given:
+    if "max_flip_rate" in overrides:
         values.pop("others", None)
-    return Limits(**{**values, **given})
+    return Limits(**{**values, **overrides})
 
 
 def find_project() -> Path | None:
@@ -95,9 +95,11 @@ def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> 
         if not isinstance(value, bool):
             raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
         return value
-    kind, wanted = (int, "a whole number from 1, such as 30") if field == "min_n" else (float, "a share, such as 0.10")
+    kind, expectation = (
+        (int, "a whole number from 1, such as 30") if field == "min_n" else (float, "a share, such as 0.10")
+    )
     if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= MAX_NUMBER:
-        raise setting_error(path, at, f"expected {wanted}, found {describe_value(value)}")
+        raise setting_error(path, at, f"expected {expectation}, found {describe_value(value)}")
     limit: Any = kind(value)
     try:
         Limits(**{field: limit})

@@ -41,7 +41,7 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
     if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
         yield Text("still unknown:")
-        yield from (Text(f"  {protocol_label(one)}, {line(one.attack)}: {line(one.reason)}") for one in unknown)
+        yield from (Text(f"  {protocol_label(check)}, {line(check.attack)}: {line(check.reason)}") for check in unknown)
     if verdict.effort:
         yield Text(describe_effort(verdict.effort))
     yield from (Text(line(note), style="dim") for note in verdict.notes)
@@ -152,8 +152,8 @@ def _describe_bound(verdict: Verdict) -> str:
 def _undecidable_notes(p: Mapping[str, Any], limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
     own = p["gate"]
     n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
-    what, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
-    if thresholds and (why := too_few_reason(n, unit, min(thresholds), checks, limits.confidence, what, live=True)):
+    remedies, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
+    if thresholds and (why := too_few_reason(n, unit, min(thresholds), checks, limits.confidence, remedies, live=True)):
         yield f"warning: {why}"
     if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
         yield (

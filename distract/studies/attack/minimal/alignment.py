@@ -38,7 +38,7 @@ def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
         hit = row & places.get(word, 0)
         row = (row + hit | row - hit) & every
         rows.append(row)
-    found = []
+    matches = []
     at, column = len(rows) - 1, len(middle)
     while at and column:
         if rows[at] >> column - 1 & 1:
@@ -47,9 +47,9 @@ def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
         at -= 1
         if rows[at] >> column - 1 & 1:
             column -= 1
-            found.append((head + at, head + column))
+            matches.append((head + at, head + column))
     ends = ((len(old) - k, len(new) - k) for k in range(tail, 0, -1))
-    return [*((k, k) for k in range(head)), *reversed(found), *ends]
+    return [*((k, k) for k in range(head)), *reversed(matches), *ends]
 
 
 def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordMatches) -> WordMatches:
@@ -59,22 +59,22 @@ def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordM
     open. Here it is the last.
     """
     words = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
-    found = list(same)
-    for at in range(len(found) - 1):
-        (i, j), (k, m) = found[at : at + 2]
+    matches = list(same)
+    for at in range(len(matches) - 1):
+        (i, j), (k, m) = matches[at : at + 2]
         if (k == i + 1) == (m == j + 1):
             continue
         # The text that has more words, and where they stand in it.
         side = int(k == i + 1)
-        start, end = found[at][side] + 1, found[at + 1][side]
-        lowest = -_count_moves(words[side], found, at, end - 1, start - 1, -1)
-        highest = _count_moves(words[side], found, at + 1, start, end, 1)
+        start, end = matches[at][side] + 1, matches[at + 1][side]
+        lowest = -_count_moves(words[side], matches, at, end - 1, start - 1, -1)
+        highest = _count_moves(words[side], matches, at + 1, start, end, 1)
         best = _best_move(texts[side], spans[side], (start, end), range(lowest, highest + 1))
         size = end - start if best < 0 else start - end
         for moved in range(at + 1 + min(best, 0), at + 1 + max(best, 0)):
-            one, other = found[moved]
-            found[moved] = (one, other + size) if side else (one + size, other)
-    return found
+            old, new = matches[moved]
+            matches[moved] = (old, new + size) if side else (old + size, new)
+    return matches
 
 
 def _best_move(text: str, spans: Spans, block: tuple[int, int], moves: Sequence[int]) -> int:

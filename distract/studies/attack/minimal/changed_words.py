@@ -27,10 +27,10 @@ class FlipWord:
     flips: int
 
 
-def count_words(found: Iterable[MinimalFlip]) -> tuple[FlipWord, ...]:
+def count_words(smallest: Iterable[MinimalFlip]) -> tuple[FlipWord, ...]:
     """Count in how many of the smallest flips each word plays a part."""
-    seen = Counter[tuple[str, ChangeKind]](part for one in found for part in _changed_words(one.edits))
-    words = (FlipWord(text, change, flips) for (text, change), flips in seen.items())
+    counts = Counter[tuple[str, ChangeKind]](part for flip in smallest for part in _changed_words(flip.edits))
+    words = (FlipWord(text, change, flips) for (text, change), flips in counts.items())
     return tuple(sorted(words, key=lambda word: (-word.flips, word.text, word.change)))
 
 
@@ -43,8 +43,8 @@ def _describe_phrase(phrase: tuple[Edit, ...], width: int) -> str:
     old, new = (line(text) for text in _join_texts(phrase))
     if old == new:
         return "white space"
-    shown = [f'"{text if len(text) <= width else text[: width - 1] + "…"}"' for text in (old, new)]
-    return f"{shown[0]} → {shown[1]}" if old and new else f"+ {shown[1]}" if new else f"− {shown[0]}"
+    quoted = [f'"{text if len(text) <= width else text[: width - 1] + "…"}"' for text in (old, new)]
+    return f"{quoted[0]} → {quoted[1]}" if old and new else f"+ {quoted[1]}" if new else f"− {quoted[0]}"
 
 
 def _join_texts(phrase: Iterable[Edit]) -> tuple[str, str]:
@@ -54,13 +54,13 @@ def _join_texts(phrase: Iterable[Edit]) -> tuple[str, str]:
 
 def _changed_words(edits: Iterable[Edit]) -> set[tuple[str, ChangeKind]]:
     """Return the words added by one flip; for a phrase that adds none, the words removed."""
-    found = set[tuple[str, ChangeKind]]()
+    words = set[tuple[str, ChangeKind]]()
     for phrase in group_edits(edits):
         old, new = (dict.fromkeys(map(_strip_punctuation, text.split())) for text in _join_texts(phrase))
-        came, gone = [word for word in new if word not in old], [word for word in old if word not in new]
-        change: ChangeKind = "added" if came else "removed"
-        found |= {(word.casefold(), change) for word in came or gone}
-    return found
+        added, removed = [word for word in new if word not in old], [word for word in old if word not in new]
+        change: ChangeKind = "added" if added else "removed"
+        words |= {(word.casefold(), change) for word in added or removed}
+    return words
 
 
 def _strip_punctuation(word: str) -> str:

@@ -31,14 +31,14 @@ def clearest_flips(
     Protocols measure strength on different scales, so they take turns: the clearest flip of each, then the second of
     each.
     """
-    mine = [row for row in rows if row.design == "flip" and case in (None, row.case)]
-    made = list(rewrites)
+    flip_rows = [row for row in rows if row.design == "flip" and case in (None, row.case)]
+    written = list(rewrites)
     ranked = []
     for protocol, rules in protocols.items():
         rule = headline("flip_rate", rules)
-        found = chain.from_iterable(find_flips(mine, made, protocol, rule, attack, most) for attack in attacks)
+        flips = chain.from_iterable(find_flips(flip_rows, written, protocol, rule, attack, most) for attack in attacks)
         # Of equal ones the attack named first comes first: sorting is stable.
-        ranked.append(sorted(found, key=lambda flip: -flip.margin))
+        ranked.append(sorted(flips, key=lambda flip: -flip.margin))
     turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
     return tuple(turns)[:most]
 
@@ -53,21 +53,21 @@ def search_flip(
     most: int = MOST,
 ) -> Plan[MinimalFlip | str]:
     """Search for the smallest part of one flip."""
-    mine, others = flip.severities
-    made = next(
+    severity, other_severity = flip.severities
+    rewrite = next(
         (
-            one
-            for one in rewrites
-            if one.is_accepted
-            and (one.case, one.response.author, one.response.severity, one.response.attack)
-            == (flip.case, flip.rewritten, mine, flip.attack)
+            candidate
+            for candidate in rewrites
+            if candidate.is_accepted
+            and (candidate.case, candidate.response.author, candidate.response.severity, candidate.response.attack)
+            == (flip.case, flip.rewritten, severity, flip.attack)
         ),
         None,
     )
-    if made is None:
+    if rewrite is None:
         return _return_reason("no rewrite is on record")
-    original = _find_response(case, flip.rewritten, mine, made.original)
-    other = _find_response(case, flip.other, others)
+    original = _find_response(case, flip.rewritten, severity, rewrite.original)
+    other = _find_response(case, flip.other, other_severity)
     if original is None or other is None:
         return _return_reason(
             f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered"
@@ -77,7 +77,7 @@ def search_flip(
         protocol,
         flip.rule,
         original,
-        made.response,
+        rewrite.response,
         other,
         first=flip.first,
         manner=manner,
@@ -90,8 +90,8 @@ def _find_response(
     case: Case, author: str, severity: int | None, turns: tuple[str, ...] | None = None
 ) -> Response | None:
     """Find an original of the case, with these turns if known."""
-    found = (one for one in case.originals if (one.author, one.severity) == (author, severity))
-    return next((one for one in found if turns in (None, one.turns)), None)
+    matches = (response for response in case.originals if (response.author, response.severity) == (author, severity))
+    return next((response for response in matches if turns in (None, response.turns)), None)
 
 
 def _return_reason(why: str) -> Plan[MinimalFlip | str]:
@@ -107,10 +107,10 @@ def search_flips(
     rewrites: Sequence[Rewrite],
 ) -> Iterator[Plan[CaseResult]]:
     """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
-    by, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
+    by_id, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
     attacks, rewrites = distractors(parameters), tuple(rewrites)
     for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
-        case, protocol = by[flip.case], protocols[flip.protocol]
+        case, protocol = by_id[flip.case], protocols[flip.protocol]
         plan = search_flip(flip, case, protocol, audit.manner, audit.helped, rewrites)
         yield _record_search(stop_unanswered(plan))
 
@@ -127,10 +127,10 @@ def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
 
 def _record_search(plan: Plan[MinimalFlip | str]) -> Plan[CaseResult]:
     """Keep only what is shown of the case."""
-    found = yield from plan
-    if isinstance(found, str):
+    result = yield from plan
+    if isinstance(result, str):
         return CaseResult()
-    return CaseResult(smallest=[replace(found, case=Case(found.case.id, found.case.prompt, ()))])
+    return CaseResult(smallest=[replace(result, case=Case(result.case.id, result.case.prompt, ()))])
 
 
 def distractors(parameters: Mapping[str, Any]) -> list[str]:

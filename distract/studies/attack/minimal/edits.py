@@ -31,10 +31,10 @@ def find_edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, .
     return tuple(edit for turn, (old, new) in pairs if old != new for edit in _edit_turn(turn, old, new))
 
 
-def group_edits(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
+def group_edits(edits: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
     """Group adjacent edits: a reader sees them as one change."""
     grouped: list[list[Edit]] = []
-    for edit in found:
+    for edit in edits:
         last = grouped[-1][-1] if grouped else None
         if last is not None and (last.turn, last.end) == (edit.turn, edit.start):
             grouped[-1].append(edit)
@@ -87,13 +87,13 @@ def _delete_and_insert(turn: int, texts: tuple[str, str], old: Spans, new: Spans
         yield from (_make_edit(turn, texts, (one[0], two[0]), (0, 0)) for one, two in pairwise(old[1:]))
         return
     at = old[-2][1]
-    gone = [((one[1], two[1]), (0, 0)) for one, two in pairwise(old[:-1])]
-    come = [((at, at), (one[1], two[1])) for one, two in pairwise(new[:-1])]
-    places = [*gone, *come]
+    deletions = [((one[1], two[1]), (0, 0)) for one, two in pairwise(old[:-1])]
+    insertions = [((at, at), (one[1], two[1])) for one, two in pairwise(new[:-1])]
+    places = [*deletions, *insertions]
     if not tail:
         # The white space after all of it changes with the last edit.
         (start, _), (first, _) = places.pop()
-        places.append(((start, old[-1][0]), (first if come else new[0][1], new[-1][0])))
+        places.append(((start, old[-1][0]), (first if insertions else new[0][1], new[-1][0])))
     yield from (_make_edit(turn, texts, *place) for place in places)
 
 
@@ -108,11 +108,11 @@ def _make_edit(turn: int, texts: tuple[str, str], old: tuple[int, int], new: tup
 
 def _chunks(text: str, spans: Spans) -> Spans:
     """Attach punctuation to words."""
-    found = [spans[0]]
+    chunks = [spans[0]]
     for start, end in spans[1:-1]:
-        before, last = found[-1]
-        if len(found) > 1 and last == start and not (text[last - 1].isalnum() and text[start].isalnum()):
-            found[-1] = before, end
+        before, last = chunks[-1]
+        if len(chunks) > 1 and last == start and not (text[last - 1].isalnum() and text[start].isalnum()):
+            chunks[-1] = before, end
         else:
-            found.append((start, end))
-    return [*found, spans[-1]]
+            chunks.append((start, end))
+    return [*chunks, spans[-1]]

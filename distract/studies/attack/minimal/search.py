@@ -37,17 +37,17 @@ def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[
     order = [one for group in groups for one in group]
     if not order:
         raise ValueError("nothing to search: all and nothing are the same")
-    asked = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
+    answers = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
     try:
-        needed = yield from _filter_needed(asked, frozenset(), [frozenset(group) for group in groups if group])
+        needed = yield from _filter_needed(answers, frozenset(), [frozenset(group) for group in groups if group])
         kept = frozenset[int]().union(*needed)
         for group in reversed(groups):
-            if len(mine := [frozenset((one,)) for one in group if one in kept]) > 1:
+            if len(parts := [frozenset((one,)) for one in group if one in kept]) > 1:
                 base = kept.difference(group)
-                kept = base.union(*(yield from _filter_needed(asked, base, mine)))
-        return SearchResult((yield from _minimise(asked, order, kept)), minimal=True)
+                kept = base.union(*(yield from _filter_needed(answers, base, parts)))
+        return SearchResult((yield from _minimise(answers, order, kept)), minimal=True)
     except _BudgetSpent:
-        return SearchResult(asked.best, minimal=False)
+        return SearchResult(answers.best, minimal=False)
 
 
 class _BudgetSpent(Exception):
@@ -81,35 +81,35 @@ class _Answers:
         return MappingProxyType(self.answers)
 
 
-def _filter_needed(asked: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
+def _filter_needed(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
     """Return the parts still needed beside ``base``, which is not enough alone; prefer the first ones."""
     if len(parts) == 1:
         return list(parts)
     half = len(parts) // 2
     first, last = parts[:half], parts[half:]
-    late = yield from _filter_rest(asked, base.union(*first), last)
+    late = yield from _filter_rest(answers, base.union(*first), last)
     # Where nothing of the last ones is needed, the base is still the one that was not enough.
-    early = yield from (_filter_rest if late else _filter_needed)(asked, base.union(*late), first)
+    early = yield from (_filter_rest if late else _filter_needed)(answers, base.union(*late), first)
     return [*early, *late]
 
 
-def _filter_rest(asked: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
+def _filter_rest(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
     """Do the same with a base that may be enough alone."""
-    if (yield from asked.look_up([base]))[base]:
+    if (yield from answers.look_up([base]))[base]:
         return []
-    return (yield from _filter_needed(asked, base, parts))
+    return (yield from _filter_needed(answers, base, parts))
 
 
-def _minimise(asked: _Answers, order: Sequence[int], kept: Subset) -> Plan[Subset]:
+def _minimise(known: _Answers, order: Sequence[int], kept: Subset) -> Plan[Subset]:
     """Drop whatever the subset can do without; if more is always better, one round shows that nothing is."""
     while True:
         without = {one: kept - {one} for one in reversed(order) if one in kept}
-        answers = yield from asked.look_up(list(without.values()))
+        answers = yield from known.look_up(list(without.values()))
         free = [one for one, rest in without.items() if answers[rest]]
         if not free:
             return kept
         kept = without[free[0]]
         for one in free[1:]:
             rest = kept - {one}
-            if (yield from asked.look_up([rest]))[rest]:
+            if (yield from known.look_up([rest]))[rest]:
                 kept = rest

@@ -41,8 +41,8 @@ class _Pair:
         return "a" if self.first else "b"
 
     def judged(self, responses: Iterable[Response]) -> Plan[None]:
-        new = {one.turns: one for one in responses if one.turns not in self.rows}
-        rows = yield from gather([self._row(one) for one in new.values()])
+        new = {response.turns: response for response in responses if response.turns not in self.rows}
+        rows = yield from gather([self._row(response) for response in new.values()])
         self.rows.update(zip(new, rows, strict=True))
 
     def outcome(self, turns: Turns) -> Outcome | None:
@@ -85,8 +85,8 @@ def find_smallest(
         ("original", original.turns, MIRROR[pair.winning_outcome]),
         ("whole rewrite", rewrite.turns, pair.winning_outcome),
     ):
-        if (found := pair.outcome(turns)) != expected:
-            why = pair.rows[turns].excluded or _describe_outcome(found, pair.winning_outcome)
+        if (verdict := pair.outcome(turns)) != expected:
+            why = pair.rows[turns].excluded or _describe_outcome(verdict, pair.winning_outcome)
             return f"the verdict on the {text} cannot be had again: {why}"
     changes = find_edits(original.turns, rewrite.turns)
 
@@ -129,7 +129,7 @@ def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
     return sorted(groups, key=lambda group: -sum(sizes[index] for index in group))
 
 
-def _describe_outcome(found: Outcome | None, mine: Outcome) -> str:
-    if found is None:
+def _describe_outcome(verdict: Outcome | None, win: Outcome) -> str:
+    if verdict is None:
         return "it is not valid"
-    return "it is a tie" if found == "tie" else f"the rewritten response {'wins' if found == mine else 'loses'}"
+    return "it is a tie" if verdict == "tie" else f"the rewritten response {'wins' if verdict == win else 'loses'}"
