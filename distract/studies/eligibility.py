@@ -38,7 +38,7 @@ def check_fit(protocols: Sequence[Protocol], designs: Collection[str], cases: Se
     """Fail if a protocol fits no case, or if no protocol asks the reference model."""
     if helped and not any(protocol.reference for protocol in protocols):
         helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
-        raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
+        raise UsageError(f"--reference-model is used by {', '.join(helping)} only; name one of them with --protocol")
     for protocol in protocols:
         why_not = [
             judging.exclusion_reason(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases

@@ -38,7 +38,7 @@ def yield_report(counts: Mapping[str, Any]) -> Iterable[RenderableType]:
     if counts["reasons"]:
         yield Text(format_exclusions("not usable", counts["reasons"]))
     if counts["made"] and not counts["severities"] and counts["verifier"] is None:
-        yield Text("checked by rules only: whether an answer is correct, a --verifier says", style="dim")
+        yield Text("checked by rules only: whether an answer is correct takes a --verifier", style="dim")
     if counts["left_out"]:
         yield Text(format_exclusions("left out before the draw", counts["left_out"]), style="dim")
 

@@ -62,7 +62,7 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     if degradations and requested and "severity" not in requested:
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
     if treatments and not attacks and (other := [name for design, name in requested.items() if design != "severity"]):
-        raise UsageError(f"{other[0]} needs an attack that is no severity; name one with --attack")
+        raise UsageError(f"{other[0]} needs an attack without a severity; name one with --attack")
     if "severity" in requested and not degradations:
         lower = [a for a in registry.attacks().values() if a.severity]
         degradations = tuple(Degradation(s, d) for s in lower for d in (None, *attacks))

@@ -66,7 +66,7 @@ def select(
 ) -> AttackSelection:
     """Check that data, attacks and writer fit together."""
     if not isinstance(data, str) and responses:
-        raise UsageError("responses go with data that have a name or a path; put them into the cases")
+        raise UsageError("responses need data with a name or a path; put them into the cases")
     loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
     scope = selection.find_scope(attacks, measures, loaded.cases)
     if control:
@@ -157,7 +157,7 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
             yield search_flips(job.parameters, audited, cases, rows, rewrites)
 
     flips = count(minimal, "flip")
-    remark = f"afterwards, beyond the plan: the smallest part that still flips, searched for in {flips} at most"
+    remark = f"afterwards, not in this estimate: a search for the smallest part that still flips, in {flips} at most"
     job = setup.start(
         registry.get_study("attack"),
         record,

@@ -31,11 +31,11 @@ _OPTIONS: Mapping[str, str] = {
 def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence[str]) -> Case:
     """Load a case of a run from the run's data."""
     if responses and data is None:
-        raise UsageError("--responses goes with --data; name both")
+        raise UsageError("--responses needs --data")
     source = run.source or {"data": run.parameters["data"]["name"], "responses": []}
     spec, files = (source.get("data"), source.get("responses")) if data is None else (data, list(responses))
     if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-        raise DataError("does not say where the data lie; name them with --data", path=run.path / "run.json")
+        raise DataError("does not say where the data are; name them with --data", path=run.path / "run.json")
     try:
         loaded = datasets.load(spec, files, run.parameters["seed"])
     except UsageError as error:
@@ -43,10 +43,10 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
             raise
         raise UsageError(f"{error}; name the data of {run.path} with --data") from error
     if loaded.checksum != run.parameters["data"].get("sha256"):
-        raise DataError(f"is not what {run.path} was about (its checksum differs); name that with --data", path=spec)
+        raise DataError(f"differs from the data of {run.path} (other checksum); name those with --data", path=spec)
     case = next((case for case in loaded.cases if case.id == name), None)
     if case is None:
-        raise DataError(f"holds no case {name!r}, though its checksum is that of the run", path=spec)
+        raise DataError(f"holds no case {name!r}, although its checksum is that of the run", path=spec)
     return case
 
 
@@ -80,7 +80,7 @@ def check_server(run: LoadedRun, name: str | None, address: str | None) -> None:
         if isinstance(identity, dict) and isinstance(identity.get("server"), str)
     }
     if (name or "").startswith("openai:") and address is None and servers and OPENAI not in servers:
-        raise UsageError(f"{name} was asked at {', '.join(sorted(servers))}; name that with --base-url")
+        raise UsageError(f"{name} ran at {', '.join(sorted(servers))}; name it with --base-url")
     if (name or "").startswith(("http:", "https:")) and address is None and os.environ.get(OWN_KEY):
         server = (name or "").partition("#")[0]
         raise UsageError(f"the run names the server {server}; to send it the key in {OWN_KEY}, add --base-url {server}")
@@ -94,7 +94,7 @@ def check_same(run: LoadedRun, name: str, recorded: object, identity: Mapping[st
         changes = "; ".join(
             f"{key} {recorded.get(key, 'none')} there, {identity.get(key, 'none')} here" for key in sorted(differ)
         )
-        hint = "nothing it says holds for another model"
+        hint = "its results do not apply to another model"
         if differ <= _OPTIONS.keys():
             hint = f"set it with {', '.join(_OPTIONS[key] for key in sorted(differ))}"
         raise UsageError(f"{name} is not the model that {run.path} asked: {changes}; {hint}")

@@ -51,7 +51,7 @@ def find_case_flips(
     is_known = any(row.case == case for row in run.rows)
     elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
     if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
-        raise UsageError(f"case {case!r}: no verdict flipped there so; these did: {', '.join(mine)}")
+        raise UsageError(f"case {case!r}: no such verdict flipped; these did: {', '.join(mine)}")
     why = "no verdict flipped there" if is_known else f"{run.path} has no such case"
     raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 

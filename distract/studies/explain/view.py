@@ -63,9 +63,7 @@ def explanation_parts(explanation: Explanation, colour: bool) -> Iterator[Render
     yield Text("")
     yield from mark_edits(smallest.original, smallest.edits, colour)
     yield Text("")
-    stored = (
-        "found by the run itself" if explanation.stored is None else f"{explanation.stored:,} of them from the store"
-    )
+    stored = "found during the run" if explanation.stored is None else f"{explanation.stored:,} of them from the store"
     calls = f"{count(smallest.comparisons, 'comparison')}, {count(smallest.requests, 'judge call')}, {stored}"
     yield Text(f"{describe_smallest(smallest)}; {calls}", style="bold")
 

@@ -90,8 +90,8 @@ def check_judge(
     if not chosen:
         if readable:
             raise JudgeChanged(
-                f"nothing shows whether judge {judge} has changed since its verdicts were stored: all of them "
-                "are sampled; --fresh asks everything again, --trust-store judges by what is stored"
+                f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them "
+                "are sampled; use --fresh to ask everything again, or --trust-store to rely on the store"
             )
         return
     answers = _ask_again([entry.request for entry in chosen], models["judge"], tally)
@@ -110,8 +110,8 @@ def check_judge(
         moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
         raise JudgeChanged(
             f"the judge behind this name has changed: {judge} answers {differing} of "
-            f"{count(len(chosen), 'request')} otherwise than stored{moved}; --fresh asks everything again, "
-            "--judge-version TEXT tells the new judge from the old one, --trust-store judges by what is stored"
+            f"{count(len(chosen), 'request')} differently than stored{moved}; use --fresh to ask everything again, "
+            "--judge-version TEXT to tell the new judge from the old, or --trust-store to rely on the store"
         )
 
 
@@ -171,7 +171,7 @@ def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> li
     tally.count_tokens("judge", list(replies.values()))
     if silent := [reply.failure for reply in replies.values() if not reply.answered]:
         many = f"{len(silent)} of {count(len(requests), 'request')}"
-        raise BackendError(f"{many} that would show whether the judge has changed got {silent[0]}")
+        raise BackendError(f"{many} to check whether the judge has changed got {silent[0]}")
     return [replies[index] for index in range(len(requests))]
 
 

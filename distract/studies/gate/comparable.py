@@ -30,13 +30,10 @@ def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
 def unusable_reason(run: LoadedRun) -> str | None:
     """Explain why a run does not measure a judge fairly; None if it does."""
     if run.command == "gate":
-        return (
-            "is a live gate, which stops where its own flips tell it to, so that its rates are no fair measure; name a "
-            "run of `distract attack`"
-        )
+        return "is a live gate, whose rates are biased because its own flips stop it; name a run of `distract attack`"
     if run.command != "attack":
         return f"is a run of `distract {run.command}`; name one of `distract attack`"
-    return f"must not be relied on: {run.flaw}" if run.flaw else None
+    return f"is not reliable: {run.flaw}" if run.flaw else None
 
 
 def list_changes(baseline: LoadedRun, run: LoadedRun) -> list[str]:
@@ -54,7 +51,7 @@ def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[s
 
 def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     if baseline.path.resolve() == run.path.resolve() or run.is_copy_of(baseline) or baseline.is_copy_of(run):
-        yield "they are one run or its replies, and nothing can have risen; name two (`--fresh` asks a judge again)"
+        yield "they are the same run or its replies; name two (`--fresh` asks a judge again)"
     for name, one in (("the baseline", baseline), ("the new run", run)):
         if why := unusable_reason(one):
             yield f"{name} {why}"
@@ -68,7 +65,7 @@ def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         yield f"they have no protocol in common ({listed})"
     if not attacks:
         listed = f"{_list_names(baseline, 'attacks')}, then {_list_names(run, 'attacks')}"
-        yield f"they have no attack in common that is no control ({listed})"
+        yield f"they have no attack in common besides controls ({listed})"
 
 
 def _list_names(run: LoadedRun, name: str) -> str:

@@ -57,7 +57,7 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
     """
     p = run.parameters
     if not p["controls"]:
-        raise UsageError(f"{run.path}: measured no noise; run `distract attack` with --control")
+        raise UsageError(f"{run.path}: did not measure the noise; run `distract attack` with --control")
     rows = [row for row in run.rows if row.design == "flip"] if run.flaw is None else []
     prompts: dict[str, list[int]] = {}
     for at, row in enumerate(rows):

@@ -62,7 +62,7 @@ def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> At
         judged = {row.case for row in baseline.rows}
         cases = tuple(case for case in cases if case.id in judged)
         if baseline.parameters["data"]["sha256"] != selected.data.checksum or not cases:
-            raise UsageError(f"{baseline.path}: is about other data or other cases; compare on the same ones")
+            raise UsageError(f"{baseline.path}: has other data or other cases; compare on the same ones")
     by_prompt: dict[str, list[Case]] = {}
     for case in cases:
         by_prompt.setdefault(case.cluster, []).append(case)
@@ -87,19 +87,21 @@ def live_record(
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
     places = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
     if not places:
-        raise UsageError("controls measure noise and are not gated; name an attack that distracts")
+        raise UsageError("controls measure noise and are not gated; name a distractor")
     stored = []
     if baseline is not None:
         known_protocols, known_attacks = common_names(baseline, baseline)
         if absent := sorted({*named} - {*known_protocols, *known_attacks}):
-            raise UsageError(f"{baseline.path}: has no {absent[0]}, which was asked for; nothing says whether it rose")
+            raise UsageError(
+                f"{baseline.path}: has no {absent[0]}; without it nothing shows a rise. Name what the baseline has"
+            )
         stored = [
             _baseline_flips(baseline, *place)
             for place in places
             if place[0] in known_protocols and place[1] in known_attacks
         ]
         if not stored:
-            raise UsageError(f"{baseline.path}: has none of these protocols under these attacks; name others")
+            raise UsageError(f"{baseline.path}: has none of these protocols and attacks; name others")
     measure: Measure = "excess_flip_rate" if control else "flip_rate"
     compared: list[CheckKey] = [(place["protocol"], place["attack"], "flip_rate_rise") for place in stored]
     bounded = [(*place, measure) for place in places if not stored or limits.threshold(*place) is not None]

@@ -34,12 +34,12 @@ def decide(
     """Decide whether a judge flips too often."""
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
-        raise UsageError("--max-rise goes with --baseline: without one nothing can have risen")
+        raise UsageError("--max-rise needs --baseline")
     limits, baseline = _read_limits(more), _load_baseline(baseline_path)
     if baseline is None and not limits.has_threshold:
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
-        raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
+        raise UsageError("--control needs a threshold; with --baseline both runs contain the noise")
     if run is None:
         verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:
@@ -68,15 +68,15 @@ def _load_baseline(path: Path | None) -> LoadedRun | None:
 def _check_finished(options: Mapping[str, str]) -> None:
     """Fail on options that only apply to a judge."""
     if "judge" in options:
-        raise UsageError("name a finished run, or a judge to ask with --judge, not both")
+        raise UsageError("name a finished run or a --judge, not both")
     if live_only := next((written for name, written in options.items() if name not in RUN_OPTIONS), None):
-        raise UsageError(f"{live_only} goes with --judge, which is asked; a finished run is read as it is")
+        raise UsageError(f"{live_only} needs --judge; it cannot change a finished run")
 
 
 def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, control: bool) -> tuple[Verdict, LoadedRun]:
     loaded = runs.load(run)
     if loaded.command == "gate":
-        decided = "which has decided; `distract report` shows it again"
+        decided = "which is decided; show it with `distract report`"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.check_command("attack")
     verdict = run_gate.decide_excess(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
@@ -90,7 +90,7 @@ def _decide_live(
     store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
     budget, ahead = more.pop("budget", None), more.pop("ahead", 1)
     if judge is None:
-        raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
+        raise UsageError("name a finished run of `distract attack` or a --judge")
     attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
     if lower := [name for name in attacks if isinstance(registry.parse_attack(name), Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")

@@ -135,7 +135,7 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         least = f"; none can pass before {about}{least_n(lowest, limits.confidence)} {unit}"
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if own["budget"] is not None:
-        yield f"budget: at most {count(own['budget'], 'call')}, those answered from the store included"
+        yield f"budget: at most {count(own['budget'], 'call')}, including those answered from the store"
 
 
 def _describe_bound(verdict: Verdict) -> str:

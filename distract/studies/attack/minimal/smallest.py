@@ -87,7 +87,7 @@ def find_smallest(
     ):
         if (verdict := pair.outcome(turns)) != expected:
             why = pair.rows[turns].excluded or _describe_outcome(verdict, pair.winning_outcome)
-            return f"the verdict on the {text} cannot be had again: {why}"
+            return f"could not reproduce the verdict on the {text}: {why}"
     changes = find_edits(original.turns, rewrite.turns)
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
@@ -131,5 +131,5 @@ def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
 
 def _describe_outcome(verdict: Outcome | None, win: Outcome) -> str:
     if verdict is None:
-        return "it is not valid"
+        return "no valid verdict"
     return "it is a tie" if verdict == "tie" else f"the rewritten response {'wins' if verdict == win else 'loses'}"

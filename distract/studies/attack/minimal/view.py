@@ -18,15 +18,15 @@ TOP = 10
 
 def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
     """Show the words that flip a judge, and each smallest flip."""
-    yield Text("\nWords that flip this judge: in how many of the smallest flips", style="italic")
+    yield Text("\nWords that flip this judge, with the number of smallest flips they are in", style="italic")
     if not smallest:
-        yield Text(" no flip was found to be explained")
+        yield Text(" found no flip to explain")
         return
     table = grid("word", "change", "flips")
     for word in count_words(smallest)[:TOP]:
         table.add_row(Text(line(word.text)), word.change, f"{word.flips}/{len(smallest)}")
     yield table
-    yield Text("\nSmallest flips: of the edits between original and rewrite, those that are enough", style="italic")
+    yield Text("\nSmallest flips: the edits between original and rewrite that are enough", style="italic")
     for flip in smallest:
         rule = f" by {line(flip.rule)}" if flip.rule else ""
         yield Text(f"case {line(flip.case.id)}, {line(flip.protocol)}{rule}, {line(flip.attack)}:", style="bold")
