@@ -26,7 +26,7 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
         distractor is None
         or distractor.control
         or find_recorded(case, low, distractor)
-        # Nobody distracts with what was rejected; that it was is on record.
+        # A rejected rewrite is recorded too, as rejected.
         or ((lineage := case.lineage(low)) is not None and lineage.reasons)
         for case in cases
         for low in case.originals

@@ -73,7 +73,7 @@ class Simulation:
     def comparisons(self) -> int:
         """How many comparisons were judged; one that several rows share counts once."""
         rows = (row for done in self.done for row in done.rows if row.judgments)
-        # One list may be judged for two pairs of it: the requests alone do not tell comparisons apart.
+        # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
         return len(
             {(row.case, row.protocol, row.design, row.attack, row.a, row.b, row.place, row.keys) for row in rows}
         )

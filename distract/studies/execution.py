@@ -108,7 +108,7 @@ def _load_finished(job: Job[Any], epoch: int) -> LoadedRun | None:
     try:
         loaded = runs.load(job.out)
     except DataError:
-        return None  # damaged: it begins again, from the stored replies
+        return None  # damaged: start again from the stored replies
     is_other = loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch
     return None if loaded.flaw or is_other else loaded
 

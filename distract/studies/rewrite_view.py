@@ -45,7 +45,7 @@ def yield_report(counts: Mapping[str, Any]) -> Iterable[RenderableType]:
 
 def rewrite_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterable[str]:
     """Describe why rewrites were rejected, and whether rules and verifier agree."""
-    # A rewrite counts once under each of its reasons, as in the document.
+    # Count a rewrite once under each of its reasons, as in the document.
     reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
     if reasons:
         rejected = sum(not rewrite.is_accepted for rewrite in rewrites)

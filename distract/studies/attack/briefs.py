@@ -80,7 +80,7 @@ class CompactRows:
     def __init__(self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> None:
         self._cases: list[tuple[str, str]] = []
         self.designs: list[str] = []
-        # By either rule, whichever is shown: figures are summed up by one and compared by the other.
+        # Keep both rules: figures are summarised by one and compared by the other.
         self._rules: dict[str, tuple[str | None, ...]] = {
             name: tuple(dict.fromkeys((*names, "score", "rating"))) if names else (None,)
             for name, names in rules.items()
@@ -163,7 +163,7 @@ class _Requests:
         if not self.keys:
             return Usage(self.comparisons, 0, 0, 0)
         keys = np.frombuffer(self.keys, dtype=np.int64)
-        # The last of those that share a key, should they differ.
+        # If rows that share a key differ, the last one counts.
         _, first = np.unique(keys[::-1], return_index=True)
         tokens = np.frombuffer(self.tokens, dtype=np.int64).reshape(-1, 2)[::-1][first]
         prompts, answers = (int(total) for total in tokens.sum(axis=0))

@@ -57,7 +57,7 @@ def find_flips(
     attacked: dict[tuple[Unit, Outcome | None], Row] = {
         (pair_unit(row), row.target): row for row in judged if row.target is not None and row.attack == attack
     }
-    # Of two rewrites of one response only an accepted one was judged.
+    # A response may have several rewrites; only an accepted one was judged.
     texts = {
         (rewrite.case, rewrite.response.author, rewrite.response.severity): rewrite
         for rewrite in rewrites
@@ -82,7 +82,7 @@ def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple
     start = 0
     if texts[0] != texts[1] and max(map(len, texts)) > width and same > width // 4:
         start = same - width // 4
-        # From the next word on, if one begins before the place where they differ.
+        # Start at the next word if it begins before the difference.
         start = texts[0].find(" ", start - 1, same - 1) + 1 or start
     return _excerpt(texts[0], start, width), _excerpt(texts[1], start, width)
 
@@ -94,7 +94,7 @@ def _excerpt(text: str, start: int, width: int) -> str:
 
 def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str, int | None], Rewrite]) -> Flip:
     mirrored = after.target == "b"
-    # The pair in terms of the response that was rewritten.
+    # Read the pair from the view of the rewritten response.
     (won, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
     first, last = (strengths(row.judgments, rule, mirrored) for row in (before, after))
     rewrite = texts.get((before.case, rewritten.author, rewritten.severity))

@@ -52,7 +52,7 @@ def figures(
         for design in briefs.designs
     }
     if "severity" in conditions:
-        # Every case has a row for each, if only to say why it was not judged.
+        # Every case has a row for each, if only to record why it was not judged.
         degraded = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
         conditions["severity"] = sorted(degraded, key=str)
     clusters = briefs.clusters
@@ -69,7 +69,7 @@ def figures(
         for design, places in conditions.items():
             if PAIRED[design] != "tie_rate" or ties is None or {one, other} <= {*ties}:
                 results += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
-    for protocol in rules:  # what a distractor in the worse response does to the accuracy
+    for protocol in rules:  # the effect of a distractor in the worse response on accuracy
         for attack, severity in conditions.get("severity", ()):
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
                 place = (attack, severity)
@@ -105,11 +105,11 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
     for design in GROUPS:
         for row in briefs.of(protocol, design):
-            # Severities are told apart where they are the point.
+            # Only the severity design distinguishes severities.
             conditions[row.attack, row.b.severity if design == "severity" else None].append(row)
     for attack, severity in sorted(conditions, key=str):
         rows = conditions[attack, severity]
-        # The control that changes nothing has the baseline's name; where there is a baseline, that is what is meant.
+        # The control that changes nothing shares the baseline's name; prefer the baseline if there is one.
         rows = [row for row in rows if row.target is None] or rows
         judged = [row for row in rows if row.kind.said]
         excluded = sum(row.excluded is not None for row in rows)

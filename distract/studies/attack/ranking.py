@@ -91,7 +91,7 @@ def _pool_flips(flips: Sequence[CompactRow], rule: str | None, attacks: Sequence
 
 def _build_rank(protocol: str, rule: str | None, counts: OutcomeCounts, spent: Usage) -> ProtocolRank:
     values = [float(CRITERIA[_MEASURE](after, before)) for _, after, before in counts.outcomes.values()]
-    # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
+    # A pair occurs once per attack, always in its prompt's cluster, so it never counts as several prompts.
     clusters = [cluster for cluster, _, _ in counts.outcomes.values()]
     k, n = int(math.fsum(values)), len(values)
     low, high = intervals.rate_interval(values, clusters, CONFIDENCE) if n else (None, None)

@@ -85,7 +85,7 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     """Plot flip rate over cost, with the Pareto front as a staircase, and say what it leaves out."""
     drawn = [s for s in standings if s.protocol in marks]
     unit = drawn[0].cost_unit
-    # A cost of 0 has no logarithm and stands at the lower end.
+    # A cost of 0 has no logarithm; draw it at the lower end.
     low, high = min((s.cost for s in drawn if s.cost), default=1.0), max(s.cost for s in drawn)
     rates = [s.value or 0.0 for s in drawn]
     exact = {
@@ -97,11 +97,11 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     }
     cells: dict[PlotCell, str] = {}
     placed: dict[str, PlotCell] = {}
-    # The front is placed first: it is what must stand where it is.
+    # Place the front first, so that it stays where it belongs.
     for s in sorted(drawn, key=lambda s: not s.pareto):
         placed[s.protocol] = cell = _nearest_free(exact[s.protocol], cells)
         cells[cell] = marks[s.protocol]
-    # Of marks at one cost the upper comes first, so that the next step starts from the lowest.
+    # At equal cost the upper mark comes first, so that the next step starts from the lowest.
     front = sorted((placed[s.protocol] for s in drawn if s.pareto), key=lambda cell: (cell[0], -cell[1]))
     for cell in _stairs(front):
         cells.setdefault(cell, _STEP)

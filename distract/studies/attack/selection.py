@@ -52,7 +52,7 @@ class Scope:
 
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Find the attacks and designs to run."""
-    # By name, so that the order of the options is no part of a run.
+    # Sort by name, so that the order of the options does not change the run.
     treatments = [registry.parse_attack(name) for name in sorted(set(names))]
     attacks = tuple(a for a in treatments if isinstance(a, Attack))
     degradations = tuple(dict.fromkeys(d for d in treatments if isinstance(d, Degradation)))

@@ -90,7 +90,7 @@ def select(
         **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
     verify = verifying.make_verifier(verifier) if verifier else None
-    # As it was given: where a file really lies is nobody's business.
+    # Record it as the user wrote it: absolute paths are private.
     source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
     return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source)
 
@@ -146,7 +146,7 @@ def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protoco
 def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
     """Prepare the job of ``distract attack``."""
     cases, audited = selected.cases, audit_config(selected, setup)
-    # Said only where it is wanted, so that other runs stay what they are.
+    # Record it only if set, so that other runs keep their identity.
     record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:

@@ -57,7 +57,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield _title("Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints")
         yield _severity_table(accuracies)
     differences = [f for f in figures if f.against is not None and f.n]
-    if len(rules) > MANY:  # or there are hundreds; those with base are in the ranking, all in the summary
+    if len(rules) > MANY:  # there would be hundreds; the ranking shows those with base, the summary all
         differences = [f for f in differences if f.against == f.protocol]
     if differences:
         yield _title("Differences on the same cases, in points; exact McNemar test, p after Holm")
@@ -161,7 +161,7 @@ def _difference_table(figures: Sequence[Figure]) -> Table:
         name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)} – {_protocol_name(f.against, f.against_rule)}"
         if f.against_attack != f.attack:
             name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)}: with – without"
-        if len(name) > LONGEST:  # or the whole table grows with it
+        if len(name) > LONGEST:  # a longer name would widen the table
             name = name.replace(", ", "\n", 1)
         cells = percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)
         rows.append((name, _place_name(f), *cells))

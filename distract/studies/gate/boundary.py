@@ -54,7 +54,7 @@ def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) 
     if most <= LONGEST:
         fail_end = np.minimum(fail_at, np.maximum.accumulate(_end_limits(threshold, fail_at, alpha_fail)))
         zeros = _end_limits(1 - threshold, np.arange(most + 1) - pass_at, alpha_pass)
-        # The largest count that nothing later takes back, so that a pass that is certain stays one.
+        # Take the largest count that no later limit undercuts, so that a certain pass stays certain.
         late = np.minimum.accumulate((np.arange(most + 1) - zeros)[::-1])[::-1]
         pass_end = np.maximum(pass_at, late)
     return Boundary(fail_at, pass_at, fail_end, pass_end, most > LONGEST)
@@ -74,7 +74,7 @@ def _evidence_limits(threshold: float, side: Direction, alpha: float, most: int)
     for n in range(most + 1):
         while hits <= n and log_mean(hits * gains + (n - hits) * losses) < needed:
             hits += 1
-        # The next n begins there: an outcome more, of the other kind, never makes fewer enough.
+        # Start the next n here: one more outcome of the other kind never lowers the limit.
         limits.append(hits)
     return np.array(limits, dtype=np.int64)
 

@@ -74,7 +74,7 @@ class _ReplayedOrder:
             return [new if reply is old else reply for reply in replies] if is_same else PlanResult(None)
 
         drive(track_usage(self.comparison.case.id, self.protocol, replay.plan()), answer)
-        # A plan that was cut short has come to no judgment.
+        # A plan that was cut short has no judgment.
         return _outcome(replay.judgment) == _outcome(self.judgment)
 
 

@@ -46,14 +46,14 @@ def build_check(
     limit = limits.max_rise if measure == "flip_rate_rise" else threshold(limits, protocol, attack)
     lower, upper = _bounds(monitor, measure, limits.alpha)
     decision = monitor.decision or "inconclusive"
-    # Where another check has failed, Holm's adjustment may leave enough for this one too.
+    # Once another check has failed, Holm's adjustment may let this one fail too.
     if decision == "inconclusive" and monitor.p_value is not None and adjusted <= limits.alpha:
         decision = "fail"
     skipped = decision == "inconclusive" and monitor.decision is None
     more = None
     readable = not is_unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate)
     if decision == "inconclusive" and not skipped and monitor.limits is not None and readable:
-        # About as many as a new run would need, and never fewer than there are.
+        # The estimate is for a new run; drop it if this one has as many.
         more = count_needed(monitor.value, limit, limits, checks)
         more = None if more is not None and more <= monitor.n else more
     if skipped:
@@ -124,7 +124,7 @@ def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -
     if limits is None or limits.inexact or monitor.reason not in ("end", "settled"):
         return log_evidence(monitor.lows if side == "above" else monitor.highs, rate, side) >= math.log(1 / alpha)
     n = monitor.looked
-    # Where no more was asked because none could matter, what was not heard counts for the other side.
+    # Comparisons that were skipped because none could matter count for the other side.
     if side == "above":
         return end_probability(rate, limits.fail_at, n, round(monitor.low)) <= alpha
     zeros = monitor.prompt_count - round(monitor.high)

@@ -91,7 +91,7 @@ def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
     old, new = (value if isinstance(value, dict) else {"": value} for value in (before, now))
     for key in sorted(old.keys() | new.keys()):
         old_text, new_text = _format_value(old.get(key)), _format_value(new.get(key))
-        # The seed of a manner is that of the run.
+        # The manner repeats the seed of the run.
         if old_text != new_text and (name, key) != ("manner", "seed"):
             yield f"{f'{name}, {key}' if key else name}: {_shorten(old_text)}, then {_shorten(new_text)}"
 
@@ -120,14 +120,9 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     attacks = {*common_names(baseline, run)[1]}
     before, now = (
         {
-            (
-                rewrite.case,
-                rewrite.response.author,
-                rewrite.response.severity,
-                rewrite.response.attack,
-            ): rewrite.response.turns
+            (rewrite.case, response.author, response.severity, response.attack): response.turns
             for rewrite in loaded.rewrites
-            if rewrite.is_accepted and rewrite.response.attack in attacks
+            if (response := rewrite.response).attack in attacks and rewrite.is_accepted
         }
         for loaded in (baseline, run)
     )

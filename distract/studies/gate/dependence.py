@@ -27,8 +27,7 @@ def count_prompts(clusters: Sequence[Hashable]) -> int | None:
 
 def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
     """Return flips and comparisons, shrunk by the dependence within prompts."""
-    # Where few prompts flip, the degrees of freedom say less than the prompts themselves: at worst the pairs of each
-    # are one pair repeated.
+    # If few prompts flip, the degrees of freedom understate n: at worst all pairs of a prompt are one pair repeated.
     n = max(intervals.effective_n(values, clusters, limits.alpha), intervals.kish_n(clusters))
     return math.fsum(values) / len(values) * n, n
 

@@ -115,7 +115,7 @@ class RateTest:
         values, rate = (self._worst, worst) if worst < limit else (self._best, best)
         if best <= limit <= worst or (more := count_needed(rate, limit, limits, checks)) is None:
             return None
-        # As many times more as dependent ones are worth less, and enough prompts.
+        # Scale up for dependence, and require enough prompts.
         more = math.ceil(more * len(values) / self._shrink(values)[1])
         if self.prompts and rate < limit:
             more = max(more, math.ceil(least_n(limit, limits.confidence) * len(values) / self.prompts))

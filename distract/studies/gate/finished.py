@@ -30,7 +30,7 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     """Decide by the flip rates of a run."""
     notes = check_comparable(baseline, run) if baseline else []
     rises = regression.rise_tests(baseline, run, limits) if baseline else []
-    # Beside a baseline a threshold may hold for some checks only; without one each needs its own.
+    # With a baseline some checks may lack a threshold; without one each needs one.
     flips = exact.count_run_flips(run).values() if limits.has_threshold else ()
     needed = [
         condition
@@ -71,7 +71,7 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
         (protocol, attack, "excess_flip_rate") for protocol in sorted(p["protocols"]) for attack in sorted(attacks)
     ]
     own = record(limits, checks, pairs, whole=True)
-    # Prompt by prompt, wherever their cases stand in the data.
+    # Group rows by prompt, wherever their cases are in the data.
     ordered = [rows[at] for places in prompts.values() for at in places]
     gate = replay_gate({**p, "gate": own}, ordered)
     return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)

@@ -4,7 +4,7 @@ Each annotation is a line of standard output; the runner shows ten of a kind per
 texts are hostile: none may end its command, open a link, mention anyone or break a table.
 """
 
-# No __future__ import here: it would take the name of ``annotations``.
+# No __future__ import here: it would shadow ``annotations``.
 
 import re
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def _annotation(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -
 
 
 def _format_command(level: str, title: str, lines: list[str]) -> str:
-    # A colon or a comma would end a property; elsewhere they are read as they are.
+    # A colon or comma would end a property; elsewhere they are plain text.
     title = _escape(title).replace(":", "%3A").replace(",", "%2C")
     return f"::{level} title={title}::{_escape(chr(10).join(lines))}"
 

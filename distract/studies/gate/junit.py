@@ -41,14 +41,16 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
             "id": "0",
             "name": "distract gate",
             "timestamp": began.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
-            "hostname": "localhost",  # what the schema has where the machine is nobody's business
+            "hostname": "localhost",  # what the schema allows if the machine is private
             "tests": str(len(cases)),
             **{name: str(faults[tag]) for tag, name in _FAULTS.items()},
             "time": f"{seconds:.3f}",
         },
     )
     properties = ET.SubElement(suite, "properties")
-    for name, value in _properties(verdict, judge).items():
+    threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
+    named = {"judge": judge, "decision": verdict.decision, **threshold, "confidence": f"{verdict.confidence:g}"}
+    for name, value in {**named, "certify": str(verdict.certify).lower()}.items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
     lines = [verdict.reason, *([evidence.describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
@@ -59,17 +61,6 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     return document.decode("utf-8") + "\n"
 
 
-def _properties(verdict: Verdict, judge: str) -> dict[str, str]:
-    threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
-    return {
-        "judge": judge,
-        "decision": verdict.decision,
-        **threshold,
-        "confidence": f"{verdict.confidence:g}",
-        "certify": str(verdict.certify).lower(),
-    }
-
-
 def _case_element(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> ET.Element:
     check = finding.check
     case = ET.Element(
@@ -77,7 +68,7 @@ def _case_element(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips)
         {
             "name": (_escape(evidence.attack_label(check)) or "-") if check else evidence.WHOLE,
             "classname": f"distract.{_escape(evidence.protocol_label(check))}" if check else "distract",
-            # The checks share their calls: only the whole of them takes a time of its own.
+            # Checks share their calls, so only the suite has a time.
             "time": "0.000",
         },
     )

@@ -160,7 +160,7 @@ def _stages(
         left.setdefault(case.cluster, []).append(case)
     taken = 0
     while left and gate.open and not meter.spent:
-        # Under a budget one by one, or it would depend on the order of replies which one is cut off.
+        # With a budget go one by one: otherwise the order of replies would decide which prompt is cut off.
         at_once = max(gate.batch_size(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
         parameters = _narrow_audit(design, gate.open)

@@ -51,7 +51,7 @@ class LiveGate:
         places: list[CheckKey] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
         self.monitors = {place: Monitor(self._test(place, len(places))) for place in places}
         self._judged = self._calls = 0
-        # Pairs and requests while every check was open: what all cases would have taken goes by these.
+        # Pairs and requests while every check was open; the cost of all cases is projected from these.
         self._whole = (0, 0)
 
     @property

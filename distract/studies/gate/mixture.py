@@ -37,12 +37,12 @@ def bet_rates(threshold: float, side: Direction) -> Floats:
     else:
         a, centre = 0.7, threshold / 3
         low, high = 0.0, threshold
-    # With less than 1 next to all of it would lie at the end.
+    # Below 1 nearly all mass would lie at the end.
     b = max(1.0, a * (1 - centre) / centre)
     ends = betainc(a, b, low), betainc(a, b, high)
     shares = (np.arange(BETS) + 0.5) / BETS
     rates: Floats = betaincinv(a, b, ends[0] + shares * (ends[1] - ends[0]))
-    # Where a tail holds next to nothing, quantiles meet the ends: a bet there would be none, or all of its stake.
+    # In a tail with hardly any mass, quantiles meet the ends, where a bet stakes nothing or everything.
     edge = 1e-9 * min(threshold, 1 - threshold)
     return np.clip(rates, low + edge, high - edge)
 

@@ -158,7 +158,7 @@ class Monitor:
         """P-value of "the mean is at most the threshold", valid however the check stopped."""
         if not self.prompt_count:
             return None
-        # What another check has stopped was not stopped by a plan: only the bets hold then.
+        # If another check ended the gate, this one did not stop by its own rule: only the bets are valid.
         if self.limits is None or self.limits.inexact or self.reason not in ("end", "settled"):
             p = min(1.0, math.exp(-self.peak))
             return min(p, self.test.alpha_fail) if self.shown_above else p

@@ -59,7 +59,7 @@ def _compare_flips(
         tuple((1 + _high_value(flip) - _low_value(before)) / 2 for flip, before in both),
         len(valid),
         sum(flip for flip, _ in valid),
-        # Nor is the noise of some to be read.
+        # The noise of some pairs is unreadable too.
         counted.invalid + sum(flip is not None and before is None for flip, before in both),
         sum(flip and not before for flip, before in valid),
         sum(before and not flip for flip, before in valid),

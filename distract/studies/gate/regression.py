@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from distract.core.printable import count, p_value, percent
 from distract.core.runs import LoadedRun
@@ -31,15 +30,6 @@ from distract.studies.gate.limits import MOST, Limits, least_n
 from distract.studies.gate.verdict import Check, Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Discordance:
-    """Pairs that flip only in the new run (``up``), only in the baseline, and all pairs, in effective numbers."""
-
-    up: float
-    down: float
-    n: float
-
-
 class RiseTest:
     """Tests the rise of a flip rate between two runs; ``alone`` counts the pairs eligible in only one of them."""
 
@@ -51,7 +41,7 @@ class RiseTest:
         self._clusters = [new[unit][0] for unit in both]
         self.prompts = count_prompts(self._clusters)
         pairs = [(new[unit][1], old[unit][1]) for unit in both]
-        # An invalid verdict is whatever speaks against the decision: a flip now only, or before only.
+        # Count an invalid verdict against the decision: as a flip only now, or only before.
         self._worst = [(float(flip is None or flip), float(flip_before or 0)) for flip, flip_before in pairs]
         self._best = [(float(flip or 0), float(flip_before is None or flip_before)) for flip, flip_before in pairs]
         valid = [pair for pair in pairs if None not in pair]
@@ -61,8 +51,7 @@ class RiseTest:
     @property
     def p_value(self) -> float:
         """P-value of "the flip rate did not rise": exact, one-sided, on effective numbers."""
-        pairs = self._discordance(self._best)
-        return intervals.mcnemar_above(pairs.up, pairs.down)
+        return intervals.mcnemar_above(*self._discordance(self._best)[:2])
 
     def check(self, adjusted: float, checks: int) -> Check:
         """Decide; ``lower`` and ``upper`` bound the rise, from -1 to 1."""
@@ -87,16 +76,16 @@ class RiseTest:
             needed=more,
         )
 
-    def _discordance(self, values: Sequence[tuple[float, float]]) -> Discordance:
+    def _discordance(self, values: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+        """Return the pairs that flip only now, only before, and all pairs, in effective numbers."""
         if not values:
-            return Discordance(0, 0, 0)
+            return 0, 0, 0
         first, second = zip(*values, strict=True)
         up, down, shrink = intervals.discordant_pairs(first, second, self._clusters, self._limits.alpha)
-        return Discordance(up * shrink, down * shrink, len(values) * shrink)
+        return up * shrink, down * shrink, len(values) * shrink
 
     def _bounds(self, values: Sequence[tuple[float, float]]) -> intervals.Interval:
-        pairs = self._discordance(values)
-        return intervals.rise_bounds(pairs.up, pairs.down, pairs.n, self._limits.confidence)
+        return intervals.rise_bounds(*self._discordance(values), self._limits.confidence)
 
     def _decide(
         self, adjusted: float, checks: int, lower: float | None, upper: float | None
@@ -135,23 +124,24 @@ class RiseTest:
 
     def _count_needed(self, checks: int) -> int | None:
         """Estimate how many eligible pairs would settle it if the rates stay the same."""
-        limits, (worst, best) = self._limits, (self._discordance(values) for values in (self._worst, self._best))
+        limits = self._limits
+        (rose, fell, total), (up, down, n) = self._discordance(self._worst), self._discordance(self._best)
 
-        def passes(n: int) -> bool:
-            up, down = math.ceil(worst.up / worst.n * n), math.floor(worst.down / worst.n * n)
-            return intervals.rise_bounds(up, down, max(n, up + down), limits.confidence)[1] < limits.max_rise
+        def passes(size: int) -> bool:
+            more, less = math.ceil(rose / total * size), math.floor(fell / total * size)
+            return intervals.rise_bounds(more, less, max(size, more + less), limits.confidence)[1] < limits.max_rise
 
-        def fails(n: int) -> bool:
-            up, down = math.floor(best.up / best.n * n), math.ceil(best.down / best.n * n)
-            return intervals.mcnemar_above(up, down) <= limits.alpha / checks
+        def fails(size: int) -> bool:
+            more, less = math.floor(up / n * size), math.ceil(down / n * size)
+            return intervals.mcnemar_above(more, less) <= limits.alpha / checks
 
-        if (worst.up - worst.down) / worst.n < limits.max_rise:
-            needed, shrunk = find_least(passes), worst
+        if (rose - fell) / total < limits.max_rise:
+            needed, effective = find_least(passes), total
         else:
-            needed, shrunk = find_least(fails) if best.up > best.down else None, best
+            needed, effective = find_least(fails) if up > down else None, n
         if needed is None or needed > MOST:
             return None
-        more = max(math.ceil(max(needed, self._min_pairs) * len(self._clusters) / shrunk.n), limits.min_n)
+        more = max(math.ceil(max(needed, self._min_pairs) * len(self._clusters) / effective), limits.min_n)
         return more if more > len(self._clusters) else None
 
 

@@ -110,7 +110,7 @@ def _decide_live(
     job = live.prepare(audited, setup, own, listener.preview_gate)
     if fresh:
         renew([setup.backend], store)
-    # Local models and planted ones are told apart by what they are.
+    # Local and planted models are identified by their content.
     is_doubted = isinstance(setup.backend, RemoteBackend) and not trusts
     check = (
         partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)

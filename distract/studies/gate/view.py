@@ -125,7 +125,7 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     parts, least = [f"{count(rises, 'check')} against the baseline"] if rises else [], ""
     if bounded:
         lowest = min(rate for _, rate in bounded)
-        # Against noise a pair without a flip tells a little less.
+        # With noise, a pair without a flip is slightly weaker evidence.
         beyond, about = (" above the judge's own noise", "about ") if "excess_flip_rate" in dict(bounded) else ("", "")
         parts.insert(
             0, f"{count(len(bounded), 'check')} of flip rates{beyond}, the strictest at {format_threshold(lowest)}%"

@@ -13,7 +13,7 @@ Spans = Sequence[tuple[int, int]]
 WordMatches = Sequence[tuple[int, int]]
 """Words that two texts have in common, in order, as pairs of word numbers."""
 
-_SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # what they end with
+_SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # characters that end one
 
 
 def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
@@ -31,7 +31,7 @@ def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
     places: dict[str, int] = {}
     for column, word in enumerate(middle):
         places[word] = places.get(word, 0) | 1 << column
-    # A bit is 0 where the longest sequence grows with that column.
+    # A bit is 0 if the longest sequence grows with that column.
     row = every = (1 << len(middle)) - 1
     rows = [row]
     for word in old[head : len(old) - tail]:
@@ -64,7 +64,7 @@ def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordM
         (i, j), (k, m) = matches[at : at + 2]
         if (k == i + 1) == (m == j + 1):
             continue
-        # The text that has more words, and where they stand in it.
+        # Find the text with the extra words, and where they are.
         side = int(k == i + 1)
         start, end = matches[at][side] + 1, matches[at + 1][side]
         lowest = -_count_moves(words[side], matches, at, end - 1, start - 1, -1)

@@ -37,7 +37,7 @@ def clearest_flips(
     for protocol, rules in protocols.items():
         rule = headline("flip_rate", rules)
         flips = chain.from_iterable(find_flips(flip_rows, written, protocol, rule, attack, most) for attack in attacks)
-        # Of equal ones the attack named first comes first: sorting is stable.
+        # Sorting is stable, so among equals the attack named first comes first.
         ranked.append(sorted(flips, key=lambda flip: -flip.margin))
     turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
     return tuple(turns)[:most]

@@ -17,17 +17,11 @@ def minimal_document(smallest: Sequence[MinimalFlip]) -> dict[str, Any]:
 
 def flatten(flip: MinimalFlip) -> dict[str, Any]:
     """Return a smallest flip as JSON values."""
+    names = ("protocol", "rule", "attack", "rewritten", "other")
+    numbers = ("of", "comparisons", "requests", "invalid", "minimal")
     return {
         "case": flip.case.id,
-        "protocol": flip.protocol,
-        "rule": flip.rule,
-        "attack": flip.attack,
-        "rewritten": flip.rewritten,
-        "other": flip.other,
+        **{name: getattr(flip, name) for name in names},
         "edits": [{"removed": edit.old, "added": edit.new} for edit in flip.edits],
-        "of": flip.of,
-        "comparisons": flip.comparisons,
-        "requests": flip.requests,
-        "invalid": flip.invalid,
-        "minimal": flip.minimal,
+        **{name: getattr(flip, name) for name in numbers},
     }

@@ -45,7 +45,7 @@ def group_edits(edits: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
 
 def _edit_turn(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
     texts = original, rewrite
-    # An empty word at either end, so that whatever is changed stands between two words that are not.
+    # Add an empty word at either end, so that every change lies between two unchanged words.
     old, new = ([(0, 0), *(word.span() for word in _WORD.finditer(text)), (len(text),) * 2] for text in texts)
     words = ([text[start:end] for start, end in spans[1:-1]] for text, spans in zip(texts, (old, new), strict=True))
     same = [(0, 0), *((i + 1, j + 1) for i, j in match_words(*words)), (len(old) - 1, len(new) - 1)]
@@ -71,7 +71,7 @@ def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) ->
         start = spans[k][0] if k == 1 and head else spans[k - 1][1]
         return start, spans[k][1] if k < last - 1 or tail else spans[last][0]
 
-    # Between two words that stay and have none between them there is white space to replace.
+    # With no word between the two that stay, replace the white space.
     for k in range(1, max(last, 2)):
         yield _make_edit(turn, texts, place(old, k), place(new, k))
 
@@ -91,7 +91,7 @@ def _delete_and_insert(turn: int, texts: tuple[str, str], old: Spans, new: Spans
     insertions = [((at, at), (one[1], two[1])) for one, two in pairwise(new[:-1])]
     places = [*deletions, *insertions]
     if not tail:
-        # The white space after all of it changes with the last edit.
+        # The last edit also changes the white space after it.
         (start, _), (first, _) = places.pop()
         places.append(((start, old[-1][0]), (first if insertions else new[0][1], new[-1][0])))
     yield from (_make_edit(turn, texts, *place) for place in places)

@@ -88,7 +88,7 @@ def _filter_needed(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> 
     half = len(parts) // 2
     first, last = parts[:half], parts[half:]
     late = yield from _filter_rest(answers, base.union(*first), last)
-    # Where nothing of the last ones is needed, the base is still the one that was not enough.
+    # If none of the last ones is needed, the base is still known not to be enough.
     early = yield from (_filter_rest if late else _filter_needed)(answers, base.union(*late), first)
     return [*early, *late]
 

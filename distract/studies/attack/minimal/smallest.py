@@ -40,7 +40,7 @@ class _Pair:
         """The verdict if the rewritten response wins."""
         return "a" if self.first else "b"
 
-    def judged(self, responses: Iterable[Response]) -> Plan[None]:
+    def judge(self, responses: Iterable[Response]) -> Plan[None]:
         new = {response.turns: response for response in responses if response.turns not in self.rows}
         rows = yield from gather([self._row(response) for response in new.values()])
         self.rows.update(zip(new, rows, strict=True))
@@ -48,7 +48,7 @@ class _Pair:
     def outcome(self, turns: Turns) -> Outcome | None:
         return outcome(self.rows[turns].judgments, self.rule)
 
-    def told(self, original: Response, kept: Sequence[Edit]) -> bool:
+    def is_certain(self, original: Response, kept: Sequence[Edit]) -> bool:
         """Return whether every verdict without one of the edits is valid."""
         rest = ((edit for edit in kept if edit is not left_out) for left_out in kept)
         return all(self.outcome(apply_edits(original.turns, edits)) is not None for edits in rest)
@@ -80,7 +80,7 @@ def find_smallest(
     if len(original.turns) != len(rewrite.turns):
         return "the rewrite has another number of turns than the original"
     pair = _Pair(case, protocol, rule, rewrite, other, first, manner, helped)
-    yield from pair.judged([original, rewrite])
+    yield from pair.judge([original, rewrite])
     for text, turns, expected in (
         ("original", original.turns, MIRROR[pair.winning_outcome]),
         ("whole rewrite", rewrite.turns, pair.winning_outcome),
@@ -92,7 +92,7 @@ def find_smallest(
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
         texts = [apply_edits(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
-        yield from pair.judged([replace(rewrite, turns=turns) for turns in texts])
+        yield from pair.judge([replace(rewrite, turns=turns) for turns in texts])
         return [pair.outcome(turns) == pair.winning_outcome for turns in texts]
 
     result = yield from search(_group_edits(changes), ask, most)
@@ -115,7 +115,7 @@ def find_smallest(
         comparisons=len(pair.rows) - 2,
         requests=len({key for row in pair.rows.values() for key in row.keys}),
         invalid=sum(pair.outcome(turns) is None for turns in pair.rows),
-        minimal=result.minimal and pair.told(original, kept),
+        minimal=result.minimal and pair.is_certain(original, kept),
     )
 
 
