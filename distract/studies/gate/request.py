@@ -112,13 +112,9 @@ def _decide_live(
         renew([setup.backend], store)
     # Local and planted models are identified by their content.
     is_doubted = isinstance(setup.backend, RemoteBackend) and not trusts
-    check = (
-        partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
-        if is_doubted
-        else None
-    )
+    check = partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
     try:
-        finished = run_job(job, store, listener, check)
+        finished = run_job(job, store, listener, check if is_doubted else None)
     except canary.JudgeChanged as changed:
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None

@@ -65,25 +65,13 @@ def search_flip(
         None,
     )
     if rewrite is None:
-        return _return_reason("no rewrite is on record")
+        return "no rewrite is on record"
     original = _find_response(case, flip.rewritten, severity, rewrite.original)
     other = _find_response(case, flip.other, other_severity)
     if original is None or other is None:
-        return _return_reason(
-            f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered"
-        )
-    return find_smallest(
-        case,
-        protocol,
-        flip.rule,
-        original,
-        rewrite.response,
-        other,
-        first=flip.first,
-        manner=manner,
-        helped=helped,
-        most=most,
-    )
+        return f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered"
+    settings: dict[str, Any] = {"first": flip.first, "manner": manner, "helped": helped, "most": most}
+    return (yield from find_smallest(case, protocol, flip.rule, original, rewrite.response, other, **settings))
 
 
 def _find_response(
@@ -94,11 +82,6 @@ def _find_response(
     return next((response for response in matches if turns in (None, response.turns)), None)
 
 
-def _return_reason(why: str) -> Plan[MinimalFlip | str]:
-    yield from ()
-    return why
-
-
 def search_flips(
     parameters: Mapping[str, Any],
     audit: AuditConfig,
@@ -107,7 +90,7 @@ def search_flips(
     rewrites: Sequence[Rewrite],
 ) -> Iterator[Plan[CaseResult]]:
     """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
-    by_id, protocols = {case.id: case for case in cases}, {one.name: one for one in audit.protocols}
+    by_id, protocols = {case.id: case for case in cases}, {protocol.name: protocol for protocol in audit.protocols}
     attacks, rewrites = distractors(parameters), tuple(rewrites)
     for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
         case, protocol = by_id[flip.case], protocols[flip.protocol]
