@@ -33,9 +33,8 @@ from test_gate_monitor import (
 )
 
 from distract.stats.intervals import holm
-from distract.studies.gate.checks import lower_bound, upper_bound
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.checks import build_check
+from distract.studies.gate.checks import build_check, lower_bound, upper_bound
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Direction, bet_rates
 from distract.studies.gate.monitor import Hypothesis as Tried

@@ -190,7 +190,7 @@ def test_an_old_run_says_no_more_than_the_name_of_its_data(run: Run) -> None:
             lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
             "dtype bfloat16 there, none here; set it with",
         ),
-        (lambda r: r["parameters"]["identity"].update(model="m"), "model m there, planted:bold here; its results do not"),
+        (lambda r: r["parameters"]["identity"].update(model="m"), "model m there, planted:bold here; its results"),
         (lambda r: r["parameters"].pop("identity"), "r: does not say which model it asked; run it again"),
         (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not say how the judge was asked"),
         (lambda r: r["parameters"].pop("manner"), "run.json: does not say how the judge was asked"),

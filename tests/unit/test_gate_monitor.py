@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
-from distract.studies.gate.checks import lower_bound, upper_bound
 from distract.studies.gate.boundary import Ints, boundary, end_probability
+from distract.studies.gate.checks import lower_bound, upper_bound
 from distract.studies.gate.limits import least_n
 from distract.studies.gate.mixture import Floats, log_mean, outcome_gains
 from distract.studies.gate.monitor import AT_ONCE, Monitor, PromptOutcome
