@@ -22,7 +22,7 @@ from distract.studies.gate.dependence import clustered_flips_reason, few_prompts
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Bets, Direction, Floats
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
-from distract.studies.gate.stopping_path import compute_path
+from distract.studies.gate.power import compute_path
 from distract.studies.gate.verdict import Decision
 
 ALPHA = 0.05

@@ -27,7 +27,7 @@ from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import build_check
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Hypothesis, Monitor
-from distract.studies.gate.stopping_path import compute_path
+from distract.studies.gate.power import compute_path
 from distract.studies.gate.verdict import Decision
 
 THRESHOLD = 0.10

@@ -33,7 +33,7 @@ from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raise_signals
 from distract.data import datasets
 from distract.studies import execution
-from distract.studies.attack.request import attack_job
+from distract.studies.attack.session import attack_job
 
 if TYPE_CHECKING:
     import pandas

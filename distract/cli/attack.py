@@ -36,7 +36,7 @@ from distract.cli.shared import command
 def attack(judge: str, profile: bool, store: Path | None, as_json: bool, **more: Any) -> None:
     """Rewrite responses with distractors and measure how often the judge's verdict changes."""
     from distract.studies.attack.measures import MEASURES
-    from distract.studies.attack.request import attack_job
+    from distract.studies.attack.session import attack_job
 
     measures = MEASURES | {*more["measures"]}
     with profile_run(profile) as models:

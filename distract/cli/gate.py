@@ -116,8 +116,8 @@ def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
     """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Always exits with 0."""
     from distract.core import runs
     from distract.studies.gate import finished
-    from distract.studies.gate.comparison_view import comparison_report
     from distract.studies.gate.limits import Limits
+    from distract.studies.gate.view import comparison_report
 
     limits = Limits(**{name: value for name, value in options.items() if value is not None})
     verdict = finished.decide(runs.load(now), limits, runs.load(before))
@@ -135,8 +135,7 @@ def plan_gate(threshold: float, power: float, true_rate: float, confidence: floa
     """Calculate how many eligible cases a gate needs."""
     from rich.text import Text
 
-    from distract.studies.gate.power_plan import analyse_power
-    from distract.studies.gate.power_view import power_report
+    from distract.studies.gate.power_plan import analyse_power, power_report
 
     analysis = analyse_power(threshold, true_rate, power, confidence, checks)
     print_result(as_json, analysis.document(), map(Text, power_report(analysis)))

@@ -1,1 +1,1 @@
-"""The studies, one module each under the name of its command."""
+"""The studies, one folder for each command."""

@@ -1,4 +1,4 @@
-"""Cases drawn for a study, and whether its protocols and treatments fit them."""
+"""Draw a study's cases, and check that protocols and treatments fit them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Treatment = Attack | Degradation
 
 
 def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
-    """Whether the data need no other writer for a treatment: some case stores it, or it is a control."""
+    """Return whether a treatment needs no other writer: some case records it, or it is a control."""
     if isinstance(treatment, Attack):
         return treatment.control or any(r.attack == treatment.name for case in cases for r in case.responses)
     distractor = treatment.distractor
@@ -26,7 +26,7 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
         distractor is None
         or distractor.control
         or find_recorded(case, low, distractor)
-        # Nobody distracts with what was rejected; that it was is on record.
+        # A rejected rewrite is recorded too, as rejected.
         or ((lineage := case.lineage(low)) is not None and lineage.reasons)
         for case in cases
         for low in case.originals
@@ -34,12 +34,12 @@ def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
     )
 
 
-def check_fit(asked: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
-    """See that each protocol fits a case, and that somebody asks the reference model."""
-    if helped and not any(protocol.reference for protocol in asked):
+def check_fit(protocols: Sequence[Protocol], designs: Collection[str], cases: Sequence[Case], helped: bool) -> None:
+    """Fail if a protocol fits no case, or if no protocol asks the reference model."""
+    if helped and not any(protocol.reference for protocol in protocols):
         helping = [protocol.name for protocol in registry.protocols().values() if protocol.reference]
-        raise UsageError(f"--reference-model is asked by {', '.join(helping)} only; name one of them with --protocol")
-    for protocol in asked:
+        raise UsageError(f"--reference-model is used by {', '.join(helping)} only; name one of them with --protocol")
+    for protocol in protocols:
         why_not = [
             judging.exclusion_reason(protocol, case, helped, only_pairs=set(designs) == {"flip"}) for case in cases
         ]
@@ -49,7 +49,7 @@ def check_fit(asked: Sequence[Protocol], designs: Collection[str], cases: Sequen
 
 
 def sample(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
-    """Draw so many without repetition, None for all, and keep their order."""
+    """Draw ``limit`` items (None: all) without repetition, in their order."""
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
     if limit is None or limit >= len(items):

@@ -1,4 +1,4 @@
-"""About what a run takes, before it is paid for: the plans of a few cases are stepped with a fake judge."""
+"""Estimate what a run will ask for, by stepping the plans of a few cases with a fake judge."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from distract.judging.instructions import VERDICT_TOKENS
 from distract.models.scripted import make_planted
 
 CHARACTERS_PER_TOKEN = 4.2
-"""Of English text in current tokenizers; only the estimate rests on it."""
+"""Typical for English text in current tokenizers; only the estimate uses it."""
 
 
 def estimate(job: Job[Any]) -> Estimate:
-    """Count about what a run asks for.
+    """Estimate the requests of a run.
 
-    The fake judge never ties two authors, so that every pair is attacked; a real one asks for a little less, or for a
-    little more where its score and its rating name different losers. A generator model is taken to succeed at once
-    as often as the rules do. Protocols are stepped one by one: what they share in a sample, others need not.
+    The fake judge never ties two authors, so every pair is attacked; a real one asks for a little less, or a little
+    more if its score and rating name different losers. A generator model is assumed to succeed at once as often as the
+    rules do. Protocols are stepped one by one, since what they share in a sample they need not share elsewhere.
     """
     total = defaultdict[str, float](float)
     helped = job.parameters.get("reference") is not None
     requests: dict[str, int] = {}
     for protocol in job.protocols or (None,):
         seen: set[str] = set()
-        asked = 0.0
+        requested = 0.0
         for sample in job.samples(protocol):
             stepped = simulate(sample.plans, helped)
             new = {key: size for key, size in stepped.judge.items() if key not in seen}
             seen |= new.keys()
-            asked += len(new) * sample.scale
+            requested += len(new) * sample.scale
             total["reference"] += len(stepped.reference) * sample.scale
             total["comparisons"] += stepped.comparisons * sample.scale
             total["characters"] += sum(length for length, _ in new.values()) * sample.scale
@@ -49,7 +49,7 @@ def estimate(job: Job[Any]) -> Estimate:
                 controls = sum(one.response.attack in job.parameters["controls"] for one in rewrites)
                 total["drafts"] += (len(rewrites) - controls) * sample.scale
         if protocol is not None:
-            requests[protocol.name] = round(asked)
+            requests[protocol.name] = round(requested)
     drafts = round(total["drafts"]) * (job.parameters.get("asking") or {"best_of": 1})["best_of"]
     if total["reference"]:
         requests["reference model"] = round(total["reference"])
@@ -63,13 +63,7 @@ def estimate(job: Job[Any]) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What plans did with a fake judge.
-
-    Attributes:
-        done: their results.
-        judge: characters of the prompt and most tokens of the answer, by request to the judge.
-        reference: the same of a reference model of its own.
-    """
+    """What plans did with a fake judge: by request, the characters of the prompt and most tokens of the answer."""
 
     done: tuple[CaseResult, ...]
     judge: Mapping[str, tuple[int, int]]
@@ -77,9 +71,9 @@ class Simulation:
 
     @property
     def comparisons(self) -> int:
-        """How many were judged; one that several rows tell counts once."""
+        """How many comparisons were judged; one that several rows share counts once."""
         rows = (row for done in self.done for row in done.rows if row.judgments)
-        # One list may be judged for two pairs of it: the requests alone do not tell comparisons apart.
+        # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
         return len(
             {(row.case, row.protocol, row.design, row.attack, row.a, row.b, row.place, row.keys) for row in rows}
         )
@@ -97,9 +91,9 @@ def simulate(plans: Iterable[Plan[CaseResult]], helped: bool) -> Simulation:
 
 
 class _RequestLog:
-    """A backend that notes each request it is asked, with its length and its answer's, and lets another answer.
+    """A backend that records the sizes of requests and answers and lets another backend answer.
 
-    Answers in words are made as long as they may be, and all different: others are asked with them in the prompt.
+    Answers in words are of full length and all different, since later prompts contain them.
     """
 
     def __init__(self, inner: Backend, seen: dict[str, tuple[int, int]]) -> None:
@@ -116,7 +110,6 @@ class _RequestLog:
 
 
 def _lengthen_reply(request: Request, reply: Reply) -> Reply:
-    """An answer in words with so much before it that it takes all its room."""
     if request.choices or reply.failure is not None:
         return reply
     room = round(request.max_tokens * CHARACTERS_PER_TOKEN) - len(reply.text)

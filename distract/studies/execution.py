@@ -1,8 +1,4 @@
-"""What whoever asks a judge shares: models opened, a run carried out while somebody listens, no run made twice.
-
-Commands and the functions of ``distract.cli.api`` call these, so that both do the same. It prints nothing and ends no
-process.
-"""
+"""Shared by commands and ``distract.cli.api``: open models, run a job with progress, and repeat no finished run."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ from distract.studies.setup import Setup
 
 
 def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, dict[str, Any]]:
-    """How a generator is asked, how models are run, and the other options."""
+    """Split options into those of the generator, those of the models, and all others."""
     asking, loading = ({field.name for field in fields(kind)} & more.keys() for kind in (GeneratorOptions, Options))
     return (
         GeneratorOptions(**{name: more[name] for name in asking}),
@@ -44,7 +40,7 @@ def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, d
 def set_up(
     judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
 ) -> tuple[Setup, GeneratorOptions]:
-    """Open the models that are asked, and say what there is to say about them."""
+    """Open the models to ask, and report what is worth knowing about them."""
     asking, loading, rest = split_options(more)
     more.clear()
     more.update(rest)
@@ -60,13 +56,13 @@ def set_up(
     models = dict(opened.models)
     backend, reference = models.pop("judge"), models.pop("reference", None)
     manner = {name: more.pop(name) for name in ("orders", "samples", "answer_tokens") if name in more}
-    asked = registry.choose_protocols(more.pop("protocols", ()) or protocols)
+    chosen = registry.choose_protocols(more.pop("protocols", ()) or protocols)
     helped = (helper, reference) if helper and reference else None
     return (
         Setup(
             judge,
             backend,
-            asked,
+            chosen,
             Manner(**manner, seed=more.get("seed", 0)),
             helped,
             models,
@@ -78,7 +74,7 @@ def set_up(
 
 
 def renew(judges: Iterable[Backend], store: Path | None) -> None:
-    """Begin a new epoch of judges, so that everything is asked again; their next runs go on with it."""
+    """Start a new epoch of judges, in which everything is asked again."""
     for judge in judges:
         with stores.Store(store or stores.DEFAULT_PATH, judge.identity, judge.reads_slots) as replies:
             replies.renew()
@@ -91,7 +87,7 @@ def run_job(
     check: Callable[[Mapping[Role, Answerer], Tally], None] | None = None,
     doing: str = "judging",
 ) -> FinishedRun[R]:
-    """A run, from disk where the same one has finished there already, else carried out."""
+    """Run a job, or load it if the same run has finished already."""
     tally = Tally()
     with jobs.open_stores(job.models, store or stores.DEFAULT_PATH) as models:
         judge = models["judge"][1] if "judge" in models else None
@@ -106,19 +102,19 @@ def run_job(
 
 
 def _load_finished(job: Job[Any], epoch: int) -> LoadedRun | None:
-    """The run as it is on disk, when the same one has finished there already, in this epoch of the judge."""
+    """Load the run if the same one has finished in this epoch of the judge."""
     if not (job.out / "manifest.json").exists():
         return None
     try:
         loaded = runs.load(job.out)
     except DataError:
-        return None  # damaged: it begins again, from the stored replies
+        return None  # damaged: start again from the stored replies
     is_other = loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch
     return None if loaded.flaw or is_other else loaded
 
 
 def undecided_reason(rows: Sequence[Row], is_measured: bool = True) -> str | None:
-    """Why nothing can be said about a judge, if so; ``is_measured`` says whether any figure has cases."""
+    """Explain why a run shows nothing about a judge; ``is_measured`` says whether any figure has cases."""
     if not any(row.judgments for row in rows):
         return "nothing was judged: every comparison is excluded (see the reasons above)"
     if not any(row.judgments and not any(j.failure for j in row.judgments) for row in rows):

@@ -1,7 +1,4 @@
-"""What a person sees of texts that were written: how many rewrites were rejected and why, how much data were made.
-
-It computes no figure.
-"""
+"""Rewrites on the terminal: how many were rejected and why, and how many data were made."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from distract.studies.rewrite_counts import CompactRewrites, count_reasons, laye
 
 
 def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType]:
-    """What became of the rewrites that were written."""
+    """Show how many rewrites were rejected."""
     table = grid("rejected", "%", "95% CI", "k/n")
     for f in figures:
         if f.measure == "rejection_rate":
@@ -30,31 +27,31 @@ def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) ->
     yield from (Text(f"\n{note}", style="dim") for note in rewrite_notes(rewrites))
 
 
-def yield_report(found: Mapping[str, Any]) -> Iterable[RenderableType]:
-    """How much came of prompts that data were to be made of."""
-    yield Text(f"made {found['made']} of {count(found['asked'], 'case')}", style="bold")
-    if found["mean_attempts"] is not None:
-        yield Text(f"attempts per prompt: {found['mean_attempts']:.2f}")
-    if found["severities"]:
-        listed = ", ".join(f"{n} of severity {severity}" for severity, n in found["severities"].items())
+def yield_report(counts: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """Show how many prompts gave usable data."""
+    yield Text(f"made {counts['made']} of {count(counts['asked'], 'case')}", style="bold")
+    if counts["mean_attempts"] is not None:
+        yield Text(f"attempts per prompt: {counts['mean_attempts']:.2f}")
+    if counts["severities"]:
+        listed = ", ".join(f"{n} of severity {severity}" for severity, n in counts["severities"].items())
         yield Text(f"worse versions: {listed}")
-    if found["reasons"]:
-        yield Text(format_exclusions("not usable", found["reasons"]))
-    if found["made"] and not found["severities"] and found["verifier"] is None:
-        yield Text("checked by rules only: whether an answer is correct, a --verifier says", style="dim")
-    if found["left_out"]:
-        yield Text(format_exclusions("left out before the draw", found["left_out"]), style="dim")
+    if counts["reasons"]:
+        yield Text(format_exclusions("not usable", counts["reasons"]))
+    if counts["made"] and not counts["severities"] and counts["verifier"] is None:
+        yield Text("checked by rules only: whether an answer is correct takes a --verifier", style="dim")
+    if counts["left_out"]:
+        yield Text(format_exclusions("left out before the draw", counts["left_out"]), style="dim")
 
 
 def rewrite_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterable[str]:
-    """Why rewrites were rejected, and whether the layers of fidelity agree."""
-    # A rewrite counts once under each of its reasons, as in the document.
+    """Describe why rewrites were rejected, and whether rules and verifier agree."""
+    # Count a rewrite once under each of its reasons, as in the document.
     reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
     if reasons:
-        rejected = sum(not made.is_accepted for made in rewrites)
+        rejected = sum(not rewrite.is_accepted for rewrite in rewrites)
         listed = "; ".join(f"{line(reason)} ({n})" for reason, n in reasons.most_common())
         yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
-    verdicts = Counter(layers for made in rewrites if (layers := layer_verdicts(made)) is not None)
+    verdicts = Counter(layers for rewrite in rewrites if (layers := layer_verdicts(rewrite)) is not None)
     if n := verdicts.total():
         agree = verdicts[True, True] + verdicts[False, False]
         yield (

@@ -1,4 +1,4 @@
-"""Who judges a run and how, and the parts that every study puts together: cases drawn, a record, a job."""
+"""What every study needs: who judges a run and how, the drawn cases, the job."""
 
 from __future__ import annotations
 
@@ -24,22 +24,15 @@ from distract.rewriting import writers
 from distract.studies.eligibility import sample
 
 SAMPLE = 12
-"""Cases by which requests are estimated."""
+"""Cases to estimate requests from."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Who judges and how, and where the run is kept.
+    """Who judges, how, and where the run goes.
 
-    Attributes:
-        judge: its name, for the record.
-        backend: answers for it.
-        protocols: ways of asking, by name.
-        manner: in which orders and how often they are asked.
-        reference: name and backend of a model that answers or helps, for the protocols that ask one.
-        helpers: backends of generator and verifier, where they are models.
-        prices: of models whose tokens cost money.
-        out: the run folder; None names one by the hash of the parameters.
+    ``reference`` is the name and backend of a model that answers or helps; ``helpers`` are generator and verifier if
+    they are models; without ``out`` the hash of the parameters names the run folder.
     """
 
     judge: str
@@ -58,7 +51,7 @@ class Setup:
 
     @property
     def models(self) -> dict[Role, Backend]:
-        """Whom requests go to."""
+        """The backend of each role."""
         models: dict[Role, Backend] = {"judge": self.backend, **self.helpers}
         if any(protocol.reference for protocol in self.protocols):
             models["reference"] = self.reference[1] if self.reference else self.backend
@@ -66,7 +59,7 @@ class Setup:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Who is asked and how: whatever changes a prompt or a verdict."""
+        """Whatever changes a prompt or a verdict."""
         prompts = {prompt.name: prompt.checksum for protocol in self.protocols for prompt in protocol.prompts}
         reference = self.reference
         return {
@@ -81,7 +74,7 @@ class Setup:
         }
 
     def kin_notes(self, generators: Iterable[str], authors: Iterable[str]) -> list[str]:
-        """Where the judge may see its own kin; rules and planted judges are nobody's."""
+        """Report where the judge may see texts of its own family; planted judges have none."""
         if self.judge.startswith("planted:"):
             return []
         rules = writers.WRITERS.keys()
@@ -99,7 +92,7 @@ class Setup:
         heading: Sequence[str] = (),
         remarks: Sequence[str] = (),
     ) -> Job[R]:
-        """The job of a study; arguments are attributes of ``Job``."""
+        """Build the job of a study."""
         record = self.record
         prompts = {**parameters.get("prompts", {}), **record["prompts"]}
         parameters = {**record, "command": study.name, **parameters, "prompts": prompts}
@@ -123,7 +116,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class DrawnCases:
-    """The cases that a study draws from a data set; ``left_out`` counts those of no use, by reason."""
+    """The cases that a study draws from a data set; ``left_out`` counts unusable ones by reason."""
 
     data: datasets.DataSet
     cases: tuple[Case, ...]
@@ -132,7 +125,7 @@ class DrawnCases:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What was drawn from where."""
+        """What was drawn, from which data."""
         return {
             "data": self.data.record,
             "left_out": dict(sorted(self.left_out.items())),
@@ -150,7 +143,7 @@ def draw(
     limit: int | None,
     seed: int,
 ) -> DrawnCases:
-    """Draw cases of a data set among those that fit."""
+    """Draw from the cases that fit."""
     fitting = [case for case in cases if fits(case)]
     if not fitting:
         raise UsageError(f"{loaded.name}: no case can be judged ({why_not}); {cure}")
@@ -159,6 +152,6 @@ def draw(
 
 
 def sample_first(cases: Sequence[Case], plan: Callable[[Case], Plan[CaseResult]], rewrites: bool = True) -> StageSample:
-    """A sample of a stage that has a plan for each case: those of the first."""
+    """Sample a stage with one plan per case by its first cases."""
     part = cases[:SAMPLE]
     return StageSample((plan(case) for case in part), len(cases) / max(1, len(part)), rewrites)

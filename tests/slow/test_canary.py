@@ -437,7 +437,7 @@ def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
     assert "judged at an unknown time by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
     for option in (("--trust-store",), ("--fresh",), ("--judge-version", "x")):
         refused_ = shop.run("gate", "a", "--max-flip-rate", "0.2", *option)
-        assert (refused_.code, f"{option[0]} goes with --judge" in refused_.err) == (2, True)
+        assert (refused_.code, f"{option[0]} needs --judge" in refused_.err) == (2, True)
 
 
 def test_a_run_of_stored_replies_says_so_and_is_no_second_run(shop: Shop) -> None:

@@ -439,7 +439,7 @@ def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
     assert run(*gate).code == 1
     wrong = run("gate", "now", "--max-flip-rate", "0.1", "--max-rise", "0.2")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
-    assert "--max-rise goes with --baseline" in wrong.err
+    assert "--max-rise needs --baseline" in wrong.err
 
 
 def test_a_threshold_holds_beside_a_baseline_of_a_live_gate(run: Run) -> None:

@@ -33,9 +33,8 @@ from test_gate_monitor import (
 )
 
 from distract.stats.intervals import holm
-from distract.studies.gate import confidence_bounds
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.checks import build_check
+from distract.studies.gate.checks import build_check, lower_bound, upper_bound
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Direction, bet_rates
 from distract.studies.gate.monitor import Hypothesis as Tried
@@ -309,8 +308,8 @@ def test_bounds_miss_the_rate_no_more_often_than_they_say(threshold: float, chec
                     continue
                 if (n, k) not in found:
                     found[n, k] = (
-                        confidence_bounds.lower_bound(monitor, ALPHA),
-                        confidence_bounds.upper_bound(monitor, ALPHA),
+                        lower_bound(monitor, ALPHA),
+                        upper_bound(monitor, ALPHA),
                     )
                 low += float(going[k]) * (found[n, k][0] > rate)
                 high += float(going[k]) * (found[n, k][1] < rate)
@@ -335,7 +334,7 @@ def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
             failed += float(going[hits])
             # It is left as it stands, on whichever way it came there without a decision.
             monitor = standing(second, n, hits)
-            wrong += float(going[hits]) * (confidence_bounds.lower_bound(monitor, ALPHA) >= T)
+            wrong += float(going[hits]) * (lower_bound(monitor, ALPHA) >= T)
         going = going * ~stop - left
     assert failed > 0.15
     assert wrong <= ALPHA

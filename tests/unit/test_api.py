@@ -251,7 +251,7 @@ def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
         ({"data": ["one"]}, "cases: expected cases, found 'one'"),
         ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
         ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "a case holds what no file"),
-        ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses go with data that have a name"),
+        ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses need data with a name"),
     ],
 )
 def test_what_is_wrong_raises_one_line(run: Command, options: dict[str, Any], said: str, capsys: Any) -> None:
@@ -271,8 +271,8 @@ def test_what_is_wrong_raises_one_line(run: Command, options: dict[str, Any], sa
         ({"run": "nope", "max_flip_rate": 0.1}, "no such run folder"),
         ({"run": 3, "max_flip_rate": 0.1}, "run: expected a path, found 3"),
         ({"run": "mine", "judge": "planted:longer", "max_flip_rate": 0.1}, "not both"),
-        ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit goes with --judge"),
-        ({"max_rise": 0.1}, "--max-rise goes with --baseline"),
+        ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit needs --judge"),
+        ({"max_rise": 0.1}, "--max-rise needs --baseline"),
     ],
 )
 def test_what_is_wrong_with_a_gate_raises_one_line(run: Command, options: dict[str, Any], said: str) -> None:

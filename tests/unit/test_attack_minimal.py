@@ -207,7 +207,7 @@ def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: Loade
 def test_the_command_says_shows_and_shows_again(run: Run) -> None:
     made = run(*ONE, "--minimal", "3", "--out", "r")
     assert made.code == 0
-    assert "beyond the plan: the smallest part that still flips, searched for in 3 flips at most" in made.err
+    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in made.err
     assert "Words that flip this judge" in made.out
     assert "beyond added 2/3" in made.words
     assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words
@@ -223,7 +223,7 @@ def test_the_command_says_shows_and_shows_again(run: Run) -> None:
 
 def test_where_nothing_flips_there_is_nothing_to_explain(run: Run) -> None:
     fair = run("attack", "--judge", "planted:fair", *ONE[3:], "--minimal", "2", "--out", "r")
-    assert (fair.code, "no flip was found to be explained" in fair.words) == (0, True)
+    assert (fair.code, "found no flip to explain" in fair.words) == (0, True)
     assert json.loads(Path("r/summary.json").read_text())["minimal"] == {"flips": [], "words": []}
     assert run(*ONE, "--minimal", "-1").code == 2
 

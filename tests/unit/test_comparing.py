@@ -11,8 +11,8 @@ from gate_builders import check, verdict
 from rich.console import Console
 
 from distract.report.tables import show
-from distract.studies.gate.comparison_view import comparison_report
 from distract.studies.gate.verdict import Check, Decision
+from distract.studies.gate.view import comparison_report
 
 CHECK = check(
     "fail",

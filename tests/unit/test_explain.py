@@ -80,7 +80,7 @@ def test_a_run_that_has_looked_needs_neither_data_nor_store_nor_model(run: Run) 
     shutil.rmtree(".distract")
     after = run("explain", "r", "flips", "--dtype", "float32")
     assert (after.code, after.out, after.err) == (0, before.out, "")
-    assert "found by the run itself" in after.words
+    assert "found during the run" in after.words
     assert not Path(".distract").exists()
     assert run("explain", "r", "flips", "--json").document["flips"][0]["case"] == "flips"
 
@@ -136,8 +136,8 @@ def test_an_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
         (("flips", "--attack", "assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'"),
         (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise) in this run"),
         (("flips", "--data", "none.jsonl"), "none.jsonl: no such file"),
-        (("flips", "--data", "other.jsonl"), "other.jsonl: is not what r was about (its checksum differs)"),
-        (("flips", "--responses", "d.jsonl"), "--responses goes with --data; name both"),
+        (("flips", "--data", "other.jsonl"), "other.jsonl: differs from the data of r (other checksum)"),
+        (("flips", "--responses", "d.jsonl"), "--responses needs --data"),
         (("flips", "--dtype", "bfloat16"), "--dtype is for models on transformers or vLLM"),
         (("flips", "--store", "d.jsonl"), "d.jsonl"),
     ],
@@ -190,12 +190,12 @@ def test_an_old_run_says_no_more_than_the_name_of_its_data(run: Run) -> None:
             lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
             "dtype bfloat16 there, none here; set it with",
         ),
-        (lambda r: r["parameters"]["identity"].update(model="m"), "model m there, planted:bold here; nothing it says"),
+        (lambda r: r["parameters"]["identity"].update(model="m"), "model m there, planted:bold here; its results"),
         (lambda r: r["parameters"].pop("identity"), "r: does not say which model it asked; run it again"),
         (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not say how the judge was asked"),
         (lambda r: r["parameters"].pop("manner"), "run.json: does not say how the judge was asked"),
         (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
-        (lambda r: r.update(source={"data": 3}), "run.json: does not say where the data lie; name them with --data"),
+        (lambda r: r.update(source={"data": 3}), "run.json: does not say where the data are; name them with --data"),
     ],
 )
 def test_a_judge_that_is_not_the_one_of_the_run_is_not_asked(
@@ -323,7 +323,7 @@ def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Pa
         run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
         rerun.check_server(run, "openai:m", given)
 
-    with pytest.raises(UsageError, match=r"openai:m was asked at http://h/v1; name that with --base-url"):
+    with pytest.raises(UsageError, match=r"openai:m ran at http://h/v1; name it with --base-url"):
         asked("http://h/v1")
     asked("http://h/v1", "http://h/v1")
     asked("https://api.openai.com/v1")

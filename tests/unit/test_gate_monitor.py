@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
-from distract.studies.gate import confidence_bounds
 from distract.studies.gate.boundary import Ints, boundary, end_probability
+from distract.studies.gate.checks import lower_bound, upper_bound
 from distract.studies.gate.limits import least_n
 from distract.studies.gate.mixture import Floats, log_mean, outcome_gains
 from distract.studies.gate.monitor import AT_ONCE, Monitor, PromptOutcome
@@ -156,7 +156,7 @@ def agrees(test: Tried, monitor: Monitor) -> None:
     assert 0 < p <= 1
     assert (p <= test.alpha_fail) is (monitor.decision == "fail")
     level = max(test.alpha_fail, test.alpha_pass)
-    low, high = confidence_bounds.lower_bound(monitor, level), confidence_bounds.upper_bound(monitor, level)
+    low, high = lower_bound(monitor, level), upper_bound(monitor, level)
     assert 0 <= low <= monitor.low / monitor.prompt_count + 1e-9
     assert monitor.high / monitor.prompt_count - 1e-9 <= high <= 1
     if level > 0.05:

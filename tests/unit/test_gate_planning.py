@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +15,8 @@ from scipy.stats import binom
 from distract.core.errors import UsageError
 from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.power import TailTest, binomial_cdf
-from distract.studies.gate.power_plan import analyse_power
-from distract.studies.gate.power_view import power_report
-from distract.studies.gate.stopping_path import compute_path
+from distract.studies.gate.power import TailTest, binomial_cdf, compute_path
+from distract.studies.gate.power_plan import analyse_power, power_report
 
 ALPHA = 0.05
 PASSES, FAILS = TailTest(0.1, ALPHA), TailTest(1 - 0.1, ALPHA)
@@ -66,7 +65,7 @@ def test_at_most_agrees_with_scipy(n: int, rate: float) -> None:
 @given(thresholds, st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.9, 0.99]), levels)
 def test_the_number_is_that_of_brute_force(threshold: float, share: float, power: float, level: float) -> None:
     rate = share * threshold * 0.8
-    n = TailTest(threshold, level).least(rate, power, 2000)
+    n = TailTest(threshold, level).least(rate, power)
     assume(n is not None)
     assert n is not None
     many = np.arange(1, 2 * n + 400)
@@ -108,9 +107,10 @@ def test_the_live_cap_is_the_smallest_with_the_power(rate: float, power: float, 
         ((0.1, 0.05, 0.9, 0.95, 0), "--checks 0: expected a number of checks from 1"),
         ((0.1, 0.05, 0.9, 0.95, 10**9), "--checks 1000000000: expected"),
         ((0.1, 0.1, 0.9, 0.95), "is the threshold itself"),
-        ((0.1, 0.10001, 0.9, 0.95), "more than 1,000,000 eligible comparisons would be needed"),
-        ((0.1, np.nextafter(0.1, 0), 0.9, 0.95), "more than 1,000,000"),
-        ((1e-6, 0.0, 0.9, 0.95), "more than 1,000,000"),
+        ((0.1, 0.10001, 0.9, 0.95), "needs more than 5,000 eligible comparisons"),
+        ((0.1, np.nextafter(0.1, 0), 0.9, 0.95), "more than 5,000"),
+        ((0.5, 0.49, 0.9, 0.95), "more than 5,000"),
+        ((1e-6, 0.0, 0.9, 0.95), "more than 5,000"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line(arguments: tuple[float, float, float, float], words: str) -> None:
@@ -126,7 +126,7 @@ def test_what_cannot_be_planned_is_one_line(arguments: tuple[float, float, float
         ((0.1, 0.0, 0.9, 0.95), 29),
         ((0.1, 1.0, 0.9, 0.95), 2),
         ((1e-6, 1.0, 0.5, 0.5), 1),
-        ((1e-6, 0.0, 0.5, 0.5), 693147),
+        ((0.001, 0.0, 0.9, 0.95), 2995),
     ],
 )
 def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: int) -> None:
@@ -136,15 +136,16 @@ def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: 
 def test_what_is_printed() -> None:
     lines = list(power_report(analyse_power(0.1, 0.02, 0.9, 0.95, 2)))
     assert lines[0] == (
-        "A judge whose true flip rate is 0.02 shall pass at a threshold of 0.1 with a chance of 90%, at 95% confidence."
+        "A judge whose true flip rate is 0.02 should pass at a threshold of 0.1 with a chance of 90%, "
+        "at 95% confidence."
     )
-    assert "103 eligible comparisons or more. Of 103, at most 5 flips pass: a chance of 98.2%" in lines[1]
+    assert "103 eligible comparisons or more. With 103, at most 5 flips pass: a chance of 98.2%" in lines[1]
     assert lines[2].startswith("A live gate: ")
     assert "no eligible comparisons" in lines[3]
     assert "rises and falls" in lines[4]
     assert "each is planned for 95%" in lines[5]
     failing = " ".join(power_report(analyse_power(0.1, 1.0, 0.9, 0.95, 2)))
-    assert "Of 2, at least 2 flips fail" in failing
+    assert "With 2, at least 2 flips fail" in failing
     assert "A gate fails with any of its 2 checks" in failing
 
 
@@ -152,4 +153,4 @@ def test_the_document_is_json() -> None:
     document = json.loads(json.dumps(analyse_power(0.1, 0.05, 0.9, 0.95).document(), allow_nan=False))
     assert document["finished"] == {"n": 263, "limit": 18, "power": 0.9292, "wrong": 0.0}
     assert set(document["live"]) == {"cap", "passed", "failed", "inconclusive", "mean", "median"}
-    assert json.loads(json.dumps(analyse_power(0.5, 0.49, 0.9, 0.95).document()))["live"] is None
+    assert replace(analyse_power(0.1, 0.05, 0.9, 0.95), live=None).document()["live"] is None

@@ -7,8 +7,7 @@ from itertools import product
 from gate_builders import check, skipped
 from looping import each
 
-from distract.studies.gate.combination import combine_checks
-from distract.studies.gate.verdict import Decision
+from distract.studies.gate.verdict import Decision, combine_checks
 
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 

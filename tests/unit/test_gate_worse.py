@@ -246,14 +246,14 @@ def test_a_scoring_protocol_is_decided_by_its_score() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"flaw": "the run is unfinished; the command that began it resumes it"}, "must not be relied on: the run is"),
-        ({"command": "gate"}, "is a live gate, which stops where its own flips tell it to"),
+        ({"flaw": "the run is unfinished; the command that began it resumes it"}, "is not reliable: the run is"),
+        ({"command": "gate"}, "is a live gate, whose rates are biased because its own flips stop it"),
         ({"command": "meta", "data": []}, "is a run of `distract meta`; name one of `distract attack`"),
         ({"data": {"name": "e.jsonl", "sha256": "1" * 64, "cases": 9}}, "their data are not the same ("),
         ({"data": {"name": "e.jsonl", "cases": 9}}, "their data are not the same ("),
         ({"protocols": {"absolute": ["score"]}}, "they have no protocol in common ("),
-        ({"attacks": ["g"]}, "they have no attack in common that is no control ("),
-        ({"controls": ["f"]}, "they have no attack in common that is no control ("),
+        ({"attacks": ["g"]}, "they have no attack in common besides controls ("),
+        ({"controls": ["f"]}, "they have no attack in common besides controls ("),
     ],
 )  # fmt: skip
 def test_runs_that_cannot_be_compared_are_refused(changes: dict[str, Any], said: str) -> None:
@@ -315,7 +315,7 @@ def test_rewrites_that_differ_are_told() -> None:
 
 def test_a_run_beside_itself_is_refused() -> None:
     run = made(rows("0" * 99))
-    with pytest.raises(UsageError, match="they are one run or its replies, and nothing can have risen; name two"):
+    with pytest.raises(UsageError, match="they are the same run or its replies; name two"):
         decide(run, replace(run, path=Path("other/../now")), Limits())
 
 
@@ -328,8 +328,8 @@ def test_a_damaged_or_changed_run_folder_is_told(run: Run) -> None:
     assert any(note.startswith("versions, other: 9.9, then none") for note in check_comparable(old, load(Path("b"))))
     Path("a/run.json").write_text(text.replace('"versions": {', '"versions": [], "was": {'), encoding="utf-8")
     assert any(note.startswith("versions, python: none, then") for note in check_comparable(old, load(Path("b"))))
-    with pytest.raises(UsageError, match=r"the baseline must not be relied on: run\.json is not what the run wrote"):
+    with pytest.raises(UsageError, match=r"the baseline is not reliable: run\.json is not what the run wrote"):
         check_comparable(load(Path("a")), load(Path("b")))
     Path("b/manifest.json").unlink()
-    with pytest.raises(UsageError, match="the new run must not be relied on: the run is unfinished"):
+    with pytest.raises(UsageError, match="the new run is not reliable: the run is unfinished"):
         check_comparable(old, load(Path("b")))

@@ -673,7 +673,7 @@ def test_the_same_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (["pairwse"], {}, "did you mean 'pairwise'?"),
         (["triadic"], {}, "triadic fits none of the cases (fewer than 3 responses)"),
         (["strong-reference"], {}, "no reference in the data); name a stronger model with --reference-model"),
-        (["base"], {"reference": ("m", make_planted("fair"))}, "--reference-model is asked by"),
+        (["base"], {"reference": ("m", make_planted("fair"))}, "--reference-model is used by"),
         (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
     ],
 )

@@ -121,11 +121,11 @@ def test_the_search_ends_where_it_is_told_to() -> None:
 @pytest.mark.parametrize(
     ("judge", "rewrite", "why"),
     [
-        (loves("think"), REWRITE, "original cannot be had again: the rewritten response wins"),
-        (loves("nothing"), REWRITE, "whole rewrite cannot be had again: the rewritten response loses"),
-        (loves("know", fails="know"), REWRITE, "whole rewrite cannot be had again: it is not valid"),
-        (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "original cannot be had again: it is not valid"),
-        (loves("know"), replace(LOSER, attack="f"), "whole rewrite cannot be had again: the rewritten response loses"),
+        (loves("think"), REWRITE, "verdict on the original: the rewritten response wins"),
+        (loves("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
+        (loves("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
+        (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "verdict on the original: no valid verdict"),
+        (loves("know"), replace(LOSER, attack="f"), "verdict on the whole rewrite: the rewritten response loses"),
         (loves("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
     ],
 )
@@ -137,7 +137,7 @@ def test_what_is_no_flip_has_a_reason(judge: Judging, rewrite: Response, why: st
 
 def test_a_protocol_that_needs_more_responses_has_a_reason() -> None:
     result, rounds = found(loves("know"), protocol=replace(PAIRWISE, shows=4))
-    assert result == "the verdict on the original cannot be had again: fewer than 4 responses"
+    assert result == "could not reproduce the verdict on the original: fewer than 4 responses"
     assert rounds == []
 
 
@@ -283,7 +283,7 @@ def test_what_the_run_or_the_data_no_longer_hold_has_a_reason() -> None:
 def test_a_failing_model_is_heard_of(tmp_path: Path) -> None:
     with Judge("j", ScriptedBackend(["banana"] * 4), store=tmp_path / "replies.sqlite") as judge:
         plan = find_smallest(CASE, PAIRWISE, None, LOSER, REWRITE, WINNER, first=False, manner=DEFAULT, helped=False)
-        assert judge.run(plan) == "the verdict on the original cannot be had again: it is not valid"
+        assert judge.run(plan) == "could not reproduce the verdict on the original: no valid verdict"
 
 
 def test_pairs_of_a_run_are_those_of_its_cases() -> None:

@@ -94,7 +94,7 @@ def test_the_measure_alone_takes_every_severity_with_and_without_the_distractors
     [
         (["severity-1"], ["flip"], TWEAKSET, "severity-1 is measured by severity_accuracy"),
         (["severity-1", "null"], ["severity"], TWEAKSET, "null alone has no severity_accuracy"),
-        (["severity-1"], ["flip", "severity"], TWEAKSET, "flip needs an attack that is no severity"),
+        (["severity-1"], ["flip", "severity"], TWEAKSET, "flip needs an attack without a severity"),
         (["severity-1"], [], [PLAIN], "severity-1 does not apply: no case has a good response that meets all"),
         (["severity-1"], [], [BROKEN], "severity-1 does not apply"),
         (["severity-2"], [], [ONE_CONSTRAINT], "severity-2: no good response has 2 constraints to break"),

@@ -1,1 +1,1 @@
-"""The question of ``distract attack``: does a rewrite that changes style alone change the verdict?"""
+"""``distract attack``: does a rewrite that changes only style change the verdict?"""

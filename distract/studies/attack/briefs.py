@@ -1,7 +1,7 @@
-"""What is counted of rows, held small: a run of a million comparisons is summed up in the memory of a few.
+"""Rows in compact form, so that summarising a million comparisons takes the memory of a few.
 
-Most rows of a run say the same as many others but for their case (same protocol, attack, authors and outcome), so each
-is kept as two numbers, beside its choice masses. It knows no measure, protocol or attack by name.
+Most rows differ from many others only in their case: protocol, attack, authors and outcome agree. So each is stored as
+two numbers, plus its choice masses.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +24,8 @@ from distract.judging.verdicts import outcome
 class RowKind:
     """What many rows have in common; fields as in ``Row``.
 
-    Attributes:
-        said: which side each of the judgments preferred, None where one has no verdict.
-        outcomes: what they say together, by the rules of the protocol (None where it has none).
+    ``said`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each rule of
+    the protocol.
     """
 
     attack: str
@@ -39,12 +39,7 @@ class RowKind:
 
 @dataclass(slots=True)
 class CompactRow:
-    """A row without its texts, keys and probabilities.
-
-    Attributes:
-        part: where its choice masses are kept.
-        at: from which place on.
-    """
+    """A row without its texts, keys and probabilities."""
 
     case: str
     cluster: str
@@ -54,50 +49,24 @@ class CompactRow:
 
     @property
     def masses(self) -> list[float]:
-        """Those of its judgments, where they are known."""
-        found = self.part.masses[self.at : self.at + len(self.kind.said)]
-        return [mass for mass in found if not math.isnan(mass)]
+        """The known choice masses of its judgments."""
+        masses = self.part.masses[self.at : self.at + len(self.kind.said)]
+        return [mass for mass in masses if not math.isnan(mass)]
 
-    @property
-    def attack(self) -> str:
-        """As in ``Row``, like the next ones."""
-        return self.kind.attack
-
-    @property
-    def a(self) -> Side:
-        """As in ``Row``."""
-        return self.kind.a
-
-    @property
-    def b(self) -> Side:
-        """As in ``Row``."""
-        return self.kind.b
-
-    @property
-    def target(self) -> Literal["a", "b"] | None:
-        """As in ``Row``."""
-        return self.kind.target
-
-    @property
-    def excluded(self) -> str | None:
-        """As in ``Row``."""
-        return self.kind.excluded
+    attack = property(attrgetter("kind.attack"))
+    a = property(attrgetter("kind.a"))
+    b = property(attrgetter("kind.b"))
+    target = property(attrgetter("kind.target"))
+    excluded = property(attrgetter("kind.excluded"))
 
     def outcome(self, rule: str | None) -> Outcome | None:
-        """What all orders together say, under a rule of the protocol; see ``verdicts.outcome``."""
+        """Return the outcome over all orders under a rule of the protocol."""
         return dict(self.kind.outcomes)[rule]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the verdicts of a protocol took; a request that serves several of them counts once.
-
-    Attributes:
-        comparisons: judged ones.
-        calls: distinct requests.
-        prompts: tokens of their prompts.
-        answers: tokens of their answers.
-    """
+    """Distinct calls and tokens behind the verdicts of a protocol, and how many comparisons they served."""
 
     comparisons: int
     calls: int
@@ -106,15 +75,15 @@ class Usage:
 
 
 class CompactRows:
-    """The rows of a run, in brief."""
+    """The rows of a run in compact form."""
 
     def __init__(self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> None:
         self._cases: list[tuple[str, str]] = []
         self.designs: list[str] = []
-        # By either rule, whichever is shown: figures are summed up by one and compared by the other.
+        # Keep both rules: figures are summarised by one and compared by the other.
         self._rules: dict[str, tuple[str | None, ...]] = {
-            name: tuple(dict.fromkeys((*found, "score", "rating"))) if found else (None,)
-            for name, found in rules.items()
+            name: tuple(dict.fromkeys((*names, "score", "rating"))) if names else (None,)
+            for name, names in rules.items()
         }
         self._kinds: dict[tuple[Any, ...], int] = {}
         self._kind: list[RowKind] = []
@@ -124,7 +93,7 @@ class CompactRows:
         self.extend(rows)
 
     def extend(self, rows: Iterable[Row]) -> None:
-        """Take in more rows of the same run."""
+        """Add rows of the same run."""
         for row in rows:
             self._add(row)
 
@@ -134,13 +103,19 @@ class CompactRows:
         return dict(self._cases)
 
     def of(self, protocol: str, design: str, attack: str | None = None) -> list[CompactRow]:
-        """The rows of a protocol under a design, in their order; of one attack with those from before any rewrite."""
-        part = self._parts.get((protocol, design))
+        """Return rows of a protocol under a design, in order; for one attack, along with those before any rewrite."""
+        rows, at = list[CompactRow](), 0
+        part = self._parts.get((protocol, design), _DesignRows())
         wanted = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
-        return [] if part is None else list(self._read(part, wanted))
+        for place, number in zip(part.places, part.kinds, strict=True):
+            kind = self._kind[number]
+            if wanted[number]:
+                rows.append(CompactRow(*self._cases[place], kind, part, at))
+            at += len(kind.said)
+        return rows
 
     def spent(self, protocol: str) -> Usage:
-        """What the verdicts of a protocol took."""
+        """Return what the verdicts of a protocol took."""
         return self._spent.get(protocol, _Requests()).spent()
 
     def _add(self, row: Row) -> None:
@@ -152,9 +127,9 @@ class CompactRows:
             self._cases.append(case)
         if row.protocol not in self._rules:
             return
-        said = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
+        preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
-        same = (row.attack, row.a, row.b, row.target, row.excluded, said, outcomes)
+        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):
             self._kind.append(RowKind(*same))
@@ -164,25 +139,16 @@ class CompactRows:
         part.masses.extend([math.nan if j.mass is None else j.mass for j in row.judgments])
         self._spent[row.protocol].add(row)
 
-    def _read(self, part: _DesignRows, wanted: Sequence[bool]) -> Iterator[CompactRow]:
-        """The rows whose kind is wanted."""
-        at = 0
-        for place, number in zip(part.places, part.kinds, strict=True):
-            kind = self._kind[number]
-            if wanted[number]:
-                yield CompactRow(*self._cases[place], kind, part, at)
-            at += len(kind.said)
-
 
 class _DesignRows:
-    """The rows of one protocol under one design: case and kind of each, and the masses of their judgments in turn."""
+    """Rows of one protocol under one design: case and kind of each, and the masses of all judgments in turn."""
 
     def __init__(self) -> None:
         self.places, self.kinds, self.masses = array("I"), array("I"), array("d")
 
 
 class _Requests:
-    """The requests of a protocol, by the hash of each key: of a million, two share one with a chance of 3e-8."""
+    """Requests of a protocol by the hash of their key: among a million, two collide with a chance of 3e-8."""
 
     def __init__(self) -> None:
         self.comparisons, self.keys, self.tokens = 0, array("q"), array("q")
@@ -197,7 +163,7 @@ class _Requests:
         if not self.keys:
             return Usage(self.comparisons, 0, 0, 0)
         keys = np.frombuffer(self.keys, dtype=np.int64)
-        # The last of those that share a key, should they differ.
+        # If rows that share a key differ, the last one counts.
         _, first = np.unique(keys[::-1], return_index=True)
         tokens = np.frombuffer(self.tokens, dtype=np.int64).reshape(-1, 2)[::-1][first]
         prompts, answers = (int(total) for total in tokens.sum(axis=0))

@@ -1,10 +1,9 @@
 """What is compared with what: from a case to rows.
 
-Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is the
-truth. ``flip``: two authors' responses; then the one that this protocol dis-preferred is rewritten and both are
-judged again. ``severity``: the good response against one that breaks some of its format constraints, as it is or
-rewritten. One plan per case covers all protocols and attacks, so that shared prompts and rewrites meet. It knows no
-protocol, attack or backend by name, and counts nothing.
+Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is right.
+``flip``: responses by two authors; the one that the protocol dis-preferred is then rewritten and both are judged again.
+``severity``: the good response against one that breaks some format constraints, plain or with a distractor. One plan
+per case covers all protocols and attacks, so that they share prompts and rewrites.
 """
 
 from __future__ import annotations
@@ -23,18 +22,17 @@ from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.writers import Verifier, Writer
 
 AuditDesign = Literal["fixed", "flip", "severity"]
-"""Those of an audit; ``records.Design`` has all."""
+"""The designs of an audit; ``records.Design`` has all."""
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 
 @dataclass(frozen=True)
 class AuditConfig:
-    """The parameters of a run that say what is judged.
+    """What a run judges.
 
-    ``degradations`` are those of the severity design; ``helped`` says whether there is a reference model; ``resample``
-    asks for a second sample of what is sampled, as a control. ``only`` names the protocols and attacks that are asked
-    together; None for each with each.
+    ``degradations`` belong to the severity design; ``helped`` means that there is a reference model; ``resample`` adds
+    a second sample as a control; ``only`` limits the run to these pairs of protocol and attack.
     """
 
     judge: str
@@ -51,14 +49,14 @@ class AuditConfig:
     only: frozenset[tuple[str, str]] | None = None
 
     def attacks_for(self, protocol: Protocol) -> tuple[Attack, ...]:
-        """The attacks under which a protocol is asked; the controls under any."""
+        """Return the attacks to ask a protocol under; it is always asked under controls."""
         if self.only is None:
             return self.attacks
         return tuple(a for a in self.attacks if a.control or (protocol.name, a.name) in self.only)
 
 
 def audit_case(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
-    """Judge everything that the parameters ask of one case."""
+    """Judge everything the run needs about one case."""
     memory: Memory = {}
     jobs = [job for protocol in parameters.protocols for job in _plan_case(case, protocol, parameters, memory)]
     parts = yield from gather(jobs)
@@ -71,9 +69,9 @@ def _plan_case(case: Case, protocol: Protocol, p: AuditConfig, memory: Memory) -
     if "fixed" in p.designs:
         jobs += [_judge_fixed(case, protocol, attack, p, memory) for attack in p.attacks_for(protocol)]
     if "flip" in p.designs:
-        found = pairs(case)
-        jobs += [_judge_flip(case, protocol, pair, p, memory) for pair in found]
-        if not found:
+        contests = pairs(case)
+        jobs += [_judge_flip(case, protocol, pair, p, memory) for pair in contests]
+        if not contests:
             jobs.append(_exclude_case(case, protocol, p))
     if "severity" in p.designs:
         jobs += [_judge_severity(case, protocol, degradation, p, memory) for degradation in p.degradations]
@@ -82,47 +80,46 @@ def _plan_case(case: Case, protocol: Protocol, p: AuditConfig, memory: Memory) -
 
 def _exclude_case(case: Case, protocol: Protocol, p: AuditConfig) -> Plan[list[Row]]:
     yield from ()
-    one = side(case.originals[0])
+    shown = side(case.originals[0])
     why = "no two responses by different authors"
-    return [Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, one, one, excluded=why)]
+    return [Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, shown, shown, excluded=why)]
 
 
 def _judge_fixed(case: Case, protocol: Protocol, attack: Attack, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
-    """A good response against its rewrite."""
     good = good_response(case)
-    one = side(good or case.originals[0])
-    row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, one, target="b")
+    original = side(good or case.originals[0])
+    row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, original, target="b")
     if good is None:
-        return [row(one, excluded="no response is labelled better or known to meet the constraints")]
-    made = yield from obtain_rewrite(case, good, attack, p, memory)
-    if isinstance(made, str):
-        return [row(one, excluded=made)]
-    return [(yield from _judge(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
+        return [row(original, excluded="no response is labelled better or known to meet the constraints")]
+    rewrite = yield from obtain_rewrite(case, good, attack, p, memory)
+    if isinstance(rewrite, str):
+        return [row(original, excluded=rewrite)]
+    return [(yield from _judge(partial(row, side(rewrite)), protocol, Comparison(case, good, rewrite), p))]
 
 
 def _judge_severity(case: Case, protocol: Protocol, d: Degradation, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
-    """A good response against a worse one; the distractor goes into the worse one only."""
+    """Judge a good response against a worse one; only the worse one gets the distractor."""
     good = compliant_response(case)
-    one = side(good or case.originals[0])
+    original = side(good or case.originals[0])
     attack = d.distractor.name if d.distractor else BASELINE
-    worse = Side(one.author, attack if d.distractor else None, d.severity)
-    row = partial(Row, case.id, case.cluster, "severity", protocol.name, p.judge, attack, one, target="b")
+    worse = Side(original.author, attack if d.distractor else None, d.severity)
+    row = partial(Row, case.id, case.cluster, "severity", protocol.name, p.judge, attack, original, target="b")
     if good is None:
         return [row(worse, excluded="no good response is known to meet all the constraints")]
     if len(case.constraints) < d.severity:
         return [row(worse, excluded=f"fewer than {d.severity} constraints to break")]
-    made = yield from obtain_rewrite(case, good, d.lower, p, memory)
-    if d.distractor and not isinstance(made, str):
-        made = yield from obtain_rewrite(case, made, d.distractor, p, memory)
-    if isinstance(made, str):
-        return [row(worse, excluded=made)]
-    return [(yield from _judge(partial(row, side(made)), protocol, Comparison(case, good, made), p))]
+    degraded = yield from obtain_rewrite(case, good, d.lower, p, memory)
+    if d.distractor and not isinstance(degraded, str):
+        degraded = yield from obtain_rewrite(case, degraded, d.distractor, p, memory)
+    if isinstance(degraded, str):
+        return [row(worse, excluded=degraded)]
+    return [(yield from _judge(partial(row, side(degraded)), protocol, Comparison(case, good, degraded), p))]
 
 
 def _judge_flip(
     case: Case, protocol: Protocol, pair: tuple[Response, Response], p: AuditConfig, memory: Memory
 ) -> Plan[list[Row]]:
-    """Baseline, then each attack on the response that lost it (under any of the protocol's rules)."""
+    """Judge the baseline, then each attack on the response that lost it under any rule of the protocol."""
     a, b = pair
     row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, a=side(a), b=side(b))
     baseline = partial(row, attack=BASELINE, label=label(case, a, b))
@@ -132,9 +129,10 @@ def _judge_flip(
     attacks = p.attacks_for(protocol)
     jobs = [_judge_attack(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
     if p.resample:
-        again = [partial(row, attack=RESAMPLED, target=target) for target in lost]
+        factories = [partial(row, attack=RESAMPLED, target=target) for target in lost]
         jobs += [
-            resample_comparison(before, one, protocol, Comparison(case, a, b), p.manner, p.helped) for one in again
+            resample_comparison(before, factory, protocol, Comparison(case, a, b), p.manner, p.helped)
+            for factory in factories
         ]
     return [before, *(yield from gather(jobs))]
 
@@ -150,12 +148,12 @@ def _judge_attack(
 ) -> Plan[Row]:
     a, b = pair
     row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, target=target)
-    made = yield from obtain_rewrite(case, a if target == "a" else b, attack, p, memory)
-    if isinstance(made, str):
-        return row(side(a), side(b), excluded=made)
-    if attack.control and attack.name != BASELINE and made.turns == (a if target == "a" else b).turns:
+    rewrite = yield from obtain_rewrite(case, a if target == "a" else b, attack, p, memory)
+    if isinstance(rewrite, str):
+        return row(side(a), side(b), excluded=rewrite)
+    if attack.control and attack.name != BASELINE and rewrite.turns == (a if target == "a" else b).turns:
         return row(side(a), side(b), excluded=UNCHANGED)
-    a, b = (made, b) if target == "a" else (a, made)
+    a, b = (rewrite, b) if target == "a" else (a, rewrite)
     return (yield from _judge(partial(row, side(a), side(b)), protocol, Comparison(case, a, b), p))
 
 

@@ -1,7 +1,6 @@
-"""The JSON document of a run: what ``--json`` prints and ``summary.json`` holds.
+"""The JSON document of a run, printed by ``--json`` and written to ``summary.json``.
 
-Figures are rounded to four decimals, and nothing in it differs between two runs of the same command from the same
-store.
+Running the same command from the same store gives the same document, to the letter.
 """
 
 from __future__ import annotations
@@ -37,16 +36,10 @@ _SHARED = (
 
 @dataclass(frozen=True)
 class AttackResult:
-    """What a run comes to.
+    """What a run measured.
 
-    Attributes:
-        figures: in a total order.
-        standings: of its protocols.
-        rewrites: without their texts.
-        smallest: of its flips; None where they were not looked for.
-        prompts: how many there are.
-        excluded: how many comparisons were not made, by reason.
-        invalid: how many verdicts could not be read, by reason.
+    ``smallest`` is None if no one looked for minimal flips; ``excluded`` and ``invalid`` count comparisons and verdicts
+    by reason.
     """
 
     figures: Sequence[Figure]
@@ -59,7 +52,7 @@ class AttackResult:
 
 
 def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str, Any]:
-    """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
+    """Combine the parameters of ``run.json`` and the result into a run's summary."""
     explained = {}
     if measured.smallest is not None:
         from distract.studies.attack.minimal.document import minimal_document

@@ -1,8 +1,4 @@
-"""The verdicts that an attack turned over: which they are, by how much, and what had been rewritten.
-
-A flip is what ``outcomes`` counts as one (Distracted evaluation, section 3.1); here it is shown. It knows no protocol
-or attack by name, and neither terminal nor document.
-"""
+"""The verdicts that an attack flipped (see ``outcomes``): which they are, by how much, and what was rewritten."""
 
 from __future__ import annotations
 
@@ -15,31 +11,20 @@ from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
 from distract.studies.attack.outcomes import CRITERIA, Unit, count_flips, pair_unit
 
 MOST = 3
-"""How many flips are shown where nobody says how many."""
+"""Flips to show by default."""
 
 WIDTH = 160
-"""Characters of an excerpt where nobody says how many."""
+"""Characters of an excerpt by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A response that had lost and wins after its rewrite.
+    """A response that lost and, rewritten, wins.
 
-    Attributes:
-        case: id of the case.
-        protocol: by which both were judged.
-        rule: by which a scoring protocol is decided; None for others.
-        attack: that rewrote it.
-        rewritten: author of the rewritten response.
-        other: author of the response that had won, which stays as it is.
-        before: of the two, in that order: their probabilities averaged over the orders shown, 0 to 1 (what is left to
-            1 is the tie's share), or under a rule their scores or ratings.
-        after: the same after the rewrite.
-        margin: how much the rewritten one gained on the other, up to 2 in probabilities.
-        original: text of the response before, its turns a blank line apart; empty where no rewrite is on record.
-        rewrite: the same after.
-        severities: of the rewritten response and the other one.
-        first: whether the rewritten one is a of its rows.
+    ``other`` is the author of the response that had won. ``before`` and ``after`` hold the strength of the rewritten
+    and of the other response: probabilities averaged over the orders shown (a tie has the rest), or scores or ratings
+    under a ``rule``. ``margin`` is how much the rewritten one gained on the other; ``severities`` are in the same
+    order; ``first`` says whether the rewritten one is a of its rows. Both texts are empty if no rewrite is on record.
     """
 
     case: str
@@ -65,31 +50,31 @@ def find_flips(
     attack: str,
     most: int = MOST,
 ) -> tuple[Flip, ...]:
-    """The flips in which the rewritten response gained most."""
-    mine = [row for row in rows if row.design == "flip" and row.protocol == protocol]
-    counted = count_flips(mine, rule, attack)
-    baselines = {pair_unit(row): row for row in mine if row.target is None}
+    """Return the flips in which the rewritten response gained most."""
+    judged = [row for row in rows if row.design == "flip" and row.protocol == protocol]
+    counts = count_flips(judged, rule, attack)
+    baselines = {pair_unit(row): row for row in judged if row.target is None}
     attacked: dict[tuple[Unit, Outcome | None], Row] = {
-        (pair_unit(row), row.target): row for row in mine if row.target is not None and row.attack == attack
+        (pair_unit(row), row.target): row for row in judged if row.target is not None and row.attack == attack
     }
-    # Of two rewrites of one response only an accepted one was judged.
+    # A response may have several rewrites; only an accepted one was judged.
     texts = {
-        (made.case, made.response.author, made.response.severity): made
-        for made in rewrites
-        if made.response.attack == attack and made.is_accepted
+        (rewrite.case, rewrite.response.author, rewrite.response.severity): rewrite
+        for rewrite in rewrites
+        if rewrite.response.attack == attack and rewrite.is_accepted
     }
-    found = []
-    for unit, (_, after, before) in counted.outcomes.items():
+    flips = []
+    for unit, (_, after, before) in counts.outcomes.items():
         if before is not None and CRITERIA["flip_rate"](after, before):
             flip = _build_flip(baselines[unit], attacked[unit, MIRROR[before]], rule, texts)
-            found.append(((-flip.margin, flip.case, flip.rewritten, flip.other, str(unit)), flip))
-    return tuple(flip for _, flip in sorted(found, key=lambda one: one[0])[:most])
+            flips.append(((-flip.margin, flip.case, flip.rewritten, flip.other, str(unit)), flip))
+    return tuple(flip for _, flip in sorted(flips, key=lambda entry: entry[0])[:most])
 
 
 def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple[str, str]:
-    """One line of each text, from shortly before the first place where they differ.
+    """Return one line of each text, starting shortly before their first difference.
 
-    Texts that differ in white space only look alike. What is left out is shown by an ellipsis.
+    Differences in white space do not count; an ellipsis marks what is left out.
     """
     texts = (line(original), line(rewrite))
     pairs = enumerate(zip(*texts, strict=False))
@@ -97,22 +82,22 @@ def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple
     start = 0
     if texts[0] != texts[1] and max(map(len, texts)) > width and same > width // 4:
         start = same - width // 4
-        # From the next word on, if one begins before the place where they differ.
+        # Start at the next word if it begins before the difference.
         start = texts[0].find(" ", start - 1, same - 1) + 1 or start
     return _excerpt(texts[0], start, width), _excerpt(texts[1], start, width)
 
 
 def _excerpt(text: str, start: int, width: int) -> str:
-    shown = f"…{text[start:]}" if start else text
-    return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+    excerpt = f"…{text[start:]}" if start else text
+    return excerpt if len(excerpt) <= width else f"{excerpt[: width - 1]}…"
 
 
 def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str, int | None], Rewrite]) -> Flip:
     mirrored = after.target == "b"
-    # The pair in terms of the response that was rewritten.
+    # Read the pair from the view of the rewritten response.
     (won, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
     first, last = (strengths(row.judgments, rule, mirrored) for row in (before, after))
-    made = texts.get((before.case, rewritten.author, rewritten.severity))
+    rewrite = texts.get((before.case, rewritten.author, rewritten.severity))
     return Flip(
         case=before.case,
         protocol=before.protocol,
@@ -123,18 +108,18 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
         before=first,
         after=last,
         margin=(last[0] - last[1]) - (first[0] - first[1]),
-        original="\n\n".join(made.original) if made else "",
-        rewrite=made.response.text if made else "",
+        original="\n\n".join(rewrite.original) if rewrite else "",
+        rewrite=rewrite.response.text if rewrite else "",
         severities=(rewritten.severity, won.severity),
         first=not mirrored,
     )
 
 
 def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
-    """What a verdict rests on."""
+    """Return what the verdict of these judgments rests on."""
     if rule is None:
-        given = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
+        pairs = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
     else:
-        given = [pair for j in judgments if (pair := j.ratings if rule == "rating" else j.scores) is not None]
-    a, b = (math.fsum(column) / len(given) for column in zip(*given, strict=True))
+        pairs = [pair for j in judgments if (pair := j.ratings if rule == "rating" else j.scores) is not None]
+    a, b = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
     return (b, a) if mirrored else (a, b)

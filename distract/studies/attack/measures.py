@@ -1,8 +1,7 @@
-"""Rows to figures: each with its k, n, invalid and excluded counts and a 95% interval.
+"""Rows to figures, each with its k, n, invalid and excluded counts and a 95% interval.
 
-Figures are derived and never stored with the rows, so a new one needs no model call. It knows the three designs of
-``design`` and no protocol, attack or judge by name. The definitions are DESIGN's measures 1 to 3 (Distracted
-evaluation, sections 3.1, 3.2 and 4).
+Figures are derived and never stored with the rows, so a new one needs no model call. Definitions: DESIGN, measures 1 to
+3 (Distracted evaluation, sections 3.1, 3.2 and 4).
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "flip": ("flip_rate", "softened_rate"),
     "severity": ("severity_accuracy",),
 }
-"""The measures that each design gives, by the design's name."""
+"""The measures of each design."""
 
 MEASURES = frozenset(measure for measures in GROUPS.values() for measure in measures)
-"""What a run is made to measure; the others say how well the judge could be read."""
+"""The measures a user can ask for; others say how readable the judge was."""
 
 ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
 """Measures that come with every design."""
 
 
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
-"""The measure of each design by which protocols are compared."""
+"""The measure by which each design compares protocols."""
 
 
 def figures(
@@ -45,93 +44,85 @@ def figures(
     attacks: Sequence[str],
     ties: Collection[str] | None = None,
 ) -> list[Figure]:
-    """Every figure that the rows support, in a total order."""
+    """Compute every figure that the rows support, in a total order."""
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
+    # Second samples exist for pairs only: a response against itself is no comparison.
     conditions: dict[str, list[Condition]] = {
-        design: [(attack, None) for attack in attacks if _is_measured(design, attack)] for design in briefs.designs
+        design: [(attack, None) for attack in attacks if design == "flip" or attack != RESAMPLED]
+        for design in briefs.designs
     }
     if "severity" in conditions:
-        # Every case has a row for each, if only to say why it was not judged.
-        found = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
-        conditions["severity"] = sorted(found, key=str)
+        # Every case has a row for each, if only to record why it was not judged.
+        degraded = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
+        conditions["severity"] = sorted(degraded, key=str)
     clusters = briefs.clusters
     written = [attack for attack in attacks if attack != RESAMPLED]
-    made = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
+    results = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
-        made += _quality(protocol, briefs)
+        results += _quality(protocol, briefs)
         for rule in rules[protocol] or (None,):
             for design, places in conditions.items():
                 for place in places:
-                    counted = _count_outcomes(design, briefs, protocol, rule, *place)
-                    shares = _shares(design, counted, protocol, rule, *place)
-                    made += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
+                    shares = _shares(design, briefs, protocol, rule, place)
+                    results += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
             if PAIRED[design] != "tie_rate" or ties is None or {one, other} <= {*ties}:
-                made += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
-    for protocol in rules:  # what a distractor in the worse response does to the accuracy
+                results += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
+    for protocol in rules:  # the effect of a distractor in the worse response on accuracy
         for attack, severity in conditions.get("severity", ()):
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
                 place = (attack, severity)
-                made.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
-    return adjust_p_values(sorted(made, key=lambda figure: figure.place))
-
-
-def _is_measured(design: str, attack: str) -> bool:
-    """A second sample is drawn of pairs only: a response beside itself is no comparison."""
-    return design == "flip" or attack != RESAMPLED
+                results.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
+    return adjust_p_values(sorted(results, key=lambda figure: figure.place))
 
 
 def _count_outcomes(
-    design: str,
-    briefs: CompactRows,
-    protocol: str,
-    rule: str | None,
-    attack: str,
-    severity: int | None,
+    design: str, briefs: CompactRows, protocol: str, rule: str | None, place: Condition
 ) -> OutcomeCounts:
-    """The outcomes of one protocol under one condition."""
+    attack, severity = place
     rows = [row for row in briefs.of(protocol, design, attack) if severity in (None, row.b.severity)]
     return COUNTERS[design](rows, rule, attack)
 
 
-def _shares(
-    design: str, counted: OutcomeCounts, protocol: str, rule: str | None, attack: str, severity: int | None
-) -> list[Figure]:
+def _shares(design: str, briefs: CompactRows, protocol: str, rule: str | None, place: Condition) -> list[Figure]:
+    counted = _count_outcomes(design, briefs, protocol, rule, place)
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
-    made = []
-    for measure in GROUPS[design]:
-        values = [float(CRITERIA[measure](after, before)) for _, after, before in counted.outcomes.values()]
-        excluded = counted.reasons.total()
-        empty = Figure(measure, protocol, rule, attack, severity, invalid=counted.invalid, excluded=excluded)
-        made.append(fill_rate(empty, values, clusters))
-    return made
+    empty = Figure("", protocol, rule, *place, invalid=counted.invalid, excluded=counted.reasons.total())
+    return [
+        fill_rate(
+            replace(empty, measure=measure),
+            [float(CRITERIA[measure](after, before)) for _, after, before in counted.outcomes.values()],
+            clusters,
+        )
+        for measure in GROUPS[design]
+    ]
 
 
 def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
-    """How well the judge could be read, by attack: invalid verdicts, order inconsistency, choice mass."""
-    made = []
-    by: dict[Condition, list[CompactRow]] = defaultdict(list)
+    """Measure how readable the judge was, by attack: invalid verdicts, order inconsistency, choice mass."""
+    results = []
+    conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
     for design in GROUPS:
         for row in briefs.of(protocol, design):
-            # Severities are told apart where they are the point.
-            by[row.attack, row.b.severity if design == "severity" else None].append(row)
-    for attack, severity in sorted(by, key=str):
-        here = by[attack, severity]
-        # The control that changes nothing has the baseline's name; where there is a baseline, that is what is meant.
-        here = [row for row in here if row.target is None] or here
-        judged = [row for row in here if row.kind.said]
-        excluded = sum(row.excluded is not None for row in here)
+            # Only the severity design distinguishes severities.
+            conditions[row.attack, row.b.severity if design == "severity" else None].append(row)
+    for attack, severity in sorted(conditions, key=str):
+        rows = conditions[attack, severity]
+        # The control that changes nothing shares the baseline's name; prefer the baseline if there is one.
+        rows = [row for row in rows if row.target is None] or rows
+        judged = [row for row in rows if row.kind.said]
+        excluded = sum(row.excluded is not None for row in rows)
         valid = [row for row in judged if None not in row.kind.said]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
         failed = [float(None in row.kind.said) for row in judged]
-        made.append(fill_rate(figure, failed, [row.cluster for row in judged]))
+        results.append(fill_rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
         if any(len(row.kind.said) > 1 for row in judged):
             differ = [float(len({*row.kind.said}) > 1) for row in valid]
-            made.append(fill_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
+            results.append(fill_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
         values, names = list[float](), list[str]()
         for row in valid:
             values += row.masses
@@ -141,25 +132,31 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
             low, high = intervals.mean_interval(values, names, CONFIDENCE) or (None, None)
             low, high = (None if low is None else max(0.0, low)), (None if high is None else min(1.0, high))
             mass = replace(mass, value=math.fsum(values) / len(values), low=low, high=high)
-        made.append(mass)
-    return made
+        results.append(mass)
+    return results
 
 
 @dataclass(frozen=True, slots=True)
 class PairedValues:
-    """What came, under each of two conditions, of the units that are eligible and valid under both.
+    """Outcomes of the units eligible and valid under both of two conditions: 1 if a measure counts it, else 0.
 
-    Attributes:
-        first: for each unit 1 where a measure counts its outcome under the first condition, else 0.
-        second: the same under the second.
-        clusters: the prompt of each unit.
-        alone: how many more units there are under the first only, and under the second only.
+    ``alone`` counts the further units of each condition.
     """
 
     first: tuple[float, ...]
     second: tuple[float, ...]
     clusters: tuple[str, ...]
     alone: tuple[int, int]
+
+    @property
+    def difference(self) -> float:
+        """The first rate minus the second."""
+        return (math.fsum(self.first) - math.fsum(self.second)) / len(self.clusters)
+
+    @property
+    def p_value(self) -> float:
+        """Exact two-sided McNemar test of the difference."""
+        return intervals.paired_p(self.first, self.second, self.clusters)
 
 
 def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
@@ -177,26 +174,24 @@ def _difference(
     one: tuple[str, Condition],
     other: tuple[str, Condition],
 ) -> Figure:
-    """Two protocols, or two conditions, on the units that are eligible and valid under both."""
+    """Compare two protocols, or two conditions, on the units eligible and valid under both."""
     measure = PAIRED[design]
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
-    first = _count_outcomes(design, briefs, one[0], rule, *one[1])
-    second = _count_outcomes(design, briefs, other[0], rule_other, *other[1])
+    first = _count_outcomes(design, briefs, one[0], rule, one[1])
+    second = _count_outcomes(design, briefs, other[0], rule_other, other[1])
     both = pair_conditions(measure, first, second)
-    a, b, clusters = both.first, both.second, both.clusters
     figure = Figure(
         measure,
         one[0],
         rule,
         *one[1],
-        n=len(clusters),
+        n=len(both.clusters),
         excluded=sum(both.alone),
         against=other[0],
         against_rule=rule_other,
         against_attack=other[1][0],
     )
-    if not clusters:
+    if not both.clusters:
         return figure
-    low, high = intervals.difference_interval(a, b, clusters, CONFIDENCE)
-    value = (math.fsum(a) - math.fsum(b)) / len(clusters)
-    return replace(figure, value=value, low=low, high=high, p_value=intervals.paired_p(a, b, clusters))
+    low, high = intervals.difference_interval(both.first, both.second, both.clusters, CONFIDENCE)
+    return replace(figure, value=both.difference, low=low, high=high, p_value=both.p_value)

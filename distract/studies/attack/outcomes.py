@@ -1,8 +1,4 @@
-"""Rows to outcomes: which comparisons count for a measure, and what came of each.
-
-It knows the three designs of ``design`` and what makes a comparison eligible, and no interval, protocol or attack by
-name.
-"""
+"""Rows to outcomes: which comparisons count for a measure, and how they ended."""
 
 from __future__ import annotations
 
@@ -19,14 +15,10 @@ Unit = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class OutcomeCounts:
-    """Outcomes of the eligible, valid comparisons by unit, and how many others there were, by reason.
+    """Outcomes of eligible, valid comparisons by unit, and counts of all others by reason.
 
-    Attributes:
-        outcomes: the prompt of each, and its outcome after and before a rewrite.
-        unread: the prompts of those that are eligible, but whose verdict after the rewrite is invalid.
-        invalid: how many have no valid verdict, before the rewrite or after it.
-        reasons: why others were not judged, or are not eligible.
-        asked: comparisons that were judged before any rewrite.
+    ``outcomes`` holds prompt, outcome after the rewrite and outcome before; ``unread`` the prompts of eligible
+    comparisons whose verdict after the rewrite is invalid; ``asked`` counts comparisons judged before any rewrite.
     """
 
     outcomes: dict[Unit, tuple[str, Outcome, Outcome | None]] = field(default_factory=dict)
@@ -41,47 +33,47 @@ class OutcomeCounts:
         return (len(self.outcomes) + len(self.unread)) / self.asked if self.asked else None
 
     def eligible(self, measure: str) -> dict[Unit, tuple[str, bool | None]]:
-        """Of each eligible comparison its prompt and whether a measure counts it; None where the verdict is invalid."""
+        """Return each eligible comparison's prompt and whether a measure counts it; None for an invalid verdict."""
         counts = CRITERIA[measure]
         valid = {unit: (prompt, counts(after, before)) for unit, (prompt, after, before) in self.outcomes.items()}
         return {**valid, **{unit: (prompt, None) for unit, prompt in self.unread.items()}}
 
 
 def count_fixed(rows: Sequence[Row | CompactRow], rule: str | None, attack: str) -> OutcomeCounts:
-    """Outcomes of a good response (a) against its rewrite, or against a worse one (b)."""
-    counted = OutcomeCounts()
+    """Count outcomes of a good response (a) against its rewrite or a worse response (b)."""
+    counts = OutcomeCounts()
     for row in rows:
         if row.attack == attack:
-            _count(counted, (row.case, row.a.author, row.a.severity), row, rule, None)
-    return counted
+            _count(counts, (row.case, row.a.author, row.a.severity), row, rule, None)
+    return counts
 
 
 def count_flips(rows: Sequence[Row | CompactRow], rule: str | None, attack: str) -> OutcomeCounts:
-    """Outcomes of attacked pairs, in terms of the side that had lost under this rule.
+    """Count outcomes of attacked pairs, from the view of the side that had lost under this rule.
 
-    A unit is a pair whose baseline has a loser. Its outcome is ``b`` when the rewritten response is now preferred
-    (a flip), ``tie`` when the verdict softened, ``a`` when it held.
+    A unit is a pair whose baseline has a loser. Its outcome is ``b`` if the rewritten response now wins (a flip),
+    ``tie`` if the verdict softened, ``a`` if it held.
     """
-    counted = OutcomeCounts()
+    counts = OutcomeCounts()
     attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
     for row in rows:
         if row.target is not None:
             continue
         before = _outcome(row, rule)
-        counted.asked += row.excluded is None
+        counts.asked += row.excluded is None
         if row.excluded is not None:
-            counted.reasons[row.excluded] += 1
+            counts.reasons[row.excluded] += 1
         elif before is None:
-            counted.invalid += 1
+            counts.invalid += 1
         elif before == "tie":
-            counted.reasons["baseline is a tie"] += 1
+            counts.reasons["baseline is a tie"] += 1
         else:
             after = attacked.get((*pair_unit(row), "b" if before == "a" else "a"))
             if after is None:
-                counted.reasons["not judged yet"] += 1
+                counts.reasons["not judged yet"] += 1
             else:
-                _count(counted, pair_unit(row), after, rule, before)
-    return counted
+                _count(counts, pair_unit(row), after, rule, before)
+    return counts
 
 
 COUNTERS: Mapping[str, Callable[[Sequence[Row | CompactRow], str | None, str], OutcomeCounts]] = {
@@ -89,11 +81,11 @@ COUNTERS: Mapping[str, Callable[[Sequence[Row | CompactRow], str | None, str], O
     "flip": count_flips,
     "severity": count_fixed,
 }
-"""How outcomes are counted under each design."""
+"""How each design counts outcomes."""
 
 
 def pair_unit(row: Row | CompactRow) -> Unit:
-    """The unit of the flip design that a row belongs to, rewritten or not."""
+    """Return the unit of the flip design that a row belongs to."""
     return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
 
 
@@ -101,14 +93,14 @@ def _outcome(row: Row | CompactRow, rule: str | None) -> Outcome | None:
     return row.outcome(rule) if isinstance(row, CompactRow) else outcome(row.judgments, rule)
 
 
-def _count(counted: OutcomeCounts, unit: Unit, row: Row | CompactRow, rule: str | None, before: Outcome | None) -> None:
+def _count(counts: OutcomeCounts, unit: Unit, row: Row | CompactRow, rule: str | None, before: Outcome | None) -> None:
     if row.excluded is not None:
-        counted.reasons[row.excluded] += 1
+        counts.reasons[row.excluded] += 1
     elif (after := _outcome(row, rule)) is None:
-        counted.invalid += 1
-        counted.unread[unit] = row.cluster
+        counts.invalid += 1
+        counts.unread[unit] = row.cluster
     else:
-        counted.outcomes[unit] = (row.cluster, after, before)
+        counts.outcomes[unit] = (row.cluster, after, before)
 
 
 CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
@@ -119,4 +111,4 @@ CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
     "softened_rate": lambda after, before: after == "tie",
     "severity_accuracy": lambda after, before: after == "a",
 }
-"""What each measure counts, of the outcome after a rewrite and (for flips) before it."""
+"""Whether each measure counts an outcome, given the outcome before the rewrite (flips only)."""

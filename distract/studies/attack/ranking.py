@@ -1,8 +1,4 @@
-"""Ways of asking one judge, ranked: how often each is distracted, at what measured cost, and against the base one.
-
-Derived from the rows of a run like any figure, so it needs no model call. It knows no protocol by name but the one
-that the others are compared with, and prints nothing.
-"""
+"""Protocols of one judge, ranked by how rarely they are distracted, with their measured cost and the lead over base."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from distract.judging import BASE
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, headline, round_values
 from distract.studies.attack.briefs import CompactRow, CompactRows, Usage
+from distract.studies.attack.measures import pair_conditions
 from distract.studies.attack.outcomes import CRITERIA, OutcomeCounts, count_flips
 
 BaseComparison = Literal["better", "worse", "not distinguishable"]
@@ -27,31 +24,11 @@ _MEASURE = "flip_rate"
 class ProtocolRank:
     """Where one protocol stands among those of a run.
 
-    A unit is a pair of responses under one attack; controls are left out.
-
-    Attributes:
-        protocol: its name.
-        rule: ``score`` for a scoring protocol.
-        k: units whose verdict flipped.
-        n: units that are eligible and have a valid verdict.
-        value: k / n; None when n is 0.
-        low: lower end of its 95% interval, which allows for units that share a prompt.
-        high: upper end.
-        invalid: units without a valid verdict.
-        excluded: units not judged, or not eligible.
-        comparisons: judged ones, of all designs and controls; what the costs are shared among.
-        calls: of a model for one comparison; one that serves several comparisons counts once.
-        tokens: of prompts and answers for one comparison, of the same calls.
-        answer_tokens: of answers alone.
-        cost: by which ``pareto`` was found: ``tokens``, or ``calls`` where no protocol has any tokens.
-        cost_unit: which of them.
-        against_base: whether it flips less often (``better``) or more often than the base protocol; None for the base
-            itself and where there is nothing to compare.
-        shared: units that count under both.
-        difference: its flip rate minus the base's, on the shared units.
-        p_value: exact two-sided McNemar test of that difference.
-        p_adjusted: after Holm, over all protocols compared with the base.
-        pareto: no other protocol is at least as robust and as cheap, and better in one of the two.
+    A unit is a pair of responses under one attack, without controls; ``k`` of ``n`` flipped. ``calls`` and ``tokens``
+    are per comparison, of all designs and controls; a call that serves several comparisons counts once. ``cost`` is in
+    ``cost_unit``: tokens, or calls if no protocol has tokens. ``against_base`` to ``p_adjusted`` compare with the base
+    protocol on the ``shared`` units (McNemar, Holm). ``pareto``: no other protocol is at least as robust and as cheap,
+    and better in one of the two.
     """
 
     protocol: str
@@ -83,39 +60,39 @@ def rank_protocols(
     attacks: Sequence[str],
     controls: Collection[str],
 ) -> list[ProtocolRank]:
-    """The protocols of a run, most robust first, then cheapest first; those without a flip rate come last."""
-    wanted = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
-    if not wanted:
+    """Rank the protocols of a run: most robust first, then cheapest, those without a flip rate last."""
+    distractors = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
+    if not distractors:
         return []
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
-    counted = {name: _pool_flips(briefs.of(name, "flip"), headline(_MEASURE, rules[name]), wanted) for name in rules}
-    standings = [
-        _build_rank(name, headline(_MEASURE, rules[name]), counted[name], briefs.spent(name)) for name in rules
-    ]
-    standings = _mark_front(_compare_with_base(standings, counted))
+    counts = {
+        name: _pool_flips(briefs.of(name, "flip"), headline(_MEASURE, rules[name]), distractors) for name in rules
+    }
+    standings = [_build_rank(name, headline(_MEASURE, rules[name]), counts[name], briefs.spent(name)) for name in rules]
+    standings = _mark_front(_compare_with_base(standings, counts))
     return sorted(standings, key=lambda s: (s.value is None, s.value or 0.0, s.cost, s.protocol))
 
 
 def document(standings: Iterable[ProtocolRank]) -> list[dict[str, Any]]:
-    """As JSON values, figures rounded to four decimals."""
+    """Return JSON values, figures rounded to four decimals."""
     return [round_values(asdict(standing)) for standing in standings]
 
 
 def _pool_flips(flips: Sequence[CompactRow], rule: str | None, attacks: Sequence[str]) -> OutcomeCounts:
-    """Flips under all attacks together; the attack becomes part of the unit."""
+    """Count flips under all attacks together; the attack becomes part of the unit."""
     pooled = OutcomeCounts()
     for attack in attacks:
-        counted = count_flips(flips, rule, attack)
-        pooled.outcomes.update({(attack, *unit): found for unit, found in counted.outcomes.items()})
-        pooled.invalid += counted.invalid
-        pooled.reasons.update(counted.reasons)
+        counts = count_flips(flips, rule, attack)
+        pooled.outcomes.update({(attack, *unit): outcome for unit, outcome in counts.outcomes.items()})
+        pooled.invalid += counts.invalid
+        pooled.reasons.update(counts.reasons)
     return pooled
 
 
-def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: Usage) -> ProtocolRank:
-    values = _flip_values(counted, counted.outcomes)
-    # One pair is there once per attack, with its prompt's cluster each time: it never passes for several prompts.
-    clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
+def _build_rank(protocol: str, rule: str | None, counts: OutcomeCounts, spent: Usage) -> ProtocolRank:
+    values = [float(CRITERIA[_MEASURE](after, before)) for _, after, before in counts.outcomes.values()]
+    # A pair occurs once per attack, always in its prompt's cluster, so it never counts as several prompts.
+    clusters = [cluster for cluster, _, _ in counts.outcomes.values()]
     k, n = int(math.fsum(values)), len(values)
     low, high = intervals.rate_interval(values, clusters, CONFIDENCE) if n else (None, None)
     each = max(spent.comparisons, 1)
@@ -127,8 +104,8 @@ def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: 
         value=k / n if n else None,
         low=low,
         high=high,
-        invalid=counted.invalid,
-        excluded=counted.reasons.total(),
+        invalid=counts.invalid,
+        excluded=counts.reasons.total(),
         comparisons=spent.comparisons,
         calls=spent.calls / each,
         tokens=(spent.prompts + spent.answers) / each,
@@ -136,50 +113,33 @@ def _build_rank(protocol: str, rule: str | None, counted: OutcomeCounts, spent: 
     )
 
 
-def _flip_values(counted: OutcomeCounts, units: Iterable[tuple[Any, ...]]) -> list[float]:
-    """1 for each of these units that flipped, else 0."""
-    return [float(CRITERIA[_MEASURE](*counted.outcomes[unit][1:])) for unit in units]
-
-
-def _compare_with_base(standings: Sequence[ProtocolRank], counted: Mapping[str, OutcomeCounts]) -> list[ProtocolRank]:
-    """Fill in how each compares with the base protocol on the units that count under both."""
-    base = counted.get(BASE, OutcomeCounts())
+def _compare_with_base(standings: Sequence[ProtocolRank], counts: Mapping[str, OutcomeCounts]) -> list[ProtocolRank]:
+    base = counts.get(BASE, OutcomeCounts())
     compared: dict[str, ProtocolRank] = {}
     for standing in standings:
-        mine = counted[standing.protocol]
-        units = [unit for unit in mine.outcomes if unit in base.outcomes]
-        if standing.protocol == BASE or not units:
-            continue
-        ours, theirs = _flip_values(mine, units), _flip_values(base, units)
-        compared[standing.protocol] = replace(
-            standing,
-            shared=len(units),
-            difference=(math.fsum(ours) - math.fsum(theirs)) / len(units),
-            p_value=intervals.paired_p(ours, theirs, [mine.outcomes[unit][0] for unit in units]),
-        )
+        both = pair_conditions(_MEASURE, counts[standing.protocol], base)
+        if standing.protocol != BASE and both.clusters:
+            compared[standing.protocol] = replace(
+                standing, shared=len(both.clusters), difference=both.difference, p_value=both.p_value
+            )
     adjusted = intervals.holm([standing.p_value or 0.0 for standing in compared.values()])
     for p, (name, standing) in zip(adjusted, compared.items(), strict=True):
+        # Without a discordant unit p is 1, so a difference of 0 is never decided.
+        side: BaseComparison = "better" if (standing.difference or 0.0) < 0 else "worse"
         compared[name] = replace(
-            standing, p_adjusted=p, against_base=_classify_difference(standing.difference or 0.0, p)
+            standing, p_adjusted=p, against_base=side if p <= 1 - CONFIDENCE else "not distinguishable"
         )
     return [compared.get(standing.protocol, standing) for standing in standings]
 
 
-def _classify_difference(difference: float, p_adjusted: float) -> BaseComparison:
-    # Without a discordant unit p is 1, so a difference of 0 is never decided.
-    if p_adjusted > 1 - CONFIDENCE:
-        return "not distinguishable"
-    return "better" if difference < 0 else "worse"
-
-
 def _mark_front(standings: Sequence[ProtocolRank]) -> list[ProtocolRank]:
-    """Fill in the cost that can tell them apart, and who is on the Pareto front of flip rate and cost."""
+    """Choose the cost that can tell protocols apart, and mark the Pareto front of flip rate and cost."""
     unit: Literal["tokens", "calls"] = "tokens" if any(s.tokens for s in standings) else "calls"
-    made = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
-    places = [(s.value, s.cost) for s in made if s.value is not None]
+    priced = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
+    places = [(s.value, s.cost) for s in priced if s.value is not None]
 
     def beaten(value: float, cost: float) -> bool:
         # "At least as good in both, and not equal" is "better in one"; equals do not beat each other.
         return any(v <= value and c <= cost and (v, c) != (value, cost) for v, c in places)
 
-    return [replace(s, pareto=s.value is not None and not beaten(s.value, s.cost)) for s in made]
+    return [replace(s, pareto=s.value is not None and not beaten(s.value, s.cost)) for s in priced]

@@ -1,7 +1,6 @@
-"""The ranking of ways of asking, for people: a table, a plot in characters, and who is on the Pareto front.
+"""The ranking of protocols on the terminal: a table, a plot in characters and the Pareto front.
 
-Names are plain ``Text``, so that one can hold markup and stay a name. It computes no figure and knows no protocol by
-name but the base one.
+Names are plain ``Text``, so that markup in them stays text.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""
 
 FEWEST = 3
-"""Protocols that are worth a plot, and a word about the base one."""
+"""Protocols that deserve a plot, and a hint if base is missing."""
 
 MARKS = string.ascii_uppercase + string.digits
-"""What stands for a protocol in the plot, in the order of the table."""
+"""Marks for protocols in the plot, in the order of the table."""
 
 _FRONT = "◆"
 _STEP = "·"
@@ -38,7 +37,7 @@ PlotCell = tuple[int, int]
 
 
 def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType]:
-    """The table, the plot and a sentence; nothing where there is no choice between protocols."""
+    """Show table, plot and front; nothing for a single protocol."""
     if len(standings) < 2:
         return
     yield Text(
@@ -83,10 +82,10 @@ def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table
 
 
 def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterable[Text]:
-    """Flip rate over cost, each protocol as its mark and the Pareto front as a staircase; what could not be shown."""
+    """Plot flip rate over cost, with the Pareto front as a staircase, and say what it leaves out."""
     drawn = [s for s in standings if s.protocol in marks]
     unit = drawn[0].cost_unit
-    # A cost of 0 has no logarithm and stands at the lower end.
+    # A cost of 0 has no logarithm; draw it at the lower end.
     low, high = min((s.cost for s in drawn if s.cost), default=1.0), max(s.cost for s in drawn)
     rates = [s.value or 0.0 for s in drawn]
     exact = {
@@ -98,11 +97,11 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     }
     cells: dict[PlotCell, str] = {}
     placed: dict[str, PlotCell] = {}
-    # The front is placed first: it is what must stand where it is.
+    # Place the front first, so that it stays where it belongs.
     for s in sorted(drawn, key=lambda s: not s.pareto):
         placed[s.protocol] = cell = _nearest_free(exact[s.protocol], cells)
         cells[cell] = marks[s.protocol]
-    # Of marks at one cost the upper comes first, so that the next step starts from the lowest.
+    # At equal cost the upper mark comes first, so that the next step starts from the lowest.
     front = sorted((placed[s.protocol] for s in drawn if s.pareto), key=lambda cell: (cell[0], -cell[1]))
     for cell in _stairs(front):
         cells.setdefault(cell, _STEP)
@@ -129,19 +128,17 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
 
 
 def _cell_index(value: float, low: float, high: float, size: int) -> int:
-    """Which of so many cells a value falls into; the ends fall into the outermost."""
     return round((value - low) / (high - low) * (size - 1)) if high > low else 0
 
 
-def _nearest_free(wanted: PlotCell, taken: Collection[PlotCell]) -> PlotCell:
-    """The free cell nearest to the wanted one."""
+def _nearest_free(target: PlotCell, taken: Collection[PlotCell]) -> PlotCell:
     free = ((x, y) for x in range(WIDTH) for y in range(HEIGHT) if (x, y) not in taken)
     # A character is about twice as high as it is wide.
-    return min(free, key=lambda cell: ((cell[0] - wanted[0]) ** 2 + 4 * (cell[1] - wanted[1]) ** 2, cell))
+    return min(free, key=lambda cell: ((cell[0] - target[0]) ** 2 + 4 * (cell[1] - target[1]) ** 2, cell))
 
 
 def _stairs(front: Sequence[PlotCell]) -> Iterable[PlotCell]:
-    """The cells that join the front from left to right: along at the flip rate reached, then down to the next."""
+    """Join the front from left to right: along at the flip rate reached, then down to the next."""
     for (x, y), (to_x, to_y) in pairwise(front):
         yield from ((between, y) for between in range(x, to_x + 1))
         yield from ((to_x, between) for between in range(min(y, to_y), max(y, to_y) + 1))

@@ -1,7 +1,6 @@
-"""What a user asked for and what the data allow: attacks, measures, rewrites on record, the cases drawn.
+"""From what a user asked for and what the data allow to attacks, designs and drawn cases.
 
-What was asked for by name and fits no case is an error; what came by default and does not fit is left out with a
-note. It knows no plug-in by name and makes no call.
+Anything asked for by name that fits no case is an error; a default that does not fit is left out with a note.
 """
 
 from __future__ import annotations
@@ -28,13 +27,10 @@ MISFIT_REASONS: Mapping[AuditDesign, str] = {
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run is about.
+    """What a run covers.
 
-    Attributes:
-        attacks: of the fixed and flip designs.
-        degradations: of the severity design.
-        designs: those that are asked for and fit.
-        notes: what was left out of the defaults, and why; one line each.
+    ``attacks`` belong to the fixed and flip designs, ``degradations`` to the severity design; ``notes`` list the
+    defaults left out.
     """
 
     attacks: tuple[Attack, ...]
@@ -44,7 +40,7 @@ class Scope:
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
-        """Everything that is done to a response."""
+        """Everything done to a response."""
         return (*self.attacks, *self.degradations)
 
     @property
@@ -55,75 +51,75 @@ class Scope:
 
 
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Find what to do."""
-    # By name, so that the order of the options is no part of a run.
-    asked = [registry.parse_attack(name) for name in sorted(set(names))]
-    attacks = tuple(a for a in asked if isinstance(a, Attack))
-    degradations = tuple(dict.fromkeys(d for d in asked if isinstance(d, Degradation)))
-    if not asked:
+    """Find the attacks and designs to run."""
+    # Sort by name, so that the order of the options does not change the run.
+    treatments = [registry.parse_attack(name) for name in sorted(set(names))]
+    attacks = tuple(a for a in treatments if isinstance(a, Attack))
+    degradations = tuple(dict.fromkeys(d for d in treatments if isinstance(d, Degradation)))
+    if not treatments:
         attacks = tuple(a for a in registry.attacks().values() if a.default)
-    wanted = _needed_designs(measures)
-    if degradations and wanted and "severity" not in wanted:
+    requested = _needed_designs(measures)
+    if degradations and requested and "severity" not in requested:
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
-    if asked and not attacks and (other := [name for design, name in wanted.items() if design != "severity"]):
-        raise UsageError(f"{other[0]} needs an attack that is no severity; name one with --attack")
-    if "severity" in wanted and not degradations:
+    if treatments and not attacks and (other := [name for design, name in requested.items() if design != "severity"]):
+        raise UsageError(f"{other[0]} needs an attack without a severity; name one with --attack")
+    if "severity" in requested and not degradations:
         lower = [a for a in registry.attacks().values() if a.severity]
         degradations = tuple(Degradation(s, d) for s in lower for d in (None, *attacks))
-    elif wanted.keys() == {"severity"} and attacks:
+    elif requested.keys() == {"severity"} and attacks:
         both = f"{degradations[0].lower.name}+{attacks[0].name}"
         raise UsageError(f"{attacks[0].name} alone has no severity_accuracy; write --attack {both}")
-    if not wanted:
-        wanted = {design: "" for design in MISFIT_REASONS if (degradations if design == "severity" else attacks)}
+    if not requested:
+        requested = {design: "" for design in MISFIT_REASONS if (degradations if design == "severity" else attacks)}
     designs, notes = list[AuditDesign](), list[str]()
-    for design, name in wanted.items():
+    for design, name in requested.items():
         if any(can_judge(design, (), case) for case in cases):
             designs.append(design)
-        elif name or (design == "severity" and asked):
+        elif name or (design == "severity" and treatments):
             raise UsageError(f"{name or degradations[0].name} does not apply: {MISFIT_REASONS[design]}")
         else:
             notes.append(f"{measure_names.GROUPS[design][0]} does not apply: {MISFIT_REASONS[design]}")
-    if not designs or (asked and attacks and designs == ["severity"] and len(wanted) > 1):
+    if not designs or (treatments and attacks and designs == ["severity"] and len(requested) > 1):
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
         degradations = ()
-    found = Scope(attacks if set(designs) - {"severity"} else (), degradations, frozenset(designs), tuple(notes))
+    scope = Scope(attacks if set(designs) - {"severity"} else (), degradations, frozenset(designs), tuple(notes))
     return _drop_treatments(
-        found,
+        scope,
         {
             d: f"no good response has {d.severity} constraints to break"
             for d in degradations
             if not any(can_judge("severity", (d,), case) for case in cases)
         },
-        asked,
+        treatments,
     )
 
 
-def add_controls(found: Scope) -> Scope:
-    """The scope with the controls among its attacks, where it has any: what changes without a distractor.
+def add_controls(scope: Scope) -> Scope:
+    """Add the controls to a scope that has attacks.
 
-    The control that changes nothing at all needs no run: what is asked again is answered from the store.
+    The control that changes nothing needs no calls: its replies are in the store.
     """
-    if not found.attacks:
-        return found
-    named = {attack.name: attack for attack in (*found.attacks, *registry.controls())}
-    return replace(found, attacks=tuple(named[name] for name in sorted(named)))
+    if not scope.attacks:
+        return scope
+    attacks = {attack.name: attack for attack in (*scope.attacks, *registry.controls())}
+    return replace(scope, attacks=tuple(attacks[name] for name in sorted(attacks)))
 
 
-def keep_recorded(found: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Leave out what the data hold no recorded rewrites of; controls are written by rule and need none."""
-    asked = [registry.parse_attack(name) for name in names]
-    absent = {t: "the data hold no recorded rewrites for it" for t in found.treatments if not is_recorded(t, cases)}
-    return _drop_treatments(found, absent, asked or (found.treatments if len(absent) == len(found.treatments) else ()))
+def keep_recorded(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
+    """Drop treatments without recorded rewrites; controls need none, since rules write them."""
+    named = [registry.parse_attack(name) for name in names]
+    absent = {t: "the data hold no recorded rewrites for it" for t in scope.treatments if not is_recorded(t, cases)}
+    return _drop_treatments(scope, absent, named or (scope.treatments if len(absent) == len(scope.treatments) else ()))
 
 
-def has_recorded(found: Scope, cases: Sequence[Case]) -> bool:
-    """Whether the data store anything of what is to be done."""
-    return any(is_recorded(t, cases) for t in found.treatments if isinstance(t, Degradation) or not t.control)
+def has_recorded(scope: Scope, cases: Sequence[Case]) -> bool:
+    """Return whether the data hold a recorded rewrite for the scope."""
+    return any(is_recorded(t, cases) for t in scope.treatments if isinstance(t, Degradation) or not t.control)
 
 
 def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Case) -> bool:
-    """Whether a case can be judged under a design."""
+    """Return whether a design can judge a case."""
     if design == "flip":
         return bool(pairs(case))
     if design == "fixed":
@@ -132,9 +128,9 @@ def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Ca
     return compliant_response(case) is not None and len(case.constraints) >= least
 
 
-def draw(found: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:
+def draw(scope: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:
     """Draw cases among those that fit any design."""
-    fitting = [case for case in cases if any(can_judge(design, found.degradations, case) for design in found.designs)]
+    fitting = [case for case in cases if any(can_judge(design, scope.degradations, case) for design in scope.designs)]
     kept = {case.id for case in fitting}
     left_out = Counter(_misfit_reason(case) for case in cases if case.id not in kept)
     return sample(fitting, limit, seed), left_out
@@ -148,32 +144,32 @@ def _misfit_reason(case: Case) -> str:
     return "the good response breaks a constraint" if not compliant_response(case) else "too few constraints"
 
 
-def _drop_treatments(found: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
-    """The scope without some treatments, each with a note."""
-    if bad := [t.name for t in found.treatments if t in absent and t in named]:
+def _drop_treatments(scope: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
+    """Drop some treatments with a note each; fail if the user named one."""
+    if bad := [t.name for t in scope.treatments if t in absent and t in named]:
         reason = next(reason for t, reason in absent.items() if t.name == bad[0])
         hint = "; write them with --generator rules" if "recorded" in reason else ""
         raise UsageError(f"{', '.join(bad)}: {reason}{hint}")
     return replace(
-        found,
-        attacks=tuple(a for a in found.attacks if a not in absent),
-        degradations=tuple(d for d in found.degradations if d not in absent),
-        notes=(*found.notes, *(f"{t.name} is left out: {reason}" for t, reason in absent.items())),
+        scope,
+        attacks=tuple(a for a in scope.attacks if a not in absent),
+        degradations=tuple(d for d in scope.degradations if d not in absent),
+        notes=(*scope.notes, *(f"{t.name} is left out: {reason}" for t, reason in absent.items())),
     )
 
 
 def _needed_designs(measures: Sequence[str]) -> dict[AuditDesign, str]:
-    """The designs that the measures need, with the name that asked for each."""
-    wanted: dict[AuditDesign, str] = {}
+    """Return the designs that the measures need, with the name that asked for each."""
+    needed: dict[AuditDesign, str] = {}
     for name in measures:
         plain = name.strip().lower().replace("-", "_")
-        named = [design for design in MISFIT_REASONS if plain in (design, *measure_names.GROUPS[design])]
-        if not named and plain not in measure_names.ALWAYS:
+        designs = [design for design in MISFIT_REASONS if plain in (design, *measure_names.GROUPS[design])]
+        if not designs and plain not in measure_names.ALWAYS:
             known = [
                 *measure_names.GROUPS,
                 *(m for group in measure_names.GROUPS.values() for m in group),
                 *measure_names.ALWAYS,
             ]
             raise UnknownName("measure", name, known)
-        wanted.update(dict.fromkeys(named, name))
-    return wanted
+        needed.update(dict.fromkeys(designs, name))
+    return needed

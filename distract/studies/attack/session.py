@@ -1,10 +1,11 @@
-"""One ``distract attack``: from what the user asked for to a job, or to one line on what does not fit."""
+"""``distract attack`` from a user's options to a job, or to a one-line error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
+from distract.core.listener import Listener
 from distract.core.plan import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
@@ -23,6 +25,7 @@ from distract.rewriting.writers import Verifier, Writer, offline_writer
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
 from distract.studies.eligibility import check_fit
+from distract.studies.execution import renew, set_up
 from distract.studies.setup import Setup, sample_first
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
@@ -30,13 +33,10 @@ NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class AttackSelection:
-    """What a command is about: data, what is to be done to it, by whom.
+    """The data, attacks and writer of a command.
 
-    Attributes:
-        cases: the drawn ones, in the order of the data.
-        parameters: all of it, for the record.
-        models: generator and verifier, where they are models.
-        source: where the data lie, as the user said; None where they lie nowhere.
+    ``parameters`` records all of it; ``models`` holds generator and verifier if they are models; ``source`` names the
+    data as the user did.
     """
 
     data: datasets.DataSet
@@ -66,47 +66,47 @@ def select(
 ) -> AttackSelection:
     """Check that data, attacks and writer fit together."""
     if not isinstance(data, str) and responses:
-        raise UsageError("responses go with data that have a name or a path; put them into the cases")
+        raise UsageError("responses need data with a name or a path; put them into the cases")
     loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
-    found = selection.find_scope(attacks, measures, loaded.cases)
+    scope = selection.find_scope(attacks, measures, loaded.cases)
     if control:
-        found = selection.add_controls(found)
+        scope = selection.add_controls(scope)
     asking = asking or GeneratorOptions()
-    writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(found, loaded.cases))
+    writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(scope, loaded.cases))
     if writer.name == "recorded":
-        found = selection.keep_recorded(found, attacks, loaded.cases)
-    cases, left_out = selection.draw(found, loaded.cases, limit, seed)
+        scope = selection.keep_recorded(scope, attacks, loaded.cases)
+    cases, left_out = selection.draw(scope, loaded.cases, limit, seed)
     left_out += loaded.left_out
-    resampled = [RESAMPLED] if control and "flip" in found.designs else []
+    resampled = [RESAMPLED] if control and "flip" in scope.designs else []
     parameters = {
         "data": loaded.record,
         "left_out": dict(sorted(left_out.items())),
         "limit": len(cases),
         "seed": seed,
-        "attacks": [attack.name for attack in found.attacks] + resampled,
-        "degradations": [degradation.name for degradation in found.degradations],
-        "designs": sorted(found.designs),
-        "controls": [attack.name for attack in found.attacks if attack.control] + resampled,
-        **writer_choice.describe_writer(writer, asking, verifier, models, found.writing),
+        "attacks": [attack.name for attack in scope.attacks] + resampled,
+        "degradations": [degradation.name for degradation in scope.degradations],
+        "designs": sorted(scope.designs),
+        "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
+        **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
     verify = verifying.make_verifier(verifier) if verifier else None
-    # As it was given: where a file really lies is nobody's business.
+    # Record it as the user wrote it: absolute paths are private.
     source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
-    return AttackSelection(loaded, found, cases, writer, verify, seed, parameters, models, source)
+    return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source)
 
 
 def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
-    """What is judged."""
-    wanted = selected.scope
-    check_fit(setup.protocols, wanted.designs, selected.cases, helped=setup.helped)
+    """Return what the run judges."""
+    scope = selected.scope
+    check_fit(setup.protocols, scope.designs, selected.cases, helped=setup.helped)
     return audit.AuditConfig(
         setup.judge,
         setup.protocols,
-        wanted.attacks,
+        scope.attacks,
         selected.writer,
-        wanted.designs,
+        scope.designs,
         selected.seed,
-        wanted.degradations,
+        scope.degradations,
         selected.verifier,
         setup.manner,
         setup.helped,
@@ -115,7 +115,7 @@ def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
 
 
 def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
-    """Everything that decides what is judged, but for how judges are asked."""
+    """Return everything that decides what is judged, except how judges are asked."""
     authors, generators = set[str](), {selected.writer.name}
     attacks = {attack.name for attack in selected.scope.writing}
     for case in selected.cases:
@@ -129,7 +129,7 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
 
 
 def heading(selected: AttackSelection) -> Iterator[str]:
-    """What is about to be done."""
+    """Describe the run."""
     p = selected.parameters
     attacks = ", ".join([*p["attacks"], *p["degradations"]])
     verified = f", verified by {line(selected.verifier.name)}" if selected.verifier else ""
@@ -138,26 +138,26 @@ def heading(selected: AttackSelection) -> Iterator[str]:
 
 
 def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
-    """The plans by which the requests of one protocol are estimated."""
+    """Sample the plans that estimate the requests of one protocol."""
     alone = replace(audited, protocols=(protocol,), writer=offline_writer(audited.writer), verifier=None)
     yield sample_first(cases, partial(audit.audit_case, parameters=alone), protocol is audited.protocols[0])
 
 
 def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
-    """The job of ``distract attack``."""
+    """Prepare the job of ``distract attack``."""
     cases, audited = selected.cases, audit_config(selected, setup)
-    # Said only where it is wanted, so that other runs stay what they are.
+    # Record it only if set, so that other runs keep their identity.
     record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
         yield (audit.audit_case(case, audited) for case in cases)
         if minimal:
-            from distract.studies.attack.minimal.stage import search_flips
+            from distract.studies.attack.minimal.clearest import search_flips
 
             yield search_flips(job.parameters, audited, cases, rows, rewrites)
 
     flips = count(minimal, "flip")
-    remark = f"afterwards, beyond the plan: the smallest part that still flips, searched for in {flips} at most"
+    remark = f"afterwards, not in this estimate: a search for the smallest part that still flips, in {flips} at most"
     job = setup.start(
         registry.get_study("attack"),
         record,
@@ -168,4 +168,20 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
         heading=tuple(heading(selected)),
         remarks=(remark,) if minimal else (),
     )
+    return job
+
+
+def open_selection(judge: str, more: dict[str, Any], listener: Listener) -> tuple[AttackSelection, Setup]:
+    """Open the models and select what to audit."""
+    setup, asking = set_up(judge, more, listener)
+    limit = more.pop("limit") or None
+    return select(asking=asking, models=setup.helpers, limit=limit, **more), setup
+
+
+def attack_job(judge: str, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
+    """Prepare the job of ``distract attack`` from a user's options."""
+    minimal, fresh = more.pop("minimal", 0), more.pop("fresh", False)
+    job = prepare(*open_selection(judge, more, listener), minimal)
+    if fresh:
+        renew([job.models["judge"]], store)
     return job

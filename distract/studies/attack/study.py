@@ -1,4 +1,4 @@
-"""``distract attack``: how often a rewrite that changes style alone changes the verdict."""
+"""``distract attack``: how often a rewrite that changes only style changes the verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _AttackSums:
-    """The summary of a run in the making, in brief."""
+    """The running summary of a run, in compact form."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
@@ -37,7 +37,7 @@ class _AttackSums:
 
     def result(self, flaw: str | None = None) -> AttackResult:
         p = self._parameters
-        # A search that has not begun has not found nothing.
+        # A search that has not begun is not one that found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
         return AttackResult(
             measures.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),

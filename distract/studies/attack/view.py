@@ -1,6 +1,6 @@
-"""What a person sees after a run: tables of figures and one sentence per protocol.
+"""A run on the terminal: tables of figures and one sentence per protocol.
 
-Built on Rich with plain ``Text`` cells only, so that a name can hold markup and stay a name. It computes no figure.
+Cells are plain ``Text``, so that markup in a name stays text.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from distract.studies.attack.ranking_view import ranking_parts
 from distract.studies.rewrite_view import rewrite_notes
 
 MANY = 3
-"""Above this many protocols their differences are not shown pair by pair."""
+"""With more protocols than this, their differences are not shown pair by pair."""
 
 LONGEST = 40
-"""Characters of a row's title that still leave room for the columns."""
+"""Longest row title that leaves room for the columns."""
 
 FEW = 30
-"""Below this many verdicts, or prompts that give several, a sentence says that intervals are wide or rough."""
+"""With fewer verdicts (or prompts that give several), intervals are called wide or rough."""
 
 
 def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType]:
-    """The tables and sentences of a run, top to bottom."""
+    """Show the tables and sentences of a run."""
     figures = measured.figures
     data = parameters["data"]
     cases = count(parameters["limit"], "case")
@@ -57,7 +57,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield _title("Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints")
         yield _severity_table(accuracies)
     differences = [f for f in figures if f.against is not None and f.n]
-    if len(rules) > MANY:  # or there are hundreds; those with base are in the ranking, all in the summary
+    if len(rules) > MANY:  # there would be hundreds; the ranking shows those with base, the summary all
         differences = [f for f in differences if f.against == f.protocol]
     if differences:
         yield _title("Differences on the same cases, in points; exact McNemar test, p after Holm")
@@ -82,16 +82,15 @@ def _select_figures(figures: Sequence[Figure], measure: str) -> list[Figure]:
 
 
 def _matching_figure(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure | None:
-    """The figure of another measure at the same place."""
     place = (figure.protocol, figure.rule, figure.attack, figure.severity)
-    here = (f for f in _select_figures(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
-    return next(here, None)
+    matches = (f for f in _select_figures(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
+    return next(matches, None)
 
 
 def _value_formatter(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str]:
     def value(figure: Figure) -> str:
-        found = _matching_figure(figures, figure, measure)
-        return percent(found.value if found else None)
+        match = _matching_figure(figures, figure, measure)
+        return percent(match.value if match else None)
 
     return value
 
@@ -100,101 +99,96 @@ def _title(text: str) -> Text:
     return Text(f"\n{text}", style="italic")
 
 
-def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str]]) -> Table:
-    table = grid("", "%", "95% CI", "k/n", *extra, "inv.", "excl.")
+def _add_groups(table: Table, rows: Iterable[Sequence[str]]) -> Table:
+    """Fill a table from rows of group, label and cells, each group under a bold heading."""
     last = None
-    for f in figures:
-        name = _protocol_name(f.protocol, f.rule)
-        if name != last:
-            table.add_row(Text(name, style="bold"))
-        more = [value(f) for value in extra.values()]
-        counts = (str(f.invalid), str(f.excluded))
-        table.add_row(
-            Text(f" {line(f.attack)}"), percent(f.value), interval(f.low, f.high), _format_share(f), *more, *counts
-        )
-        last = name
+    for group, label, *cells in rows:
+        if group != last:
+            table.add_row(Text(group, style="bold"))
+        table.add_row(Text(label), *cells)
+        last = group
     return table
 
 
+def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str]]) -> Table:
+    return _add_groups(
+        grid("", "%", "95% CI", "k/n", *extra, "inv.", "excl."),
+        (
+            (
+                *(_protocol_name(f.protocol, f.rule), f" {line(f.attack)}"),
+                *(percent(f.value), interval(f.low, f.high), _format_share(f)),
+                *(value(f) for value in extra.values()),
+                *(str(f.invalid), str(f.excluded)),
+            )
+            for f in figures
+        ),
+    )
+
+
 def _format_share(f: Figure) -> str:
-    """How many of how many; a protocol that cannot tie has no number of ties."""
+    """Format k/n; a protocol that cannot tie has no number of ties."""
     return f"{f.k}/{f.n}" if f.value is not None or not f.n else f"–/{f.n}"
 
 
 def _severity_table(figures: Sequence[Figure]) -> Table:
-    """Accuracy per severity with a bar, with and without the distractors in the worse response."""
-    table = grid("", "%", "95% CI", "k/n", "", "inv.", "excl.")
-    last = None
-    for f in sorted(figures, key=_severity_key):
-        name = _protocol_name(f.protocol, f.rule)
-        if name != last:
-            table.add_row(Text(name, style="bold"))
-        counts = (str(f.invalid), str(f.excluded))
-        table.add_row(
-            Text(_place_name(f)), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", bar(f.value), *counts
-        )
-        last = name
-    return table
+    return _add_groups(
+        grid("", "%", "95% CI", "k/n", "", "inv.", "excl."),
+        (
+            (
+                *(_protocol_name(f.protocol, f.rule), _place_name(f)),
+                *(percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", bar(f.value)),
+                *(str(f.invalid), str(f.excluded)),
+            )
+            for f in sorted(figures, key=_severity_key)
+        ),
+    )
 
 
 def _severity_key(f: Figure) -> tuple[Any, ...]:
-    """An order for tables: within a protocol, what has no severity first, then each severity before its distractors."""
+    """Sort by protocol, without severity first, then each severity before its distractors."""
     names = (f.measure, f.protocol or "", f.rule or "", f.against or "", f.against_attack in (None, f.attack))
     return (*names, f.severity or 0, f.attack != BASELINE, f.attack)
 
 
 def _place_name(f: Figure) -> str:
-    """A figure's attack, and its severity where it has one."""
     attack = f"+{f.attack}" if f.severity and f.attack != BASELINE else f.attack if not f.severity else ""
     return f" {line(f'severity {f.severity}{attack}' if f.severity else attack)}"
 
 
 def _difference_table(figures: Sequence[Figure]) -> Table:
-    table = grid("", "points", "95% CI", "n", "p")
-    last = None
+    rows = list[Sequence[str]]()
     for f in sorted(figures, key=_severity_key):
         name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)} – {_protocol_name(f.against, f.against_rule)}"
         if f.against_attack != f.attack:
             name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)}: with – without"
-        if len(name) > LONGEST:  # or the whole table grows with it
+        if len(name) > LONGEST:  # a longer name would widen the table
             name = name.replace(", ", "\n", 1)
-        if name != last:
-            table.add_row(Text(name, style="bold"))
-        table.add_row(Text(_place_name(f)), percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted))
-        last = name
-    return table
+        cells = percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)
+        rows.append((name, _place_name(f), *cells))
+    return _add_groups(grid("", "points", "95% CI", "n", "p"), rows)
 
 
 def _quality_table(figures: Sequence[Figure]) -> Table:
-    """How well the judge could be read, by protocol and attack."""
-    table = grid("", "order", "k/n", "mass", "invalid")
-    last = None
+    rows = list[Sequence[str]]()
     for invalid in sorted(_select_figures(figures, "invalid_rate"), key=_severity_key):
         place = (invalid.protocol, invalid.attack, invalid.severity)
         beside = {f.measure: f for f in figures if (f.protocol, f.attack, f.severity) == place and f.against is None}
         orders = beside.get("order_inconsistency")
-        if invalid.protocol != last:
-            table.add_row(Text(line(invalid.protocol or ""), style="bold"))
-        table.add_row(
-            Text(_place_name(invalid)),
-            percent(orders.value) if orders else "",
-            f"{orders.k}/{orders.n}" if orders else "",
-            percent(beside["choice_mass"].value),
-            percent(invalid.value),
-        )
-        last = invalid.protocol
-    return table
+        order = (percent(orders.value), f"{orders.k}/{orders.n}") if orders else ("", "")
+        cells = *order, percent(beside["choice_mass"].value), percent(invalid.value)
+        rows.append((line(invalid.protocol or ""), _place_name(invalid), *cells))
+    return _add_groups(grid("", "order", "k/n", "mass", "invalid"), rows)
 
 
 def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
-    """What the figures say about one protocol, in plain words; controls are told apart from what distracts."""
+    """Sum up one protocol in plain words, controls apart from distractors."""
     rule = headline("flip_rate", rules)
-    mine = [f for f in figures if f.protocol == protocol and f.against is None]
-    noise = [f for f in mine if f.measure == "flip_rate" and f.rule == rule and f.attack in controls]
-    if distracted := [f for f in mine if f.measure in ("flip_rate", "tie_rate") and f.attack not in controls]:
-        mine = [f for f in mine if f.measure not in ("flip_rate", "tie_rate")] + distracted
-    flips = [f for f in mine if f.measure == "flip_rate" and f.rule == rule]
-    ties = [f for f in mine if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
+    own = [f for f in figures if f.protocol == protocol and f.against is None]
+    noise = [f for f in own if f.measure == "flip_rate" and f.rule == rule and f.attack in controls]
+    if distracted := [f for f in own if f.measure in ("flip_rate", "tie_rate") and f.attack not in controls]:
+        own = [f for f in own if f.measure not in ("flip_rate", "tie_rate")] + distracted
+    flips = [f for f in own if f.measure == "flip_rate" and f.rule == rule]
+    ties = [f for f in own if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
     parts = []
     if n := sum(f.n for f in flips):
         k = sum(f.k or 0 for f in flips)
@@ -211,7 +205,7 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
         parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it{by}")
     elif ties:
         parts.append("no tie rate: no valid verdict")
-    accuracies = [f for f in mine if f.measure == "severity_accuracy" and f.rule == headline(f.measure, rules) and f.n]
+    accuracies = [f for f in own if f.measure == "severity_accuracy" and f.rule == headline(f.measure, rules) and f.n]
     if accuracies:
         k, n = (sum(getattr(f, name) or 0 for f in accuracies) for name in "kn")
         lowest = min(accuracies, key=lambda f: (f.value or 0.0, f.place))
@@ -223,7 +217,7 @@ def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], co
         )
     parts += [
         f"its verdict changed with the order in {f.k} of {f.n} pairs before any rewrite"
-        for f in mine
+        for f in own
         if f.measure == "order_inconsistency" and f.attack == BASELINE and f.severity is None and f.k
     ]
     return f"{line(protocol)}: {'; '.join(parts) or 'nothing to sum up'}."
@@ -234,7 +228,7 @@ def _format_rule(rule: str | None) -> str:
 
 
 def _describe_highest(flips: Sequence[Figure]) -> str:
-    """Where the rate is highest; attacks that share the highest are all named."""
+    """Name the attack with the highest rate, or all that share it."""
     highest = max(f.value for f in flips if f.value is not None)
     at = [f for f in flips if f.value == highest]
     names = ", ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")

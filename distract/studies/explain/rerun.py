@@ -1,6 +1,6 @@
-"""A run taken up again: its data, how its judge was asked, and whether a model is the one that it asked.
+"""Reopen a run: its data, how its judge was asked, and whether a model is the one that it asked.
 
-What is not as it was then is said before anything is paid for. It opens no model and prints nothing.
+Any difference is reported before anything is paid for.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _OPTIONS: Mapping[str, str] = {
     "server": "--base-url",
     "version": "--judge-version",
 }
-"""The option that sets what a model is told apart by."""
+"""The option that sets each part of a model's identity."""
 
 
 def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence[str]) -> Case:
-    """A case of a run, from the data that the run was about."""
+    """Load a case of a run from the run's data."""
     if responses and data is None:
-        raise UsageError("--responses goes with --data; name both")
-    told = run.source or {"data": run.parameters["data"]["name"], "responses": []}
-    spec, files = (told.get("data"), told.get("responses")) if data is None else (data, list(responses))
-    if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(one, str) for one in files):
-        raise DataError("does not say where the data lie; name them with --data", path=run.path / "run.json")
+        raise UsageError("--responses needs --data")
+    source = run.source or {"data": run.parameters["data"]["name"], "responses": []}
+    spec, files = (source.get("data"), source.get("responses")) if data is None else (data, list(responses))
+    if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        raise DataError("does not say where the data are; name them with --data", path=run.path / "run.json")
     try:
         loaded = datasets.load(spec, files, run.parameters["seed"])
     except UsageError as error:
@@ -43,15 +43,15 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
             raise
         raise UsageError(f"{error}; name the data of {run.path} with --data") from error
     if loaded.checksum != run.parameters["data"].get("sha256"):
-        raise DataError(f"is not what {run.path} was about (its checksum differs); name that with --data", path=spec)
-    found = next((case for case in loaded.cases if case.id == name), None)
-    if found is None:
-        raise DataError(f"holds no case {name!r}, though its checksum is that of the run", path=spec)
-    return found
+        raise DataError(f"differs from the data of {run.path} (other checksum); name those with --data", path=spec)
+    case = next((case for case in loaded.cases if case.id == name), None)
+    if case is None:
+        raise DataError(f"holds no case {name!r}, although its checksum is that of the run", path=spec)
+    return case
 
 
 def restore_manner(run: LoadedRun) -> Manner:
-    """How the judge of a run was asked."""
+    """Return how the judge of a run was asked."""
     try:
         return Manner(**run.parameters["manner"])
     except (KeyError, TypeError, UsageError) as error:
@@ -59,38 +59,42 @@ def restore_manner(run: LoadedRun) -> Manner:
 
 
 def reference_model(run: LoadedRun) -> tuple[str, object] | None:
-    """Name of the reference model of a run, and what the run says of it; None without one."""
-    told = run.parameters.get("reference")
-    if told is None:
+    """Return the name and identity of a run's reference model, if it had one."""
+    reference = run.parameters.get("reference")
+    if reference is None:
         return None
-    if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+    if not isinstance(reference, dict) or not isinstance(reference.get("name"), str):
         raise DataError("does not say which reference model was asked", path=run.path / "run.json")
-    return told["name"], told.get("model")
+    return reference["name"], reference.get("model")
 
 
-def check_server(run: LoadedRun, name: str | None, given: str | None) -> None:
-    """See that the server of a run is named, before a key is looked for that is for another one.
+def check_server(run: LoadedRun, name: str | None, address: str | None) -> None:
+    """Fail if the server is not named, before looking for a key that may belong to another one.
 
-    It is not taken from the run: whoever made the run would learn the key.
+    The run does not supply it: whoever made the run would learn the key.
     """
-    asked = [run.parameters.get("identity"), (run.parameters.get("reference") or {}).get("model")]
-    servers = {one["server"] for one in asked if isinstance(one, dict) and isinstance(one.get("server"), str)}
-    if (name or "").startswith("openai:") and given is None and servers and OPENAI not in servers:
-        raise UsageError(f"{name} was asked at {', '.join(sorted(servers))}; name that with --base-url")
-    if (name or "").startswith(("http:", "https:")) and given is None and os.environ.get(OWN_KEY):
+    identities = [run.parameters.get("identity"), (run.parameters.get("reference") or {}).get("model")]
+    servers = {
+        identity["server"]
+        for identity in identities
+        if isinstance(identity, dict) and isinstance(identity.get("server"), str)
+    }
+    if (name or "").startswith("openai:") and address is None and servers and OPENAI not in servers:
+        raise UsageError(f"{name} ran at {', '.join(sorted(servers))}; name it with --base-url")
+    if (name or "").startswith(("http:", "https:")) and address is None and os.environ.get(OWN_KEY):
         server = (name or "").partition("#")[0]
         raise UsageError(f"the run names the server {server}; to send it the key in {OWN_KEY}, add --base-url {server}")
 
 
-def check_same(run: LoadedRun, name: str, there: object, here: Mapping[str, str]) -> None:
-    """See that a model is the one that a run asked."""
-    if not isinstance(there, dict):
+def check_same(run: LoadedRun, name: str, recorded: object, identity: Mapping[str, str]) -> None:
+    """Fail if a model is not the one that a run asked."""
+    if not isinstance(recorded, dict):
         raise UsageError(f"{run.path}: does not say which model it asked; run it again")
-    if differ := {key for key in there.keys() | here.keys() if there.get(key) != here.get(key)}:
-        told = "; ".join(
-            f"{key} {there.get(key, 'none')} there, {here.get(key, 'none')} here" for key in sorted(differ)
+    if differ := {key for key in recorded.keys() | identity.keys() if recorded.get(key) != identity.get(key)}:
+        changes = "; ".join(
+            f"{key} {recorded.get(key, 'none')} there, {identity.get(key, 'none')} here" for key in sorted(differ)
         )
-        hint = "nothing it says holds for another model"
+        hint = "its results do not apply to another model"
         if differ <= _OPTIONS.keys():
             hint = f"set it with {', '.join(_OPTIONS[key] for key in sorted(differ))}"
-        raise UsageError(f"{name} is not the model that {run.path} asked: {told}; {hint}")
+        raise UsageError(f"{name} is not the model that {run.path} asked: {changes}; {hint}")

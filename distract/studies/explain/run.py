@@ -1,7 +1,6 @@
-"""Which words turned a verdict of a run over: its flips, and the search for the smallest part of each.
+"""Which words flipped a verdict of a run: its flips, and the search for the smallest part of each.
 
-A run looks for them at its end; of a run that did not they are found later, from its folder, its data and its judge. It
-knows no protocol or attack by name and prints nothing.
+``attack --minimal`` does this at the end of a run; here it is done later, from the run's folder, data and judge.
 """
 
 from __future__ import annotations
@@ -16,22 +15,20 @@ from distract.core.records import RESAMPLED, Case, MinimalFlip
 from distract.core.runs import LoadedRun
 from distract.studies.attack import minimal
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.stage import distractors, stop_unanswered
+from distract.studies.attack.minimal.clearest import distractors, stop_unanswered
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge
 
 FEW = 8
-"""Cases that are named where another one was meant."""
+"""Cases to suggest if the one asked for has no flip."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What came of one flip.
+    """The result for one flip: its smallest part, or why there is none.
 
-    Attributes:
-        found: its smallest part, or why there is none.
-        stored: how many replies came from the store; None where the run itself has looked.
+    ``stored`` counts replies from the store; None if the run itself had searched.
     """
 
     flip: Flip
@@ -42,43 +39,58 @@ class Explanation:
 def find_case_flips(
     run: LoadedRun, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
 ) -> tuple[Flip, ...]:
-    """The flips of one case, the clearest first."""
+    """Return the flips of one case, the clearest first."""
     run.check_command("attack", "gate")
     p = run.parameters
     _check_known("protocol", protocols, p["protocols"])
     _check_known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
     rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
-    wanted = attacks or distractors(p)
-    if found := minimal.clearest_flips(run.rows, run.rewrites, rules, wanted, len(run.rows), case):
-        return found
-    there = any(row.case == case for row in run.rows)
+    names = attacks or distractors(p)
+    if flips := minimal.clearest_flips(run.rows, run.rewrites, rules, names, len(run.rows), case):
+        return flips
+    is_known = any(row.case == case for row in run.rows)
     elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
     if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
-        raise UsageError(f"case {case!r}: no verdict flipped there so; these did: {', '.join(mine)}")
-    why = "no verdict flipped there" if there else f"{run.path} has no such case"
+        raise UsageError(f"case {case!r}: no such verdict flipped; these did: {', '.join(mine)}")
+    why = "no verdict flipped there" if is_known else f"{run.path} has no such case"
     raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 
 
 def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, MinimalFlip]:
-    """The smallest parts that the run itself has found."""
-    there = {_smallest_key(one): one for one in run.minimal or ()}
-    return {flip: there[place] for flip in flips if (place := _flip_key(flip)) in there}
+    """Return the smallest parts that the run itself found."""
+    smallest = {
+        (
+            result.case.id,
+            result.protocol,
+            result.rule,
+            result.attack,
+            result.rewritten,
+            result.severity,
+            result.other,
+        ): result
+        for result in run.minimal or ()
+    }
+    keys = {
+        flip: (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)
+        for flip in flips
+    }
+    return {flip: smallest[key] for flip, key in keys.items() if key in smallest}
 
 
 def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explanation]:
-    """Look for the smallest part of each flip that the run itself has not looked at."""
+    """Search for the smallest part of each flip, unless the run already has."""
     flips = tuple(flips)
-    helped, there = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
+    helped, recorded = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
     for flip in flips:
-        if flip in there:
-            yield Explanation(flip, there[flip], None)
+        if flip in recorded:
+            yield Explanation(flip, recorded[flip], None)
             continue
         assert judge is not None
         before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol)
-        found = judge.run(
+        result = judge.run(
             stop_unanswered(minimal.search_flip(flip, case, protocol, judge.manner, helped, run.rewrites))
         )
-        yield Explanation(flip, found, judge.tally.stored - before)
+        yield Explanation(flip, result, judge.tally.stored - before)
 
 
 def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -89,17 +101,8 @@ def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _list_flipped(flipped: Sequence[str]) -> str:
-    """The cases of a run that flipped, a few of them by name."""
     names = list(dict.fromkeys(flipped))
     if not names:
         return "no verdict of this run flipped"
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return f"verdicts flipped on {', '.join(names[:FEW])}{more}"
-
-
-def _smallest_key(one: MinimalFlip) -> tuple[object, ...]:
-    return (one.case.id, one.protocol, one.rule, one.attack, one.rewritten, one.severity, one.other)
-
-
-def _flip_key(flip: Flip) -> tuple[object, ...]:
-    return (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)

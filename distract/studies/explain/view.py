@@ -1,7 +1,6 @@
-"""The smallest flips: the words that flip a judge, for people and as a document, and a text with its edits marked.
+"""An explained flip, on the terminal and as a document: the text with its edits marked, and how many were enough.
 
-Built on Rich with plain ``Text`` only; texts are hostile, and control characters in them are shown as escapes. It
-computes no figure and searches nothing.
+Texts are hostile: cells are plain ``Text``, and control characters show as escapes.
 """
 
 from __future__ import annotations
@@ -22,101 +21,99 @@ from distract.studies.attack.minimal.view import describe_smallest
 from distract.studies.explain.run import Explanation
 
 WHOLE = 600
-"""Characters of a text that is shown as a whole; of a longer one only what stands around its edits."""
+"""Texts up to this many characters are shown in full, longer ones only around their edits."""
 
 NEAR = 160
-"""Characters on either side of an edit within which its sentence is looked for."""
+"""How many characters on either side of an edit to search for the ends of its sentence."""
 
 _SENTENCE = re.compile(r"[.!?…]['\")\]]*\s+|[。！？]|\n+")
 _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
-"""White space where nothing else was changed."""
+"""How to show white space where nothing else changed."""
 
 
-def explanation_document(one: Explanation) -> dict[str, Any]:
-    """What came of one flip as JSON values; where nothing did, with the reason."""
-    if isinstance(one.found, str):
-        flip = one.flip
+def explanation_document(explanation: Explanation) -> dict[str, Any]:
+    """Return one explained flip as JSON values, with the reason if there is no explanation."""
+    if isinstance(explanation.found, str):
+        flip = explanation.flip
         names = ("case", "protocol", "rule", "attack", "rewritten", "other")
-        return {**{name: getattr(flip, name) for name in names}, "reason": line(one.found)}
-    found = one.found
-    texts = {"original": list(found.original), "turns": list(found.turns)}
-    strengths = {"before": found.before, "after": found.after}
+        return {**{name: getattr(flip, name) for name in names}, "reason": line(explanation.found)}
+    smallest = explanation.found
+    texts = {"original": list(smallest.original), "turns": list(smallest.turns)}
+    strengths = {"before": smallest.before, "after": smallest.after}
     rounded = {name: [round(value, 4) for value in values] for name, values in strengths.items()}
-    return {**flatten(found), **rounded, **texts}
+    return {**flatten(smallest), **rounded, **texts}
 
 
 def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[RenderableType]:
-    """What is explained: a case, its prompt in one line, the judge."""
+    """Show the case, its prompt in one line and the judge."""
     yield Text(f"case {line(case)} · judge {line(judge)}", style="bold")
     yield Text(f"prompt: {_shorten(' / '.join(prompt))}")
 
 
-def explanation_parts(one: Explanation, colour: bool) -> Iterator[RenderableType]:
-    """One flip: who won before and after, the text with its edits marked, how many were enough."""
-    flip, found = one.flip, one.found
-    by = f" by {line(flip.rule)}" if flip.rule else ""
-    yield Text(f"\n{line(flip.protocol)}{by} under {line(flip.attack)}", style="bold")
-    if isinstance(found, str):
+def explanation_parts(explanation: Explanation, colour: bool) -> Iterator[RenderableType]:
+    """Show one flip: who won before and after, the text with its edits marked, how many were enough."""
+    flip, smallest = explanation.flip, explanation.found
+    rule = f" by {line(flip.rule)}" if flip.rule else ""
+    yield Text(f"\n{line(flip.protocol)}{rule} under {line(flip.attack)}", style="bold")
+    if isinstance(smallest, str):
         yield Text(_describe_winner(flip, flip.after, "after its rewrite"))
-        yield Text(f"cannot be explained: {line(found)}", style="yellow")
+        yield Text(f"cannot be explained: {line(smallest)}", style="yellow")
         return
-    yield Text(_describe_winner(flip, found.after, "with these edits"))
+    yield Text(_describe_winner(flip, smallest.after, "with these edits"))
     yield Text("")
-    yield from mark_edits(found.original, found.edits, colour)
+    yield from mark_edits(smallest.original, smallest.edits, colour)
     yield Text("")
-    stored = "found by the run itself" if one.stored is None else f"{one.stored:,} of them from the store"
-    calls = f"{count(found.comparisons, 'comparison')}, {count(found.requests, 'judge call')}, {stored}"
-    yield Text(f"{describe_smallest(found)}; {calls}", style="bold")
+    stored = "found during the run" if explanation.stored is None else f"{explanation.stored:,} of them from the store"
+    calls = f"{count(smallest.comparisons, 'comparison')}, {count(smallest.requests, 'judge call')}, {stored}"
+    yield Text(f"{describe_smallest(smallest)}; {calls}", style="bold")
 
 
-def _describe_winner(flip: Flip, after: tuple[float, float], how: str) -> str:
-    """Who won before, and who does after, and how that came."""
+def _describe_winner(flip: Flip, after: tuple[float, float], condition: str) -> str:
     (a, b), (c, d) = flip.before, after
-    mine, other = line(flip.rewritten), line(flip.other)
+    author, other = line(flip.rewritten), line(flip.other)
     few = count_decimals((flip.before, after))
     won, wins = f"{b:.{few}f} to {a:.{few}f}", f"{c:.{few}f} to {d:.{few}f}"
-    return f"{other} won by {won}; {how} {mine} wins by {wins}"
+    return f"{other} won by {won}; {condition} {author} wins by {wins}"
 
 
 def mark_edits(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterator[Text]:
-    """A text with its edits marked in place; of a long one only what stands around them."""
+    """Mark edits in a text; show a long one only around them."""
     whole = sum(map(len, turns)) <= WHOLE
     for index, text in enumerate(turns):
-        mine = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]
-        if not mine and not whole:
+        merged = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]
+        if not merged and not whole:
             continue
         if len(turns) > 1:
             yield Text(f"turn {index + 1}:", style="dim")
-        for start, end in [(0, len(text))] if whole else _windows(text, mine):
-            shown = Text("… " if start else "")
+        for start, end in [(0, len(text))] if whole else _windows(text, merged):
+            marked = Text("… " if start else "")
             at = start
-            for edit in (edit for edit in mine if start <= edit.start and edit.end <= end):
-                shown.append(clean_text(text[at : edit.start]))
-                shown.append_text(_mark_edit(edit, colour))
+            for edit in (edit for edit in merged if start <= edit.start and edit.end <= end):
+                marked.append(clean_text(text[at : edit.start]))
+                marked.append_text(_mark_edit(edit, colour))
                 at = edit.end
-            shown.append(clean_text(text[at:end]))
-            yield shown.append(" …" if end < len(text) else "")
+            marked.append(clean_text(text[at:end]))
+            yield marked.append(" …" if end < len(text) else "")
 
 
 def _merge_edits(phrase: Sequence[Edit]) -> Edit:
-    """Edits with nothing between them as one."""
     old, new = ("".join(texts) for texts in zip(*((edit.old, edit.new) for edit in phrase), strict=True))
     return Edit(phrase[0].turn, phrase[0].start, phrase[-1].end, new, old)
 
 
 def _windows(text: str, edits: Sequence[Edit]) -> list[tuple[int, int]]:
-    """What is shown of a long text: from and to where, for the edits that stand close together."""
-    found: list[tuple[int, int]] = []
+    """Return the ranges of a long text to show; those of neighbouring edits merge."""
+    windows: list[tuple[int, int]] = []
     for edit in edits:
         start, end = _window_start(text, edit.start), _window_end(text, edit.end)
-        if found and start <= found[-1][1]:
-            start, end = found[-1][0], max(end, found.pop()[1])
-        found.append((start, end))
-    return found
+        if windows and start <= windows[-1][1]:
+            start, end = windows[-1][0], max(end, windows.pop()[1])
+        windows.append((start, end))
+    return windows
 
 
 def _window_start(text: str, at: int) -> int:
-    """Where the sentence begins, or a word of it where that is far."""
+    """Return where the sentence begins, or a word of it if that is far."""
     lowest = max(0, at - NEAR)
     ends = [match.end() for match in _SENTENCE.finditer(text, lowest, at)]
     if ends or not lowest:
@@ -125,7 +122,7 @@ def _window_start(text: str, at: int) -> int:
 
 
 def _window_end(text: str, at: int) -> int:
-    """Where the sentence ends, or a word of it where that is far."""
+    """Return where the sentence ends, or a word of it if that is far."""
     highest = min(len(text), at + NEAR)
     if match := _SENTENCE.search(text, at, highest):
         return match.start() + len(match[0].rstrip())
@@ -136,7 +133,7 @@ def _window_end(text: str, at: int) -> int:
 
 
 def _mark_edit(edit: Edit, colour: bool) -> Text:
-    """What is gone and what came, without the white space around it where that stays out of the matter."""
+    """Mark what was removed and added; white space that both share stays outside."""
     old, new = edit.old, edit.new
     parts = [part for part in (old, new) if part]
     heads = {part[: len(part) - len(part.lstrip())] for part in parts}
@@ -145,13 +142,13 @@ def _mark_edit(edit: Edit, colour: bool) -> Text:
         head = tail = ""
     else:
         head, tail = (ends.pop() if len(ends) == 1 else "" for ends in (heads, tails))
-    shown = Text(clean_text(head))
+    marked = Text(clean_text(head))
     for part, marks, style in ((old, ("[-", "-]"), "red strike"), (new, ("{+", "+}"), "bold green")):
         if part:
             inside = part[len(head) : len(part) - len(tail)]
             inside = clean_text(inside if inside.strip() else inside.translate(_SIGNS))
-            shown.append(inside if colour else f"{marks[0]}{inside}{marks[1]}", style=style)
-    return shown.append(clean_text(tail))
+            marked.append(inside if colour else f"{marks[0]}{inside}{marks[1]}", style=style)
+    return marked.append(clean_text(tail))
 
 
 def _shorten(text: str, most: int = 200) -> str:

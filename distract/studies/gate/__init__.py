@@ -1,6 +1,6 @@
-"""The gate: flip rates against thresholds, on a finished run or on as few calls as the decision needs.
+"""The CI gate: flip rates against thresholds, from a finished run or from as few judge calls as the decision needs.
 
-``records`` says what a decision is, ``limits`` what is allowed and ``settings`` reads that from ``pyproject.toml``;
-``exact`` decides a finished run, ``live`` judges until the evidence suffices (``mixture`` and ``boundary`` hold its
-test), ``regression`` compares two runs and ``power_plan`` says beforehand how many cases are needed.
+``verdict`` holds decisions, ``limits`` the thresholds, which ``settings`` reads from ``pyproject.toml``. ``exact``
+decides on a finished run, ``regression`` on two of them, ``live`` while it judges (its test is in ``mixture`` and
+``boundary``), and ``power_plan`` computes in advance how many cases a gate needs.
 """

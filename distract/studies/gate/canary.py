@@ -1,7 +1,7 @@
 """Whether the judge behind a server's name is still the one whose replies are stored.
 
-A server does not say which weights answer, so a few of the requests whose replies a gate is about to trust are asked
-again first. Only the verdict read from a reply counts: a server that batches does not repeat a text letter by letter.
+A server does not say which weights answer, so before the gate trusts stored replies it repeats a few of their requests.
+Only the verdict read from a reply counts, because a server that batches does not repeat a text letter by letter.
 """
 
 from __future__ import annotations
@@ -22,39 +22,36 @@ from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case
 
 ASKED = 8
-"""Requests that are asked again; half of them have a narrow margin, where there are such."""
+"""Requests to repeat; half of them with a narrow margin, if there are that many."""
 
 NARROW = 0.2
-"""Between the two largest probabilities: another judge decides otherwise there first."""
+"""Margin between the two largest probabilities below which a different judge is likely to decide differently."""
 
 DIFFERING, MOVE = 2, 0.1
-"""So many outcomes that differ, or a probability that moves by more, are no noise."""
+"""This many different outcomes, or a probability that moves by more than this, are not noise."""
 
 
 class JudgeChanged(DistractError):
-    """The stored replies are not those of the judge that answers now, or nothing shows whether they are."""
+    """The stored replies are not from the judge that answers now, or nothing shows whether they are."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredReply:
-    """A request whose reply is stored."""
-
     key: bytes
     request: Request
     reply: Reply
 
     @property
     def margin(self) -> float:
-        """Between the two largest probabilities; 1 where there are none."""
         largest = sorted(self.reply.probabilities or (), reverse=True)
         return largest[0] - largest[1] if len(largest) > 1 else 1.0
 
 
 @dataclass(slots=True)
 class _ReplayedOrder:
-    """One order of a comparison as stored replies carried it to a judgment; ``rounds`` have requests and replies."""
+    """One order of a comparison, replayed from stored replies; ``rounds`` pairs requests with replies."""
 
     protocol: Protocol
     comparison: Comparison
@@ -62,68 +59,68 @@ class _ReplayedOrder:
     judgment: Judgment | None = None
 
     def plan(self) -> Plan[tuple[Judgment, ...]]:
-        """Ask, and take down what is asked, what comes back and what is read from it."""
+        """Ask, and record requests, replies and judgment."""
         plan = consult(self.protocol, self.comparison)
         self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
         return (self.judgment,)
 
     def is_read_alike(self, old: Reply, new: Reply) -> bool:
-        """Whether the same is read where a new reply stands for an old one."""
-        again, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
+        """Return whether the judgment stays the same if a new reply replaces an old one."""
+        replay, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
 
         def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
             before, replies = next(rounds, (None, ()))
-            is_same = before is not None and [one.key for one in requests] == [one.key for one in before]
-            return [new if one is old else one for one in replies] if is_same else PlanResult(None)
+            is_same = before is not None and [reply.key for reply in requests] == [reply.key for reply in before]
+            return [new if reply is old else reply for reply in replies] if is_same else PlanResult(None)
 
-        drive(track_usage(self.comparison.case.id, self.protocol, again.plan()), answer)
-        # A plan that was cut short has come to no judgment.
-        return _outcome(again.judgment) == _outcome(self.judgment)
+        drive(track_usage(self.comparison.case.id, self.protocol, replay.plan()), answer)
+        # A plan that was cut short has no judgment.
+        return _outcome(replay.judgment) == _outcome(self.judgment)
 
 
 def check_judge(
     judge: str, design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer], tally: Tally
 ) -> None:
-    """Ask a judge again for a few of the replies of a run that are stored; where none are, nothing is asked."""
+    """Repeat a few requests of a run whose replies are stored, and fail if the judge has changed."""
     if not len(models["judge"][1]):
         return
     stored, verdicts = _find_stored(design, cases, models)
-    able = [one for one in stored if one.reply.probabilities or id(one.reply) in verdicts]
-    chosen = _choose_stored([one for one in able if one.request.temperature == 0])
+    readable = [entry for entry in stored if entry.reply.probabilities or id(entry.reply) in verdicts]
+    chosen = _choose_stored([entry for entry in readable if entry.request.temperature == 0])
     if not chosen:
-        if able:
+        if readable:
             raise JudgeChanged(
-                f"nothing shows whether judge {judge} has changed since its verdicts were stored: all of them "
-                "are sampled; --fresh asks everything again, --trust-store judges by what is stored"
+                f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them "
+                "are sampled; use --fresh to ask everything again, or --trust-store to rely on the store"
             )
         return
-    answers = _ask_again([one.request for one in chosen], models["judge"], tally)
+    answers = _ask_again([entry.request for entry in chosen], models["judge"], tally)
     moves, differing = list[float](), 0
-    for one, new in zip(chosen, answers, strict=True):
-        there, here = one.reply.probabilities, new.probabilities
-        if there and here:
-            moves.append(max(abs(p - q) for p, q in zip(there, here, strict=True)))
-            differing += there.index(max(there)) != here.index(max(here))
+    for entry, new in zip(chosen, answers, strict=True):
+        before, now = entry.reply.probabilities, new.probabilities
+        if before and now:
+            moves.append(max(abs(p - q) for p, q in zip(before, now, strict=True)))
+            differing += before.index(max(before)) != now.index(max(now))
         else:
-            verdict = verdicts.get(id(one.reply))
-            differing += verdict is None or not verdict.is_read_alike(one.reply, new)
+            verdict = verdicts.get(id(entry.reply))
+            differing += verdict is None or not verdict.is_read_alike(entry.reply, new)
     largest = round(max(moves), 4) if moves else None
     tally.canary = Canary(len(chosen), differing, largest)
     if differing >= DIFFERING or (largest or 0.0) > MOVE:
         moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
         raise JudgeChanged(
             f"the judge behind this name has changed: {judge} answers {differing} of "
-            f"{count(len(chosen), 'request')} otherwise than stored{moved}; --fresh asks everything again, "
-            "--judge-version TEXT tells the new judge from the old one, --trust-store judges by what is stored"
+            f"{count(len(chosen), 'request')} differently than stored{moved}; use --fresh to ask everything again, "
+            "--judge-version TEXT to tell the new judge from the old, or --trust-store to rely on the store"
         )
 
 
 def _find_stored(
     design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer]
 ) -> tuple[list[_StoredReply], dict[int, _ReplayedOrder]]:
-    """The stored replies of the judge to a run's requests, and what the last ones of a comparison are read as.
+    """Return the judge's stored replies to a run's requests, and by reply the comparison that it decides.
 
-    Earlier ones are analyses that others are asked with: another text alone says nothing.
+    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there means nothing.
     """
     askings = list[_ReplayedOrder]()
 
@@ -137,18 +134,20 @@ def _find_stored(
     known = dict[bytes, _StoredReply]()
     for case in cases:
         _replay_plan(audit_case(case, parameters), models, known)
-    last = [(one.rounds[-1][1], one) for one in askings if one.judgment is not None and one.rounds]
-    verdicts = {id(reply): one for replies, one in reversed(last) for reply in replies}
-    return [one for one in known.values() if one.request.to == "judge"], verdicts
+    last = [(order.rounds[-1][1], order) for order in askings if order.judgment is not None and order.rounds]
+    verdicts = {id(reply): order for replies, order in reversed(last) for reply in replies}
+    return [order for order in known.values() if order.request.to == "judge"], verdicts
 
 
 def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
-    """Carry a plan as far as stored replies do; ``known`` gains them."""
+    """Drive a plan as far as stored replies go, and add them to ``known``."""
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
         keys = [models[request.to][1].key(request) for request in requests]
         for role, (_, store) in models.items():
-            new = {k: one for k, one in zip(keys, requests, strict=True) if one.to == role and k not in known}
+            new = {
+                k: request for k, request in zip(keys, requests, strict=True) if request.to == role and k not in known
+            }
             known.update((key, _StoredReply(key, new[key], reply)) for key, reply in store.get(list(new)).items())
         replies = [known[key].reply if key in known else PENDING for key in keys]
         return replies if is_enough(requests, replies) else PlanResult(CaseResult())
@@ -156,15 +155,14 @@ def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known:
     drive(plan, answer)
 
 
-def _choose_stored(able: Sequence[_StoredReply]) -> list[_StoredReply]:
-    """Those to ask again: by the smallest keys, first of those with a narrow margin."""
-    ordered = sorted(able, key=lambda one: one.key)
-    narrow = [one for one in ordered if one.margin < NARROW][: ASKED // 2]
-    return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
+def _choose_stored(readable: Sequence[_StoredReply]) -> list[_StoredReply]:
+    """Choose which requests to repeat: smallest keys, narrow margins first."""
+    ordered = sorted(readable, key=lambda entry: entry.key)
+    narrow = [entry for entry in ordered if entry.margin < NARROW][: ASKED // 2]
+    return narrow + [entry for entry in ordered if entry not in narrow][: ASKED - len(narrow)]
 
 
 def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> list[Reply]:
-    """What the judge says now."""
     backend, store = model
     with store.claims() as claims:
         ask_probes("judge", model, tally, claims)
@@ -173,10 +171,10 @@ def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> li
     tally.count_tokens("judge", list(replies.values()))
     if silent := [reply.failure for reply in replies.values() if not reply.answered]:
         many = f"{len(silent)} of {count(len(requests), 'request')}"
-        raise BackendError(f"{many} that would show whether the judge has changed got {silent[0]}")
+        raise BackendError(f"{many} to check whether the judge has changed got {silent[0]}")
     return [replies[index] for index in range(len(requests))]
 
 
 def _outcome(judgment: Judgment | None) -> object:
-    """What is read, but for shares of probabilities, which a reply in words does not have."""
+    """Return the verdict without probabilities, which a reply in words does not have."""
     return judgment and (judgment.preferred, judgment.ratings or judgment.scores)

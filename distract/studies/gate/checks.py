@@ -1,14 +1,14 @@
-"""What one check of a live gate says, from the evidence that its monitor has gathered.
-
-It knows neither rows nor models.
-"""
+"""The check of a live gate, worded from the evidence that its monitor has gathered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
 
 from distract.core.printable import count, p_value
-from distract.studies.gate import confidence_bounds
+from distract.studies.gate.boundary import end_probability
 from distract.studies.gate.exact import (
     count_needed,
     format_bound,
@@ -18,8 +18,12 @@ from distract.studies.gate.exact import (
     threshold,
 )
 from distract.studies.gate.limits import Limits, is_unreadable, least_n
+from distract.studies.gate.mixture import Direction, log_evidence
 from distract.studies.gate.monitor import Monitor
 from distract.studies.gate.verdict import Check, Measure
+
+STEPS = 24
+"""Bisection steps for a bound, enough for thresholds of a millionth."""
 
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "",
@@ -38,18 +42,18 @@ def build_check(
     limits: Limits,
     checks: int,
 ) -> Check:
-    """A check as it stands."""
+    """Describe a check as it stands."""
     limit = limits.max_rise if measure == "flip_rate_rise" else threshold(limits, protocol, attack)
     lower, upper = _bounds(monitor, measure, limits.alpha)
     decision = monitor.decision or "inconclusive"
-    # Where another check has failed, Holm's adjustment may leave enough for this one too.
+    # Once another check has failed, Holm's adjustment may let this one fail too.
     if decision == "inconclusive" and monitor.p_value is not None and adjusted <= limits.alpha:
         decision = "fail"
     skipped = decision == "inconclusive" and monitor.decision is None
     more = None
     readable = not is_unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate)
     if decision == "inconclusive" and not skipped and monitor.limits is not None and readable:
-        # About as many as a new run would need, and never fewer than there are.
+        # The estimate is for a new run; drop it if this one has as many.
         more = count_needed(monitor.value, limit, limits, checks)
         more = None if more is not None and more <= monitor.n else more
     if skipped:
@@ -91,12 +95,43 @@ def build_check(
 def _bounds(monitor: Monitor, measure: Measure, alpha: float) -> tuple[float | None, float | None]:
     if not monitor.prompt_count:
         return None, None
-    low, high = confidence_bounds.lower_bound(monitor, alpha), confidence_bounds.upper_bound(monitor, alpha)
+    low, high = lower_bound(monitor, alpha), upper_bound(monitor, alpha)
     return (low, high) if measure == "flip_rate" else (2 * low - 1, 2 * high - 1)
 
 
+def lower_bound(monitor: Monitor, alpha: float) -> float:
+    """Return the one-sided lower bound of the mean over prompts, invalid verdicts counted for the judge."""
+    return _find_bound(lambda rate: _is_rejected(monitor, rate, "above", alpha))
+
+
+def upper_bound(monitor: Monitor, alpha: float) -> float:
+    """Return the one-sided upper bound of the mean over prompts, invalid verdicts counted against the judge."""
+    return 1 - _find_bound(lambda rest: _is_rejected(monitor, 1 - rest, "below", alpha))
+
+
+def _find_bound(rejected: Callable[[float], bool]) -> float:
+    """Return the largest number from 0 to 1 that is rejected along with all below it, rounded down."""
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return low
+
+
+def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -> bool:
+    """Return whether a test of this rate at this level would have rejected it."""
+    limits = monitor.limits
+    if limits is None or limits.inexact or monitor.reason not in ("end", "settled"):
+        return log_evidence(monitor.lows if side == "above" else monitor.highs, rate, side) >= math.log(1 / alpha)
+    n = monitor.looked
+    # Comparisons that were skipped because none could matter count for the other side.
+    if side == "above":
+        return end_probability(rate, limits.fail_at, n, round(monitor.low)) <= alpha
+    zeros = monitor.prompt_count - round(monitor.high)
+    return end_probability(1 - rate, np.arange(limits.most + 1) - limits.pass_at, n, zeros) <= alpha
+
+
 def _decision_reason(monitor: Monitor, measure: Measure, limit: float, ends: tuple[float, float]) -> str:
-    """Why it passes or fails by its own evidence."""
     if monitor.reason == "settled":
         return f"{_describe_flips(monitor, measure)} decide it, {_describe_others(monitor)}"
     (lower, upper), of, is_rise = ends, _describe_rate(monitor, measure), measure == "flip_rate_rise"
@@ -115,7 +150,6 @@ def _open_reason(
     limits: Limits,
     more: int | None,
 ) -> str:
-    """Why it is inconclusive."""
     share = monitor.eligible / monitor.asked if monitor.asked else None
     if short := invalid_reason(monitor.n, monitor.invalid, limits) or ineligible_reason(share, limits):
         return short
@@ -134,7 +168,6 @@ def _open_reason(
 
 
 def _describe_rate(monitor: Monitor, measure: Measure) -> str:
-    """What bounds are of, where that is not the rate of all comparisons."""
     return _BOUNDED[measure] + ("" if monitor.test.is_single else " (mean over prompts)")
 
 

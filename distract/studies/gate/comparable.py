@@ -1,7 +1,6 @@
-"""Whether two runs can be compared, and how they differ all the same.
+"""Whether two runs can be compared, and what differs between them.
 
-A rise of a flip rate says that the judge got worse only where nothing else changed: what did is told. It knows no
-protocol or attack by name, and no statistics.
+A higher flip rate shows that the judge got worse only if nothing else changed, so every other change is reported.
 """
 
 from __future__ import annotations
@@ -15,47 +14,44 @@ from distract.core.printable import count, line
 from distract.core.runs import LoadedRun, read_json
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
-"""What may differ between runs that are compared, as the parameters name it."""
+"""Parameters that may differ between compared runs."""
 
 _LONG = 60
-"""Characters of a setting that are told."""
+"""Characters of a setting to show."""
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
-    """See that two runs can be compared."""
+    """Fail if two runs cannot be compared; return what differs otherwise."""
     if why := next(_obstacles(baseline, run), None):
         raise UsageError(f"{run.path} cannot be compared with {baseline.path}: {why}")
     return list_changes(baseline, run)
 
 
 def unusable_reason(run: LoadedRun) -> str | None:
-    """Why a run is no fair measure of a judge, as it is; None where it is one."""
+    """Explain why a run does not measure a judge fairly; None if it does."""
     if run.command == "gate":
-        return (
-            "is a live gate, which stops where its own flips tell it to, so that its rates are no fair measure; name a "
-            "run of `distract attack`"
-        )
+        return "is a live gate, whose rates are biased because its own flips stop it; name a run of `distract attack`"
     if run.command != "attack":
         return f"is a run of `distract {run.command}`; name one of `distract attack`"
-    return f"must not be relied on: {run.flaw}" if run.flaw else None
+    return f"is not reliable: {run.flaw}" if run.flaw else None
 
 
 def list_changes(baseline: LoadedRun, run: LoadedRun) -> list[str]:
-    """What differs between two runs that can be compared, one line each; of every setting first what it was."""
+    """List what differs between two comparable runs, the baseline's value first."""
     return [line(note) for note in (*_differences(baseline, run), *_rewrite_differences(baseline, run))]
 
 
 def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[str]]:
-    """Protocols and attacks of both; controls measure noise."""
-    there, here = baseline.parameters, run.parameters
-    protocols = sorted(here["protocols"].keys() & there["protocols"].keys())
-    left = {*there["attacks"]} - {*here["controls"], *there["controls"]}
-    return protocols, [name for name in dict.fromkeys(here["attacks"]) if name in left]
+    """Return the protocols and attacks of both runs, without controls."""
+    old, new = baseline.parameters, run.parameters
+    protocols = sorted(new["protocols"].keys() & old["protocols"].keys())
+    left = {*old["attacks"]} - {*new["controls"], *old["controls"]}
+    return protocols, [name for name in dict.fromkeys(new["attacks"]) if name in left]
 
 
 def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     if baseline.path.resolve() == run.path.resolve() or run.is_copy_of(baseline) or baseline.is_copy_of(run):
-        yield "they are one run or its replies, and nothing can have risen; name two (`--fresh` asks a judge again)"
+        yield "they are the same run or its replies; name two (`--fresh` asks a judge again)"
     for name, one in (("the baseline", baseline), ("the new run", run)):
         if why := unusable_reason(one):
             yield f"{name} {why}"
@@ -69,36 +65,35 @@ def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         yield f"they have no protocol in common ({listed})"
     if not attacks:
         listed = f"{_list_names(baseline, 'attacks')}, then {_list_names(run, 'attacks')}"
-        yield f"they have no attack in common that is no control ({listed})"
+        yield f"they have no attack in common besides controls ({listed})"
 
 
-def _list_names(one: LoadedRun, name: str) -> str:
-    return " ".join(one.parameters[name]) or "none"
+def _list_names(run: LoadedRun, name: str) -> str:
+    return " ".join(run.parameters[name]) or "none"
 
 
 def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
-    """Settings, files and libraries that are not those of the baseline."""
-    there, here = baseline.parameters, run.parameters
+    before, now = baseline.parameters, run.parameters
     for name in ("protocols", "attacks"):
-        if alone := sorted(({*there[name]} ^ {*here[name]}) - {*there["controls"], *here["controls"]}):
+        if alone := sorted(({*before[name]} ^ {*now[name]}) - {*before["controls"], *now["controls"]}):
             yield f"{name} of one run only, not compared: {', '.join(alone)}"
     for setting in _SETTINGS:
-        yield from _setting_changes(setting, there.get(setting), here.get(setting))
+        yield from _setting_changes(setting, before.get(setting), now.get(setting))
     for name in ("prompts", "code"):
-        old, new = _as_object(there.get(name)), _as_object(here.get(name))
-        if changed := [one for one in sorted(old.keys() & new.keys()) if old[one] != new[one]]:
+        old, new = _as_object(before.get(name)), _as_object(now.get(name))
+        if changed := [key for key in sorted(old.keys() & new.keys()) if old[key] != new[key]]:
             yield f"{name} that changed: {', '.join(changed)}"
     yield from _setting_changes("versions", _versions(baseline), _versions(run))
 
 
-def _setting_changes(name: str, there: Any, here: Any) -> Iterator[str]:
-    """What a setting was and is; of an object each value by itself."""
-    old, new = (value if isinstance(value, dict) else {"": value} for value in (there, here))
+def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
+    """Compare a setting, key by key if it is an object."""
+    old, new = (value if isinstance(value, dict) else {"": value} for value in (before, now))
     for key in sorted(old.keys() | new.keys()):
-        before, now = _format_value(old.get(key)), _format_value(new.get(key))
-        # The seed of a manner is that of the run.
-        if before != now and (name, key) != ("manner", "seed"):
-            yield f"{f'{name}, {key}' if key else name}: {_shorten(before)}, then {_shorten(now)}"
+        old_text, new_text = _format_value(old.get(key)), _format_value(new.get(key))
+        # The manner repeats the seed of the run.
+        if old_text != new_text and (name, key) != ("manner", "seed"):
+            yield f"{f'{name}, {key}' if key else name}: {_shorten(old_text)}, then {_shorten(new_text)}"
 
 
 def _format_value(value: Any) -> str:
@@ -115,24 +110,23 @@ def _as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _versions(one: LoadedRun) -> Mapping[str, Any]:
-    """The libraries that a run was made with; nothing where that is not known."""
-    file = one.path / "run.json"
+def _versions(run: LoadedRun) -> Mapping[str, Any]:
+    file = run.path / "run.json"
     return _as_object(read_json(file).get("versions")) if file.exists() else {}
 
 
 def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
-    """Whether the attacks wrote the same: a judge may flip more because it was shown something else."""
+    """Report whether the attacks wrote different texts, which may explain a rise as well."""
     attacks = {*common_names(baseline, run)[1]}
-    there, here = (
+    before, now = (
         {
-            (one.case, one.response.author, one.response.severity, one.response.attack): one.response.turns
-            for one in loaded.rewrites
-            if one.is_accepted and one.response.attack in attacks
+            (rewrite.case, response.author, response.severity, response.attack): response.turns
+            for rewrite in loaded.rewrites
+            if (response := rewrite.response).attack in attacks and rewrite.is_accepted
         }
         for loaded in (baseline, run)
     )
-    made = here.keys() & there.keys()
-    if changed := sum(here[key] != there[key] for key in made):
-        texts = f"{changed} of {count(len(made), 'rewrite')}"
+    common = now.keys() & before.keys()
+    if changed := sum(now[key] != before[key] for key in common):
+        texts = f"{changed} of {count(len(common), 'rewrite')}"
         yield f"{texts} of both runs differ in their texts: a rise may come from them"

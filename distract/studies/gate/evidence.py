@@ -1,7 +1,6 @@
-"""What a gate's verdict rests on, in words: what became of each check, its figures, its clearest flips.
+"""The words for what a gate's verdict rests on: its checks, their figures, their clearest flips.
 
-Every text is on one line and safe to print; escaping for a format is that format's business. It computes no figure and
-knows no format.
+Every text is one line that is safe to print; each output format does its own escaping.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ ClearestFlips = Mapping[tuple[str, str], Sequence[Flip]]
 """The clearest flips by (protocol, attack)."""
 
 WHOLE = "gate"
-"""What is said to have ended so where no check did."""
+"""Place of a finding that no single check explains."""
 
 _COMPARED: Mapping[Measure, str] = {
     "flip_rate": "",
@@ -35,13 +34,7 @@ _BOUNDED: Mapping[Measure, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """What became of one check, or of the gate as a whole.
-
-    Attributes:
-        state: ``skipped`` where another check had decided already.
-        reason: on one line.
-        check: None for the gate as a whole.
-    """
+    """How one check ended, or (without a check) the gate as a whole."""
 
     state: State
     reason: str
@@ -49,41 +42,41 @@ class CheckFinding:
 
     @property
     def place(self) -> str:
-        """Where it was found: protocol and attack."""
+        """Protocol and attack."""
         return f"{protocol_label(self.check)} under {attack_label(self.check)}" if self.check else WHOLE
 
 
 def findings(verdict: Verdict) -> list[CheckFinding]:
-    """One for each check, in their order; one more for the whole where no check ended as the whole did.
+    """Return a finding for each check, and one for the whole gate if no check ended as the gate did.
 
-    So there is always one, and none but passes only where the gate passed: documents without a fault read as green.
+    So an empty or undecided gate never looks green: a document without a fault reads as a pass.
     """
-    found = [CheckFinding("skipped" if c.skipped else c.decision, line(c.reason), c) for c in verdict.checks]
-    if verdict.decision not in {one.state for one in found}:
+    results = [CheckFinding("skipped" if c.skipped else c.decision, line(c.reason), c) for c in verdict.checks]
+    if verdict.decision not in {result.state for result in results}:
         state: Decision = "inconclusive" if verdict.decision == "pass" else verdict.decision
-        found.append(CheckFinding(state, line(verdict.reason) or "no check was made"))
-    return found
+        results.append(CheckFinding(state, line(verdict.reason) or "no check was made"))
+    return results
 
 
 def protocol_label(check: Check) -> str:
-    """A check's protocol, with the rule that decides it."""
+    """Name a check's protocol, with its rule."""
     return line(check.protocol) + (f" by {line(check.rule)}" if check.rule else "")
 
 
 def attack_label(check: Check) -> str:
-    """A check's attack, and since when where it is about a rise."""
+    """Name a check's attack."""
     return line(check.attack) + (" since the baseline" if check.measure == "flip_rate_rise" else "")
 
 
 def format_threshold(threshold: float | None) -> str:
-    """A threshold in percent with all of its digits, or a dash."""
+    """Format a threshold in percent with all its digits."""
     return "–" if threshold is None else f"{100 * threshold:g}"
 
 
 def figure_lines(check: Check, confidence: float) -> Iterator[str]:
-    """The figures of a check, a line for each kind."""
-    by = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
-    rate = f" ({percent(check.value)}%{by})" if check.value is not None else ""
+    """Describe the figures of a check, one line each."""
+    basis = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
+    rate = f" ({percent(check.value)}%{basis})" if check.value is not None else ""
     share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"
     yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded{share}"
     if check.reference is not None:
@@ -107,10 +100,10 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
         yield _describe_needed(check.needed)
 
 
-def explain_open(found: CheckFinding) -> str:
-    """Why a check is open, and what would settle it where that can be said."""
-    more = found.check.needed if found.check else None
-    return found.reason if more is None else f"{found.reason}; {_describe_needed(more)}"
+def explain_open(finding: CheckFinding) -> str:
+    """Explain why a check is open and, if known, what would settle it."""
+    more = finding.check.needed if finding.check else None
+    return finding.reason if more is None else f"{finding.reason}; {_describe_needed(more)}"
 
 
 def _describe_needed(comparisons: int) -> str:
@@ -118,12 +111,12 @@ def _describe_needed(comparisons: int) -> str:
 
 
 def select_flips(check: Check | None, flips: ClearestFlips) -> Sequence[Flip]:
-    """The clearest flips of a check, where they are known."""
+    """Return the clearest flips of a check, if known."""
     return flips.get((check.protocol, check.attack), ()) if check else ()
 
 
 def describe_flip(flip: Flip) -> str:
-    """Who gained on whom, and from what to what."""
+    """Describe who gained on whom, with both verdicts."""
     (a, b), (c, d) = flip.before, flip.after
     return f"case {line(flip.case)}: {line(flip.rewritten)}, rewritten, against {line(flip.other)}: " + (
         f"{a:.2f} : {b:.2f} before -> {c:.2f} : {d:.2f} after"
@@ -131,15 +124,25 @@ def describe_flip(flip: Flip) -> str:
 
 
 def excerpts(flip: Flip) -> tuple[tuple[str, str], ...]:
-    """Where the rewrite departs from the original: two named excerpts, or nothing where neither is on record."""
+    """Return named excerpts of original and rewrite where they first differ, if they are on record."""
     if not flip.original and not flip.rewrite:
         return ()
     original, rewrite = excerpt_difference(flip.original, flip.rewrite)
     return (("original", original), ("rewrite", rewrite))
 
 
+def detail_lines(finding: CheckFinding, confidence: float, flips: ClearestFlips, *, texts: bool = False) -> list[str]:
+    """Return the reason for a finding, its figures and, for a failure, its clearest flips."""
+    lines = [finding.reason]
+    if finding.check and finding.state != "skipped":
+        lines += figure_lines(finding.check, confidence)
+    for flip in select_flips(finding.check, flips) if finding.state == "fail" else ():
+        lines += [describe_flip(flip), *(f"{name}: {text}" for name, text in excerpts(flip) if texts)]
+    return lines
+
+
 def describe_effort(effort: Effort) -> str:
-    """What a live gate took and saved."""
+    """Describe what a live gate used and saved."""
     return (
         f"{effort.cases:,} of {count(effort.of, 'case')} judged with {count(effort.calls, 'judge call')}, "
         f"about {effort.saved:,} {'not made' if effort.cut else 'saved'} ({line(effort.stopped)})"

@@ -1,8 +1,8 @@
-"""Whether a finished run's flip rates are below their thresholds: one-sided exact bounds of each.
+"""Whether the flip rates of a finished run are below their thresholds, by one-sided exact bounds.
 
-A check passes where its upper bound is below the threshold, every invalid verdict after a rewrite taken for a flip; it
-fails where its lower bound, with none of them a flip, is above it after Holm's adjustment. Fails closed: no data, few
-prompts or few eligible comparisons never pass.
+A check passes if its upper bound, counting every invalid verdict after a rewrite as a flip, is below the threshold. It
+fails if its lower bound, counting none of them, is above it after Holm's adjustment. No data, few prompts or few
+eligible comparisons never pass.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import count, percent
@@ -30,14 +31,7 @@ ConditionKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FlipCounts:
-    """What a run says of one protocol under one attack.
-
-    Attributes:
-        protocol: its name.
-        attack: its name.
-        rule: by which a scoring protocol is decided; None for others.
-        counted: its outcomes.
-    """
+    """What a run shows about one protocol under one attack."""
 
     protocol: str
     attack: str
@@ -46,25 +40,21 @@ class FlipCounts:
 
 
 def count_run_flips(run: LoadedRun) -> dict[ConditionKey, FlipCounts]:
-    """The flips of each protocol under each attack that is no control, by name; nothing of a run with a flaw."""
+    """Count flips by protocol and attack, without controls; a run with a flaw has none."""
     p = run.parameters
     briefs = CompactRows(run.rows if run.flaw is None else (), p["protocols"])
     attacks = sorted({*p["attacks"]} - {*p["controls"]}) if "flip" in briefs.designs else []
-    counted = {}
+    flips = {}
     for protocol, rules in sorted(p["protocols"].items()):
         rule = headline(MEASURE, rules)
         for attack in attacks:
             rows = briefs.of(protocol, "flip", attack)
-            counted[protocol, attack] = FlipCounts(protocol, attack, rule, count_flips(rows, rule, attack))
-    return counted
+            flips[protocol, attack] = FlipCounts(protocol, attack, rule, count_flips(rows, rule, attack))
+    return flips
 
 
 class RateTest:
-    """A flip rate and its threshold.
-
-    Attributes:
-        prompts: as ``repeated`` says.
-    """
+    """Tests a flip rate against its threshold."""
 
     def __init__(self, flips: FlipCounts, limits: Limits) -> None:
         self.flips, self._limits = flips, limits
@@ -77,11 +67,11 @@ class RateTest:
 
     @property
     def p_value(self) -> float:
-        """Of "the flip rate is at most the threshold"."""
+        """P-value of "the flip rate is at most the threshold"."""
         return intervals.p_above(*self._shrink(self._best), self._threshold) if self._best else 1.0
 
     def check(self, adjusted: float, checks: int) -> Check:
-        """What it comes to."""
+        """Decide, given the adjusted p-value and the number of checks."""
         counted, limit, limits = self.flips.counted, self._threshold, self._limits
         n, sure, lower, upper, more = len(counted.outcomes), limits.confidence, None, None, None
         if self._best:
@@ -105,31 +95,17 @@ class RateTest:
             if counted.unread and not short:
                 reason += f" ({count(len(counted.unread), 'invalid verdict')} may be flips)"
         k = sum(flip or 0 for _, flip in counted.eligible(MEASURE).values())
-        return Check(
-            protocol=self.flips.protocol,
-            rule=self.flips.rule,
-            attack=self.flips.attack,
-            decision=decision,
-            reason=reason,
-            threshold=limit,
-            k=k,
-            n=n,
-            invalid=counted.invalid,
-            excluded=counted.reasons.total(),
-            value=k / n if n else None,
-            lower=lower,
-            upper=upper,
-            p_value=self.p_value if self._best else None,
-            p_adjusted=adjusted if self._best else None,
-            needed=more,
-            eligible_share=counted.eligible_share,
+        p = (self.p_value, adjusted) if self._best else None
+        bounds = {"lower": lower, "upper": upper}
+        return build_check(
+            self.flips, k, n, p, decision=decision, reason=reason, threshold=limit, needed=more, **bounds
         )
 
     def _shrink(self, values: Sequence[float]) -> tuple[float, float]:
         return shrink_counts(values, self._clusters, self._limits)
 
     def _count_needed(self, checks: int) -> int | None:
-        """About how many eligible comparisons would settle it."""
+        """Estimate how many eligible comparisons would settle it."""
         counted, limit, limits = self.flips.counted, self._threshold, self._limits
         if is_unreadable(len(counted.outcomes), counted.invalid, limits.max_invalid_rate):
             return None
@@ -139,29 +115,48 @@ class RateTest:
         values, rate = (self._worst, worst) if worst < limit else (self._best, best)
         if best <= limit <= worst or (more := count_needed(rate, limit, limits, checks)) is None:
             return None
-        # As many times more as dependent ones are worth less, and enough prompts.
+        # Scale up for dependence, and require enough prompts.
         more = math.ceil(more * len(values) / self._shrink(values)[1])
         if self.prompts and rate < limit:
             more = max(more, math.ceil(least_n(limit, limits.confidence) * len(values) / self.prompts))
         return more if more > len(values) else None
 
 
+def build_check(flips: FlipCounts, k: int, n: int, p: tuple[float, float] | None, **figures: Any) -> Check:
+    """Build the check of a finished run; ``p`` holds the p-value before and after Holm's adjustment."""
+    counted = flips.counted
+    return Check(
+        protocol=flips.protocol,
+        rule=flips.rule,
+        attack=flips.attack,
+        k=k,
+        n=n,
+        invalid=counted.invalid,
+        excluded=counted.reasons.total(),
+        value=k / n if n else None,
+        p_value=p and p[0],
+        p_adjusted=p and p[1],
+        eligible_share=counted.eligible_share,
+        **figures,
+    )
+
+
 def threshold(limits: Limits, protocol: str, attack: str) -> float:
-    """The threshold of a check."""
-    found = limits.threshold(protocol, attack)
-    if found is None:
+    """Return the threshold of a check; fail if there is none."""
+    limit = limits.threshold(protocol, attack)
+    if limit is None:
         where = "--max-flip-rate, or max-flip-rate in [tool.distract.gate] of pyproject.toml"
         raise UsageError(f"{protocol} under {attack} has no threshold; give {where}")
-    return found
+    return limit
 
 
 def count_needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
-    """About how many comparisons would settle a check that goes on as it began."""
+    """Estimate how many comparisons settle a check if its rate stays the same."""
     if not rate:
         return max(least_n(threshold, limits.confidence), limits.min_n)
     if rate < threshold:
-        found = find_least(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
-        return None if found is None else max(found, limits.min_n)
+        needed = find_least(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
+        return None if needed is None else max(needed, limits.min_n)
     if rate > threshold:
         level = limits.alpha / checks
         return find_least(lambda n: intervals.p_above(math.floor(rate * n), n, threshold) <= level)
@@ -169,7 +164,7 @@ def count_needed(rate: float | None, threshold: float, limits: Limits, checks: i
 
 
 def invalid_reason(n: int, invalid: int, limits: Limits) -> str | None:
-    """Why so many verdicts may not pass, whatever they say."""
+    """Explain why a check with these counts cannot pass."""
     if not n:
         return "no valid verdict on an eligible case"
     if is_unreadable(n, invalid, limits.max_invalid_rate):
@@ -180,7 +175,7 @@ def invalid_reason(n: int, invalid: int, limits: Limits) -> str | None:
 
 
 def ineligible_reason(share: float | None, limits: Limits) -> str | None:
-    """Why so small a share of eligible comparisons may not pass, whatever they say."""
+    """Explain why a check with this few eligible comparisons cannot pass."""
     if share is None or share >= limits.min_eligible:
         return None
     least = f"fewer than --min-eligible {percent(limits.min_eligible)}%"
@@ -188,7 +183,7 @@ def ineligible_reason(share: float | None, limits: Limits) -> str | None:
 
 
 def format_bound(bound: float, limit: float) -> str:
-    """A bound with three decimals, or as many as it takes to stand on the right side of a limit."""
+    """Format a bound with as many decimals as put it on the right side of a limit, at least three."""
     for digits in range(3, 9):
         text = f"{bound:.{digits}f}"
         if (float(text) > limit, float(text) < limit) == (bound > limit, bound < limit):
@@ -197,7 +192,7 @@ def format_bound(bound: float, limit: float) -> str:
 
 
 def open_reason(lower: float, upper: float, threshold: float, n: int, least: int, more: int | None) -> str:
-    """Why bounds on both sides of a threshold settle nothing, and what would."""
+    """Explain why bounds on both sides of a threshold settle nothing, and what would."""
     if n < least:
         return f"{count(n, 'verdict')}: too few, no n below {least} can pass at {threshold:g}"
     about = f"; at this rate about {count(more, 'verdict')} would" if more is not None else ""
@@ -205,7 +200,7 @@ def open_reason(lower: float, upper: float, threshold: float, n: int, least: int
 
 
 def find_least(enough: Callable[[int], bool]) -> int | None:
-    """About the smallest number that is enough, up to ``MOST``; exactly, where all above it are enough too."""
+    """Find about the smallest number that is enough, up to ``MOST``; exact if every larger one is enough too."""
     high = 1
     while not enough(high):
         if high > MOST:

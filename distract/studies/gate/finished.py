@@ -1,59 +1,89 @@
-"""Decide by finished runs: every flip rate against its threshold, against a baseline, or both.
+"""Decide on finished runs: flip rates against thresholds, a baseline, both, or the judge's own noise.
 
-Pass where every check passes; fail where any does, after Holm's adjustment over all of them. It measures nothing.
+A gate passes if every check does, and fails if any does after Holm's adjustment over all of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
+from distract.core.errors import UsageError
 from distract.core.printable import count, line
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.studies.gate import exact, regression
-from distract.studies.gate.combination import combine_checks
 from distract.studies.gate.comparable import check_comparable
 from distract.studies.gate.exact import RateTest
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.live_rule import CheckKey, record, replay_gate
 from distract.studies.gate.power_plan import cures, too_few_reason
 from distract.studies.gate.regression import RiseTest
-from distract.studies.gate.verdict import Check, Verdict
+from distract.studies.gate.verdict import Check, Verdict, combine_checks
 
 FEW = 30
-"""Below this many prompts a bound that allows for their dependence is rough."""
+"""With fewer prompts, bounds that allow for their dependence are rough."""
 
 
 def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) -> Verdict:
     """Decide by the flip rates of a run."""
     notes = check_comparable(baseline, run) if baseline else []
     rises = regression.rise_tests(baseline, run, limits) if baseline else []
-    # Beside a baseline a threshold may hold for some checks only; without one each needs its own.
-    counted = exact.count_run_flips(run).values() if limits.has_threshold else ()
-    needed = [one for one in counted if baseline is None or limits.threshold(one.protocol, one.attack) is not None]
-    rates = [RateTest(one, limits) for one in needed]
+    # With a baseline some checks may lack a threshold; without one each needs one.
+    flips = exact.count_run_flips(run).values() if limits.has_threshold else ()
+    needed = [
+        condition
+        for condition in flips
+        if baseline is None or limits.threshold(condition.protocol, condition.attack) is not None
+    ]
+    rates = [RateTest(condition, limits) for condition in needed]
     tests: list[RateTest | RiseTest] = [*rates, *rises]
     adjusted = intervals.holm([test.p_value for test in tests])
     checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
     decision, reason = combine_checks(checks, run.flaw)
-    notes += [*map(line, regression.unmatched_notes(rises)), *_few_prompts_notes(tests)]
+    notes += map(line, regression.unmatched_notes(rises))
+    fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
+    notes += [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
     notes += _too_few_notes(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
     general = limits.max_flip_rate if rates else None
     return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))
 
 
-def _few_prompts_notes(tests: Sequence[RateTest | RiseTest]) -> list[str]:
-    fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
-    return [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
+def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
+    """Decide by how far the flip rates of a run exceed the judge's own noise.
+
+    An excess has no exact bound, so the bets of a live gate go through the whole run.
+    """
+    p = run.parameters
+    if not p["controls"]:
+        raise UsageError(f"{run.path}: did not measure the noise; run `distract attack` with --control")
+    rows = [row for row in run.rows if row.design == "flip"] if run.flaw is None else []
+    prompts: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        prompts.setdefault(row.cluster, []).append(at)
+    pairs = (
+        max(Counter(rows[at].protocol for at in places if rows[at].target is None).values())
+        for places in prompts.values()
+    )
+    attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
+    checks: list[CheckKey] = [
+        (protocol, attack, "excess_flip_rate") for protocol in sorted(p["protocols"]) for attack in sorted(attacks)
+    ]
+    own = record(limits, checks, pairs, whole=True)
+    # Group rows by prompt, wherever their cases are in the data.
+    ordered = [rows[at] for places in prompts.values() for at in places]
+    gate = replay_gate({**p, "gate": own}, ordered)
+    return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)
 
 
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:
-    """That the data are too few, where a check is open for that alone."""
     p = run.parameters
     rates = [check for check in checks if check.measure == exact.MEASURE]
-    open_ = [(check.threshold, check.n) for check in rates if check.decision == "inconclusive" and check.threshold]
-    if not open_:
+    undecided = [(check.threshold, check.n) for check in rates if check.decision == "inconclusive" and check.threshold]
+    if not undecided:
         return []
-    strictest, n = min(open_)
-    what = cures(p["limit"], p["data"]["cases"], len(rates))
-    note = too_few_reason(n, "eligible comparisons", strictest, len(rates), limits.confidence, what)
+    strictest, n = min(undecided)
+    remedies = cures(p["limit"], p["data"]["cases"], len(rates))
+    note = too_few_reason(n, "eligible comparisons", strictest, len(rates), limits.confidence, remedies)
     return [note] if note else []

@@ -1,88 +1,80 @@
-"""A gate's verdict for GitHub Actions: annotations, as workflow commands, and a job summary in Markdown.
+"""A gate's verdict for GitHub Actions: annotations (workflow commands) and a job summary in Markdown.
 
-Annotations go to standard output, each on a line of its own; the runner shows ten of a kind for a step, and all of them
-are in the log. Names, reasons and texts are hostile: none of them ends its command, opens a link, mentions anyone or
-breaks a table. It decides nothing, writes nothing and reads no environment.
+Each annotation is a line of standard output; the runner shows ten of a kind per step and logs all. Names, reasons and
+texts are hostile: none may end its command, open a link, mention anyone or break a table.
 """
 
-# No __future__ import here: it would take the name of ``annotations``.
+# No __future__ import here: it would shadow ``annotations``.
 
 import re
 from collections.abc import Iterator
 
 from distract.core.printable import interval, line, p_value, percent
-from distract.studies.gate.evidence import (
-    CheckFinding,
-    ClearestFlips,
-    State,
-    attack_label,
-    describe_effort,
-    describe_flip,
-    excerpts,
-    explain_open,
-    figure_lines,
-    findings,
-    format_threshold,
-    protocol_label,
-    select_flips,
-)
+from distract.studies.gate import evidence
+from distract.studies.gate.evidence import CheckFinding, ClearestFlips, State
 from distract.studies.gate.verdict import Check, Verdict
 
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
 _HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")
 _ALIGN = (":--", ":--", "--:", "--:", "--:", "--:", "--:", ":--")
 _MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
-"""ASCII punctuation that is markup wherever it stands; a bracket or a full stop is so only beside one of these."""
+"""ASCII punctuation that is always markup; a bracket or a full stop is so only beside one of these."""
 
 _MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)|^\d+(?=[.)])")
-"""What a word joiner, which has no width, keeps from beginning a mention, a reference, an address or a list. Some of
-them are looked for after Markdown was read, when an entity is a character again."""
+"""What GitHub recognises as a mention, reference, address or list; a zero-width word joiner keeps it from that.
+
+Some are recognised after the Markdown is read, when an entity is a character again.
+"""
 
 
 def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
-    """Workflow commands, one line each: an error, a warning or a notice for each check that did not pass."""
-    found = findings(verdict)
-    if all(one.state == "pass" for one in found):
-        effort = [describe_effort(verdict.effort)] if verdict.effort else []
+    """Return workflow commands, one line each: one for every check that did not pass, or one for a pass."""
+    results = evidence.findings(verdict)
+    if all(result.state == "pass" for result in results):
+        effort = [evidence.describe_effort(verdict.effort)] if verdict.effort else []
         return [_format_command("notice", "distract gate: pass", [line(verdict.reason), *effort])]
-    return [_annotation(one, verdict, flips) for one in found if one.state != "pass"]
+    return [_annotation(result, verdict, flips) for result in results if result.state != "pass"]
 
 
 def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
-    """A job summary in Markdown, to be written as UTF-8."""
+    """Return a job summary in Markdown."""
     blocks = [
         f"## distract gate: {verdict.decision.upper()}",
         f"Judge {_format_code(judge)}: {_escape_markup(verdict.reason)}",
     ]
     if verdict.effort:
-        blocks.append(_escape_markup(describe_effort(verdict.effort)))
-    found = findings(verdict)
+        blocks.append(_escape_markup(evidence.describe_effort(verdict.effort)))
+    results = evidence.findings(verdict)
     if verdict.checks:
-        rows = [_HEAD, _ALIGN, *(_row(one.check, one.state) for one in found if one.check)]
+        rows = [_HEAD, _ALIGN, *(_row(result.check, result.state) for result in results if result.check)]
         blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
         blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
-    if open_ := [one for one in found if one.state == "inconclusive" and one.check]:
-        blocks.append("\n".join(f"- {_escape_markup(one.place)}: {_escape_markup(explain_open(one))}" for one in open_))
-    for one in found:
-        if one.state == "fail" and one.check:
-            blocks += _details(one, one.check, verdict.confidence, flips)
+    if undecided := [result for result in results if result.state == "inconclusive" and result.check]:
+        blocks.append(
+            "\n".join(
+                f"- {_escape_markup(result.place)}: {_escape_markup(evidence.explain_open(result))}"
+                for result in undecided
+            )
+        )
+    for result in results:
+        if result.state == "fail" and result.check:
+            blocks += _details(result, result.check, verdict.confidence, flips)
     if verdict.notes:
         blocks.append("\n".join(f"- {_escape_markup(note)}" for note in verdict.notes))
     return "\n\n".join(blocks) + "\n"
 
 
-def _annotation(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
-    level = "error" if found.state == "inconclusive" and verdict.certify else _LEVELS[found.state]
-    said = [found.reason]
-    if found.check and found.state != "skipped":
-        said += figure_lines(found.check, verdict.confidence)
-    if found.state == "fail":
-        said += [describe_flip(flip) for flip in select_flips(found.check, flips)]
-    return _format_command(level, f"distract gate: {found.state}: {found.place}", said)
+def _annotation(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
+    level = "error" if finding.state == "inconclusive" and verdict.certify else _LEVELS[finding.state]
+    return _format_command(
+        level,
+        f"distract gate: {finding.state}: {finding.place}",
+        evidence.detail_lines(finding, verdict.confidence, flips),
+    )
 
 
 def _format_command(level: str, title: str, lines: list[str]) -> str:
-    # A colon or a comma would end a property; elsewhere they are read as they are.
+    # A colon or comma would end a property; elsewhere they are plain text.
     title = _escape(title).replace(":", "%3A").replace(",", "%2C")
     return f"::{level} title={title}::{_escape(chr(10).join(lines))}"
 
@@ -93,24 +85,23 @@ def _escape(text: str) -> str:
 
 def _row(check: Check, state: State) -> tuple[str, ...]:
     return (
-        _format_code(protocol_label(check)),
-        _format_code(attack_label(check)),
+        _format_code(evidence.protocol_label(check)),
+        _format_code(evidence.attack_label(check)),
         f"{check.k}/{check.n}",
         percent(check.value),
         interval(check.lower, check.upper) or "–",
         p_value(check.p_adjusted) or "–",
-        format_threshold(check.threshold),
+        evidence.format_threshold(check.threshold),
         f"**{state.upper()}**" if state == "fail" else state,
     )
 
 
-def _details(found: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
-    """What a failed check rests on, folded away."""
-    yield f"<details>\n<summary>{_escape_markup(found.place)}: {_escape_markup(found.reason)}</summary>"
-    yield "\n".join(f"- {_escape_markup(text)}" for text in figure_lines(check, confidence))
-    for flip in select_flips(check, flips):
-        yield _format_code(describe_flip(flip))
-        if texts := excerpts(flip):
+def _details(finding: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
+    yield f"<details>\n<summary>{_escape_markup(finding.place)}: {_escape_markup(finding.reason)}</summary>"
+    yield "\n".join(f"- {_escape_markup(text)}" for text in evidence.figure_lines(check, confidence))
+    for flip in evidence.select_flips(check, flips):
+        yield _format_code(evidence.describe_flip(flip))
+        if texts := evidence.excerpts(flip):
             yield "\n".join(f"- {name}: {_format_code(text)}" for name, text in texts)
     yield "</details>"
 
@@ -120,6 +111,6 @@ def _format_code(text: str) -> str:
 
 
 def _escape_markup(text: str) -> str:
-    """A text on one line in which nothing is markup: what could be becomes numeric entities."""
+    """Put a text on one line and turn anything that could be markup into numeric entities."""
     apart = _MEANING.sub("\\g<0>\u2060", line(text))
     return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", apart) or "–"

@@ -1,8 +1,7 @@
-"""A gate's verdict as JUnit XML, the format in which continuous integration reads tests.
+"""A gate's verdict as JUnit XML, the test report that CI systems read: one test case per protocol and attack.
 
-One test case for each protocol and attack. The document fits both schemas in use, that of Ant's reports and the
-stricter parts of Jenkins' xUnit plugin: each attribute that either demands, in the order that Ant's demands, and no
-more. It decides nothing and writes no file.
+The document fits both schemas in use, Ant's and the stricter parts of that of Jenkins' xUnit plugin: every attribute
+that either requires, in Ant's order, and no more.
 """
 
 from __future__ import annotations
@@ -13,36 +12,25 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 from distract.core.printable import line
-from distract.studies.gate.evidence import (
-    WHOLE,
-    CheckFinding,
-    ClearestFlips,
-    attack_label,
-    describe_effort,
-    describe_flip,
-    excerpts,
-    figure_lines,
-    findings,
-    protocol_label,
-    select_flips,
-)
+from distract.studies.gate import evidence
+from distract.studies.gate.evidence import CheckFinding, ClearestFlips
 from distract.studies.gate.verdict import Verdict
 
 _FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The suite's attribute that counts each element."""
 
 _FORBIDDEN = re.compile("[\ufffe\uffff]")
-"""What XML 1.0 does not allow and printing does."""
+"""What printing allows and XML 1.0 does not."""
 
 
 def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: datetime, seconds: float) -> str:
-    """The verdict as a JUnit document, to be written as UTF-8.
+    """Format the verdict as a JUnit document.
 
-    A failed check is a failure, an inconclusive one an error (a failure with ``certify``). A decision that no check
-    shows, such as that of a gate without data, is an error of its own: a document without a fault reads as green.
+    A failed check is a failure, an inconclusive one an error (or a failure with ``certify``). A decision that no check
+    shows, such as that of a gate without data, becomes an error of its own.
     """
-    found = findings(verdict)
-    cases = [_case_element(one, verdict, flips) for one in found]
+    results = evidence.findings(verdict)
+    cases = [_case_element(result, verdict, flips) for result in results]
     faults = Counter(child.tag for case in cases for child in case)
     root = ET.Element("testsuites")
     suite = ET.SubElement(
@@ -53,65 +41,52 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
             "id": "0",
             "name": "distract gate",
             "timestamp": began.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
-            "hostname": "localhost",  # what the schema has where the machine is nobody's business
+            "hostname": "localhost",  # what the schema allows if the machine is private
             "tests": str(len(cases)),
             **{name: str(faults[tag]) for tag, name in _FAULTS.items()},
             "time": f"{seconds:.3f}",
         },
     )
     properties = ET.SubElement(suite, "properties")
-    for name, value in _properties(verdict, judge).items():
+    threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
+    named = {"judge": judge, "decision": verdict.decision, **threshold, "confidence": f"{verdict.confidence:g}"}
+    for name, value in {**named, "certify": str(verdict.certify).lower()}.items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
-    said = [verdict.reason, *([describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
-    ET.SubElement(suite, "system-out").text = _join_lines(said)
+    lines = [verdict.reason, *([evidence.describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]
+    ET.SubElement(suite, "system-out").text = _join_lines(lines)
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return document.decode("utf-8") + "\n"
 
 
-def _properties(verdict: Verdict, judge: str) -> dict[str, str]:
-    threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
-    return {
-        "judge": judge,
-        "decision": verdict.decision,
-        **threshold,
-        "confidence": f"{verdict.confidence:g}",
-        "certify": str(verdict.certify).lower(),
-    }
-
-
-def _case_element(found: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> ET.Element:
-    check = found.check
+def _case_element(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> ET.Element:
+    check = finding.check
     case = ET.Element(
         "testcase",
         {
-            "name": (_escape(attack_label(check)) or "-") if check else WHOLE,
-            "classname": f"distract.{_escape(protocol_label(check))}" if check else "distract",
-            # The checks share their calls: only the whole of them takes a time of its own.
+            "name": (_escape(evidence.attack_label(check)) or "-") if check else evidence.WHOLE,
+            "classname": f"distract.{_escape(evidence.protocol_label(check))}" if check else "distract",
+            # Checks share their calls, so only the suite has a time.
             "time": "0.000",
         },
     )
-    if found.state == "pass":
+    if finding.state == "pass":
         return case
-    if found.state == "skipped":
-        ET.SubElement(case, "skipped", {"message": _escape(found.reason)})
+    if finding.state == "skipped":
+        ET.SubElement(case, "skipped", {"message": _escape(finding.reason)})
         return case
-    failed = check is not None and (found.state == "fail" or verdict.certify)
-    kind = check.measure if check and found.state == "fail" else "inconclusive"
-    attributes = {"type": kind, "message": _escape(found.reason)}
+    failed = check is not None and (finding.state == "fail" or verdict.certify)
+    kind = check.measure if check and finding.state == "fail" else "inconclusive"
+    attributes = {"type": kind, "message": _escape(finding.reason)}
     fault = ET.SubElement(case, "failure" if failed else "error", attributes)
-    told = [found.reason, *(figure_lines(check, verdict.confidence) if check else ())]
-    if found.state == "fail":
-        for flip in select_flips(check, flips):
-            told += [describe_flip(flip), *(f"{name}: {text}" for name, text in excerpts(flip))]
-    fault.text = _join_lines(told)
+    fault.text = _join_lines(evidence.detail_lines(finding, verdict.confidence, flips, texts=True))
     return case
 
 
 def _escape(text: str) -> str:
-    """A text on one line that any XML parser takes, what it forbids shown as an escape."""
+    """Put a text on one line and escape what XML forbids."""
     return _FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), line(text))
 
 

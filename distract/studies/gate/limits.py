@@ -1,7 +1,4 @@
-"""What a gate accepts: thresholds by protocol and attack, and how sure it must be.
-
-It knows neither where the limits were written down nor what they are compared with.
-"""
+"""What a gate accepts: thresholds by protocol and attack, and how sure it must be."""
 
 from __future__ import annotations
 
@@ -15,33 +12,25 @@ from distract.core.errors import UsageError
 from distract.core.printable import share_hint
 
 MOST = 1_000_000
-"""The most comparisons that a gate asks for; beyond that it gives no number."""
+"""Beyond this many comparisons a gate names no number."""
 
 
 def least_n(threshold: float, confidence: float) -> int:
-    """The smallest number of verdicts that can pass, all of them unflipped: the first whose upper bound is below."""
+    """Return the smallest number of verdicts that can pass if none flips."""
     return min(MOST, math.floor(math.log(1 - confidence) / math.log1p(-threshold)) + 1)
 
 
 def is_unreadable(n: int, invalid: int, most: float) -> bool:
-    """Whether more of the verdicts are invalid than may be."""
+    """Return whether the share of invalid verdicts is above ``most``."""
     return invalid > 0 and invalid / (n + invalid) > most
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a gate accepts.
+    """What a gate accepts; each field is an option of ``distract gate``.
 
-    Attributes:
-        max_flip_rate: the largest flip rate to accept, 0.000001 to below 1; None where there is no general one.
-        others: thresholds of their own, by ``PROTOCOL/ATTACK``, ``PROTOCOL`` or ``ATTACK``.
-        max_invalid_rate: the largest share of eligible comparisons without a valid verdict that may pass, 0 to 1.
-        min_n: the fewest eligible comparisons with a valid verdict that may pass, at least 1.
-        confidence: of each one-sided bound, 0.5 to below 1.
-        certify: whether an inconclusive gate counts as failed.
-        max_rise: the largest rise of a flip rate since a baseline to accept, 0.000001 to below 1.
-        min_eligible: the smallest share of the comparisons judged before any rewrite that must be eligible for a pass,
-            0 to 1.
+    ``others`` holds specific thresholds by ``PROTOCOL/ATTACK``, ``PROTOCOL`` or ``ATTACK``; rates are shares from
+    0.000001 to below 1. ``min_eligible`` is a share of the comparisons judged before any rewrite.
     """
 
     max_flip_rate: float | None = None
@@ -61,20 +50,20 @@ class Limits:
         }
         for name, rate in rates.items():
             if rate is not None and not 1e-6 <= rate < 1:
-                wanted = f"expected a share between 0.000001 and 1, such as 0.10{share_hint(rate)}"
-                raise UsageError(f"{name} {rate:g}: {wanted}")
+                expected = f"expected a share between 0.000001 and 1, such as 0.10{share_hint(rate)}"
+                raise UsageError(f"{name} {rate:g}: {expected}")
         for name, rate in {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}.items():
             if not 0 <= rate <= 1:
                 raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2{share_hint(rate)}")
         if self.min_n < 1:
             raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
         if not 0.5 <= self.confidence < 1:
-            wanted = f"expected a share from 0.5 to below 1, such as 0.95{share_hint(self.confidence)}"
-            raise UsageError(f"--confidence {self.confidence:g}: {wanted}")
+            expected = f"expected a share from 0.5 to below 1, such as 0.95{share_hint(self.confidence)}"
+            raise UsageError(f"--confidence {self.confidence:g}: {expected}")
 
     @property
     def has_threshold(self) -> bool:
-        """Whether flip rates have a threshold at all."""
+        """Whether any flip rate has a threshold."""
         return self.max_flip_rate is not None or bool(self.others)
 
     @property
@@ -83,13 +72,13 @@ class Limits:
         return 1 - self.confidence
 
     def threshold(self, protocol: str, attack: str) -> float | None:
-        """The largest flip rate to accept of one check; the strictest where protocol and attack have one each."""
+        """Return the largest flip rate to accept; if protocol and attack have one each, the smaller."""
         if (own := self.others.get(f"{protocol}/{attack}")) is not None:
             return own
-        named = [self.others[name] for name in (protocol, attack) if name in self.others]
-        return min(named) if named else self.max_flip_rate
+        specific = [self.others[name] for name in (protocol, attack) if name in self.others]
+        return min(specific) if specific else self.max_flip_rate
 
     def document(self) -> dict[str, Any]:
-        """What decides, as JSON values, for a run's record; ``certify`` says only what a decision is taken for."""
+        """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "certify"}
         return {**plain, "others": dict(sorted(self.others.items()))}

@@ -1,4 +1,4 @@
-"""A live gate: an audit whose cases are judged in random order, and only until every check is decided."""
+"""A live gate: an audit that judges its cases in random order, only until every check is decided."""
 
 from __future__ import annotations
 
@@ -32,13 +32,10 @@ from distract.studies.setup import Setup
 
 @dataclass(slots=True)
 class Meter:
-    """The distinct requests of a gate so far, stored ones too, so that the same command ends the same way.
+    """Counts distinct requests, stored ones included, so that repeating a command stops at the same place.
 
-    Attributes:
-        budget: the most there may be; None for any number.
-        structured: the models whose replies depend on the structure behind a request too.
-        spent: whether one more case would have needed more.
-        asked: the requests, by model and key.
+    ``structured`` holds the models whose replies also depend on the structure of a request; ``spent`` means that one
+    more case would have exceeded the budget.
     """
 
     budget: int | None
@@ -47,8 +44,10 @@ class Meter:
     asked: set[tuple[Role, str, Slots | None]] = field(default_factory=set)
 
     def admit(self, requests: Iterable[Request]) -> bool:
-        """Count requests, unless they are too many."""
-        new = {(one.to, one.key, one.slots if one.to in self.structured else None) for one in requests} - self.asked
+        """Count requests unless they exceed the budget."""
+        new = {
+            (request.to, request.key, request.slots if request.to in self.structured else None) for request in requests
+        } - self.asked
         if self.budget is not None and len(self.asked) + len(new) > self.budget:
             self.spent = True
             return False
@@ -57,17 +56,17 @@ class Meter:
 
 
 def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> AttackSelection:
-    """The cases to judge, prompt by prompt in random order; only those that the baseline has, where there is one."""
+    """Put cases in random order, prompt by prompt, and drop those that the baseline lacks."""
     cases = selected.cases
     if baseline is not None:
-        there = {row.case for row in baseline.rows}
-        cases = tuple(case for case in cases if case.id in there)
+        judged = {row.case for row in baseline.rows}
+        cases = tuple(case for case in cases if case.id in judged)
         if baseline.parameters["data"]["sha256"] != selected.data.checksum or not cases:
-            raise UsageError(f"{baseline.path}: is about other data or other cases; compare on the same ones")
-    by: dict[str, list[Case]] = {}
+            raise UsageError(f"{baseline.path}: has other data or other cases; compare on the same ones")
+    by_prompt: dict[str, list[Case]] = {}
     for case in cases:
-        by.setdefault(case.cluster, []).append(case)
-    prompts = list(by.values())
+        by_prompt.setdefault(case.cluster, []).append(case)
+    prompts = list(by_prompt.values())
     random.Random(selected.seed).shuffle(prompts)
     ordered = tuple(case for prompt in prompts for case in prompt)
     return replace(selected, cases=ordered, parameters={**selected.parameters, "limit": len(ordered)})
@@ -84,22 +83,28 @@ def live_record(
     ahead: int,
     named: Collection[str] = (),
 ) -> dict[str, Any]:
-    """What a live gate decides by, for the record of its run."""
+    """Return what a live gate decides by, for the record of its run."""
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
-    asked = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
-    if not asked:
-        raise UsageError("controls measure noise and are not gated; name an attack that distracts")
+    places = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
+    if not places:
+        raise UsageError("controls measure noise and are not gated; name a distractor")
     stored = []
     if baseline is not None:
-        there, others = common_names(baseline, baseline)
-        if absent := sorted({*named} - {*there, *others}):
-            raise UsageError(f"{baseline.path}: has no {absent[0]}, which was asked for; nothing says whether it rose")
-        stored = [_baseline_flips(baseline, *one) for one in asked if one[0] in there and one[1] in others]
+        known_protocols, known_attacks = common_names(baseline, baseline)
+        if absent := sorted({*named} - {*known_protocols, *known_attacks}):
+            raise UsageError(
+                f"{baseline.path}: has no {absent[0]}; without it nothing shows a rise. Name what the baseline has"
+            )
+        stored = [
+            _baseline_flips(baseline, *place)
+            for place in places
+            if place[0] in known_protocols and place[1] in known_attacks
+        ]
         if not stored:
-            raise UsageError(f"{baseline.path}: has none of these protocols under these attacks; name others")
+            raise UsageError(f"{baseline.path}: has none of these protocols and attacks; name others")
     measure: Measure = "excess_flip_rate" if control else "flip_rate"
-    compared: list[CheckKey] = [(one["protocol"], one["attack"], "flip_rate_rise") for one in stored]
-    bounded = [(*one, measure) for one in asked if not stored or limits.threshold(*one) is not None]
+    compared: list[CheckKey] = [(place["protocol"], place["attack"], "flip_rate_rise") for place in stored]
+    bounded = [(*place, measure) for place in places if not stored or limits.threshold(*place) is not None]
     for protocol, attack, _ in bounded:
         threshold(limits, protocol, attack)
     prompts = Counter[str]()
@@ -110,10 +115,10 @@ def live_record(
 
 
 def _baseline_flips(baseline: LoadedRun, protocol: str, attack: str) -> dict[str, Any]:
-    """The baseline's flips of its valid pairs under one attack, so that the run folder needs no other."""
+    """Copy the baseline's flips under one attack, so that the run folder needs no other."""
     rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
-    mine = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
-    flips, _ = pair_flips(mine, rule, attack)
+    rows = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
+    flips, _ = pair_flips(rows, rule, attack)
     valid = [[*unit, flip] for unit, flip in flips.items() if flip is not None]
     return {"protocol": protocol, "attack": attack, "flips": valid}
 
@@ -124,7 +129,7 @@ def prepare(
     own: Mapping[str, Any],
     remarks: Callable[[Mapping[str, Any]], Iterable[str]],
 ) -> Job[Verdict]:
-    """The job of a live gate."""
+    """Prepare the job of a live gate."""
     design = session.audit_config(selected, setup)
     parameters = {**session.parameters(selected, setup), "gate": dict(own)}
     structured = frozenset(role for role, backend in setup.models.items() if backend.reads_slots)
@@ -149,13 +154,13 @@ def prepare(
 def _stages(
     cases: Iterable[Case], design: audit.AuditConfig, gate: LiveGate, rows: Sequence[Row], meter: Meter, ahead: int
 ) -> Iterator[Plans]:
-    """The plans of as many prompts at once as cannot be too many, until every check is decided."""
+    """Yield plans for as many prompts as can be judged at once, until every check is decided."""
     left: dict[str, list[Case]] = {}
     for case in cases:
         left.setdefault(case.cluster, []).append(case)
     taken = 0
     while left and gate.open and not meter.spent:
-        # Under a budget one by one, or it would depend on the order of replies which one is cut off.
+        # With a budget go one by one: otherwise the order of replies would decide which prompt is cut off.
         at_once = max(gate.batch_size(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
         parameters = _narrow_audit(design, gate.open)
@@ -165,25 +170,23 @@ def _stages(
 
 
 def _narrow_audit(parameters: audit.AuditConfig, places: frozenset[CheckKey]) -> audit.AuditConfig:
-    """The audit of the checks that need more."""
     only = frozenset((protocol, attack) for protocol, attack, _ in places)
-    asked = {protocol for protocol, _ in only}
+    protocols = {protocol for protocol, _ in only}
     controls = {attack.name for attack in parameters.attacks if attack.control}
-    wanted = {attack for _, attack in only} | controls
+    attacks = {attack for _, attack in only} | controls
     return replace(
         parameters,
-        protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in asked),
-        attacks=tuple(attack for attack in parameters.attacks if attack.name in wanted),
+        protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in protocols),
+        attacks=tuple(attack for attack in parameters.attacks if attack.name in attacks),
         only=only,
     )
 
 
 def _judge_prompt(cases: Sequence[Case], parameters: audit.AuditConfig) -> Plan[CaseResult]:
-    """Judge all cases of a prompt."""
     parts = yield from gather([audit.audit_case(case, parameters) for case in cases])
     return CaseResult([row for part in parts for row in part.rows], [one for part in parts for one in part.rewrites])
 
 
 def meter_plan(plan: Plan[CaseResult], meter: Meter) -> Plan[CaseResult]:
-    """A plan that gives nothing where it would take more requests than the meter allows."""
+    """Stop a plan that would exceed the budget."""
     return tap(plan, lambda requests: requests if meter.admit(requests) else PlanResult(CaseResult()))

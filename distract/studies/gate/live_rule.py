@@ -1,7 +1,6 @@
-"""A live gate from its rows: which checks are still open, when it stops, what it decides.
+"""A live gate computed from its rows: which checks are open, when it stops, what it decides.
 
-The loop that judges and the report of a finished gate both go through here, so that a gate read back says what it
-said. It knows no model and no plug-in by name.
+The judging loop and the report of a finished gate share this code, so a gate that is read back reports the same.
 """
 
 from __future__ import annotations
@@ -20,26 +19,21 @@ from distract.stats import intervals
 from distract.stats.figure import headline
 from distract.studies.attack.outcomes import Unit
 from distract.studies.gate.checks import build_check
-from distract.studies.gate.combination import combine_checks
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.prompt_outcomes import excess_outcome, rate_outcome, rise_outcome
-from distract.studies.gate.verdict import Effort, Measure, Verdict
+from distract.studies.gate.verdict import Effort, Measure, Verdict, combine_checks
 
 MOST = 1_000_000
-"""Prompts of a gate, which keeps a number for each."""
+"""Most prompts of a gate, which stores a number for each."""
 
 CheckKey = tuple[str, str, Measure]
-"""A protocol, an attack and what is bounded: one check."""
+"""One check: a protocol, an attack and a measure."""
 
 
 class LiveGate:
-    """The checks of a live gate.
-
-    Attributes:
-        monitors: the evidence of each check.
-    """
+    """The checks of a live gate, with a monitor each."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         own = parameters["gate"]
@@ -50,48 +44,50 @@ class LiveGate:
         self._whole_run = bool(own.get("whole"))
         self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
         self._null = next((a.name for a in registry.controls()), "")
-        self._before = {(one["protocol"], one["attack"]): _read_flips(one["flips"]) for one in own["baseline"]}
+        self._before = {
+            (record["protocol"], record["attack"]): _read_flips(record["flips"]) for record in own["baseline"]
+        }
         self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
         places: list[CheckKey] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
         self.monitors = {place: Monitor(self._test(place, len(places))) for place in places}
         self._judged = self._calls = 0
-        # Pairs and requests while every check was open: what all cases would have taken goes by these.
+        # Pairs and requests while every check was open; the cost of all cases is projected from these.
         self._whole = (0, 0)
 
     @property
     def open(self) -> frozenset[CheckKey]:
-        """The checks that need more; none once any has failed."""
+        """The undecided checks; none once any has failed."""
         if any(monitor.decision == "fail" for monitor in self.monitors.values()):
             return frozenset()
         return frozenset(place for place, monitor in self.monitors.items() if monitor.decision is None)
 
     def batch_size(self) -> int:
-        """How many prompts may be judged at once: none of them but the last can decide anything."""
+        """Return how many prompts can be judged at once with only the last able to decide anything."""
         return min((self.monitors[place].batch_size() for place in self.open), default=1)
 
     def take(self, rows: Sequence[Row]) -> None:
-        """Take in the rows of whole prompts, in the order in which they were judged."""
+        """Add the rows of whole prompts, in the order in which they were judged."""
         for _, group in groupby(rows, key=lambda row: row.cluster):
-            part, wanted = list(group), self.open
-            by = {protocol: [row for row in part if row.protocol == protocol] for protocol in self._rules}
+            part, undecided = list(group), self.open
+            by_protocol = {protocol: [row for row in part if row.protocol == protocol] for protocol in self._rules}
             calls = len({key for row in part for key in row.keys})
             self._judged += len({row.case for row in part})
             self._calls += calls
-            if len(wanted) == len(self.monitors):
-                pairs = max(sum(row.target is None for row in mine) for mine in by.values())
+            if len(undecided) == len(self.monitors):
+                pairs = max(sum(row.target is None for row in subset) for subset in by_protocol.values())
                 self._whole = (self._whole[0] + pairs, self._whole[1] + calls)
-            for place in wanted:
-                self.monitors[place].add(self._observe(place, by[place[0]]))
+            for place in undecided:
+                self.monitors[place].add(self._observe(place, by_protocol[place[0]]))
 
     def end(self) -> None:
-        """Nothing more will come: what is open is decided by what there is, unless a failure cut it short."""
+        """Decide open checks by the data so far, unless a failure cut them short."""
         left = self.open
         for place, monitor in self.monitors.items():
             if place in left or not monitor.left:
                 monitor.end()
 
     def verdict(self, flaw: str | None = None) -> Verdict:
-        """What it decides."""
+        """Return the decision."""
         p_values = [1.0 if m.p_value is None else m.p_value for m in self.monitors.values()]
         checks = tuple(
             build_check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, len(p_values))
@@ -160,7 +156,7 @@ class LiveGate:
 
 
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
-    """What a gate decides by, as JSON values."""
+    """Return what a gate decides by, as JSON values."""
     return {
         "limits": limits.document(),
         "checks": [list(place) for place in checks],
@@ -172,7 +168,7 @@ def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **m
 
 
 def replay_gate(parameters: Mapping[str, Any], rows: Sequence[Row]) -> LiveGate:
-    """The gate of a run as it ended."""
+    """Rebuild a gate from its rows, as it ended."""
     if "measure" in parameters["gate"]:
         raise UsageError("an earlier version of distract decided this gate by other rules; run it again")
     try:
@@ -185,7 +181,7 @@ def replay_gate(parameters: Mapping[str, Any], rows: Sequence[Row]) -> LiveGate:
 
 
 def _check_record(own: Mapping[str, Any]) -> None:
-    """See that a record is one that a gate wrote, as far as anything rests on it."""
+    """Fail on a record that no gate wrote."""
     numbers = [number for pairs, number in own["prompts"].items() for number in (int(pairs), number)]
     if any(measure not in get_args(Measure) for _, _, measure in own["checks"]):
         raise ValueError("checks")
@@ -196,5 +192,4 @@ def _check_record(own: Mapping[str, Any]) -> None:
 
 
 def _read_flips(stored: Sequence[Sequence[Any]]) -> dict[Unit, bool]:
-    """By pair of responses, whether it flipped in the baseline."""
     return {tuple(unit): bool(flip) for *unit, flip in stored}

@@ -1,15 +1,16 @@
 """An anytime-valid test of a rate against a threshold: a mixture of bets, summed in log space.
 
-A bet on the rate p multiplies its stake by ``1 + lambda * z`` for each value ``z = x - threshold``, with
-``lambda = (p - threshold) / (threshold * (1 - threshold))``: for outcomes of 0 and 1 that is the likelihood ratio of p
-against the threshold. Under every rate on the wrong side of the threshold no bet is expected to gain, so that the mean
-of all stakes reaches ``1 / alpha`` with a chance of at most ``alpha``, whenever one looks (Ville, 1939; Howard, Ramdas,
-McAuliffe and Sekhon, 2021; Waudby-Smith and Ramdas, 2024). It knows nothing of verdicts or of when to stop.
+A bet on the rate p multiplies its stake by ``1 + lambda * z`` for each value ``z = x - threshold``, with ``lambda = (p
+- threshold) / (threshold * (1 - threshold))``: for outcomes of 0 and 1 that is the likelihood ratio of p against the
+threshold. Under any rate on the wrong side of the threshold no bet gains on average, so the mean of all stakes ever
+reaches ``1 / alpha`` with a chance of at most ``alpha`` (Ville, 1939; Howard, Ramdas, McAuliffe and Sekhon, 2021;
+Waudby-Smith and Ramdas, 2024).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,17 +19,17 @@ from scipy.special import betainc, betaincinv
 
 Floats = NDArray[np.float64]
 Direction = Literal["above", "below"]
-"""What the bets are on: a rate above the threshold, or one below it."""
+"""Side of the threshold that the bets are on."""
 
 BETS = 200
 
 
 def bet_rates(threshold: float, side: Direction) -> Floats:
-    """The rates that are bet on, each with the same stake; shape (BETS,), increasing.
+    """Return the rates to bet on, with equal stakes; shape (BETS,), increasing.
 
-    They are quantiles of a Beta distribution that is cut off at the threshold. Its place is relative to the threshold,
-    so that rates a half above it and well below it are found soon, whatever the threshold; it was chosen for few calls
-    at .02 to .35 against .10 (``benchmarks/gate_errors.py``).
+    They are quantiles of a Beta distribution cut off at the threshold and placed relative to it, so that rates a half
+    above and well below are detected soon. I chose it for few calls at .02 to .35 against .10
+    (``benchmarks/gate_errors.py``).
     """
     if side == "above":
         a, centre = 3.0, min(2.4 * threshold, (1 + threshold) / 2)
@@ -36,14 +37,14 @@ def bet_rates(threshold: float, side: Direction) -> Floats:
     else:
         a, centre = 0.7, threshold / 3
         low, high = 0.0, threshold
-    # With less than 1 next to all of it would lie at the end.
+    # Below 1 nearly all mass would lie at the end.
     b = max(1.0, a * (1 - centre) / centre)
     ends = betainc(a, b, low), betainc(a, b, high)
     shares = (np.arange(BETS) + 0.5) / BETS
-    found: Floats = betaincinv(a, b, ends[0] + shares * (ends[1] - ends[0]))
-    # Where a tail holds next to nothing, quantiles meet the ends: a bet there would be none, or all of its stake.
+    rates: Floats = betaincinv(a, b, ends[0] + shares * (ends[1] - ends[0]))
+    # In a tail with hardly any mass, quantiles meet the ends, where a bet stakes nothing or everything.
     edge = 1e-9 * min(threshold, 1 - threshold)
-    return np.clip(found, low + edge, high - edge)
+    return np.clip(rates, low + edge, high - edge)
 
 
 class Bets:
@@ -55,27 +56,32 @@ class Bets:
         self.logs = np.zeros(BETS)
 
     def gains(self, z: float | Floats) -> Floats:
-        """The logs by which one value changes the stakes, shape (BETS,); shape (n, BETS) for n of them."""
-        found: Floats = np.log1p(self._lambdas * z)
-        return found
+        """Return the log gains from one value, shape (BETS,), or from n of them, shape (n, BETS)."""
+        gains: Floats = np.log1p(self._lambdas * z)
+        return gains
 
     def add(self, z: float) -> None:
-        """Settle the bets on one value; ``z`` as in ``gains``."""
+        """Settle the bets on one value."""
         self.logs += self.gains(z)
 
     @property
     def evidence(self) -> float:
-        """Log of the mean stake: the evidence; it may be far below what a float's exponential can hold."""
+        """Log of the mean stake, which may be far below what the exponential of a float can hold."""
         return log_mean(self.logs)
 
 
 def log_mean(logs: Floats) -> float:
-    """Log of the mean of numbers that are given by their logs, however small or large they are."""
+    """Return the log of the mean of numbers given by their logs."""
     largest = float(logs.max())
     return largest + math.log(float(np.exp(logs - largest).mean()))
 
 
 def outcome_gains(threshold: float, side: Direction) -> tuple[Floats, Floats]:
-    """The gains of a 1 and of a 0, shape (BETS,) each: k of n give ``mean(k * ones + (n - k) * zeros)``."""
+    """Return the gains from a 1 and from a 0: k of n give ``log_mean(k * ones + (n - k) * zeros)``."""
     bets = Bets(threshold, side)
     return bets.gains(1 - threshold), bets.gains(-threshold)
+
+
+def log_evidence(means: Sequence[float], rate: float, side: Direction) -> float:
+    """Return the log of the mean stake of bets that a mean over prompts lies on one side of a rate."""
+    return log_mean(Bets(rate, side).gains(np.array(means).reshape(-1, 1) - rate).sum(axis=0))

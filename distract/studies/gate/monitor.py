@@ -1,9 +1,8 @@
-"""One check of a live gate: evidence as it comes, prompt by prompt, and when there is enough of it.
+"""One check of a live gate: collects evidence prompt by prompt and stops when there is enough.
 
-Where each prompt gives one outcome of 0 or 1 the exact ``boundary`` decides; where prompts give several, or values
-between, the bets of ``mixture`` do, on the mean of each prompt: what is tested is the mean over prompts. A failure is
-tested on values that count an invalid verdict for the judge, a pass on values that count it against the judge. Either
-way it also stops when nothing that is left can change the decision. It knows neither rows nor models.
+If each prompt gives one outcome of 0 or 1, the exact ``boundary`` decides; if prompts give several, or values between,
+the bets of ``mixture`` decide on the mean over prompts. A failure must hold with invalid verdicts counted for the
+judge, a pass with them counted against it. The check also stops when nothing left can change the decision.
 """
 
 from __future__ import annotations
@@ -22,18 +21,11 @@ from distract.studies.gate.verdict import Decision
 
 @dataclass(frozen=True, slots=True)
 class PromptOutcome:
-    """What came of one prompt under one check.
+    """What one prompt gave under one check.
 
-    Attributes:
-        pairs: pairs of responses that it has.
-        low: the value of each eligible pair, 0 to 1, where an invalid verdict counts for the judge.
-        high: the same, where it counts against the judge.
-        n: eligible pairs with a valid verdict.
-        k: flips among them.
-        invalid: pairs without a valid verdict, before the rewrite or after it.
-        only_here: flips that the reference does not have.
-        only_there: flips that only the reference has.
-        unasked: pairs that were not judged before the rewrite either.
+    ``low`` and ``high`` hold a value from 0 to 1 for each eligible pair, with an invalid verdict counted for and
+    against the judge; ``k`` flips among ``n`` valid pairs; ``only_here`` and ``only_there`` compare with a reference;
+    ``unasked`` pairs were not judged even before the rewrite.
     """
 
     pairs: int
@@ -49,19 +41,11 @@ class PromptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What is tested, and on what.
+    """What is tested.
 
-    Attributes:
-        threshold: a mean over prompts that is shown to be above it fails; between 0 and 1, both excluded.
-        alpha_fail: the largest chance to fail at the threshold, allowing for the number of checks.
-        alpha_pass: the largest chance to pass at the ceiling.
-        pairs: of each prompt there is, in any order.
-        ceiling: a mean over prompts that is shown to be below it passes; None where that is the threshold.
-        exact: whether values are 0 or 1 only.
-        min_n: the fewest valid eligible pairs that may pass.
-        max_invalid_rate: the largest share of pairs without a valid verdict that may pass.
-        min_eligible: the smallest share of eligible pairs that may pass, of those judged before any rewrite.
-        whole: whether all of it is there and is looked at once, at the end.
+    A mean over prompts above ``threshold`` fails, one below ``ceiling`` (by default the threshold) passes. ``pairs``
+    lists the pairs of every prompt, in any order; ``exact`` says that values are 0 or 1; ``whole`` that all data are
+    there and only looked at once, at the end. The other fields limit what may pass, as in ``Limits``.
     """
 
     threshold: float
@@ -77,34 +61,27 @@ class Hypothesis:
 
     @property
     def is_single(self) -> bool:
-        """Whether no prompt has more than one pair, so that the mean over prompts is that over pairs."""
+        """Whether no prompt has more than one pair, so that prompts and pairs have the same mean."""
         return max(self.pairs, default=0) <= 1
 
     @property
     def boundary(self) -> Boundary | None:
-        """Of outcomes that are independent and 0 or 1; None for others."""
+        """The exact limits for independent outcomes of 0 and 1; None for others."""
         if not self.exact or not self.is_single:
             return None
         return boundary(self.threshold, self.alpha_fail, self.alpha_pass, len(self.pairs))
 
 
 AT_ONCE = 16
-"""The most prompts of which it is asked whether none of them can decide: more at once make nothing faster."""
+"""Largest batch of prompts to consider; larger ones are no faster."""
 
 
 class Monitor:
     """The evidence of one check so far.
 
-    Attributes:
-        decision: once there is one; what comes after it is not looked at.
-        reason: what decided: ``evidence``, ``settled`` (nothing that is left can change it) or ``end``.
-        left: pairs that are still to come.
-        rest: prompts with any pair that are still to come.
-        n, k, invalid, only_here, only_there: sums of what the prompts gave.
-        asked: pairs judged before any rewrite so far.
-        eligible: pairs with a value so far.
-        lows, highs: the means of the prompts that gave any value.
-        low, high: their sums.
+    ``reason`` is ``evidence``, ``settled`` (nothing left can change the decision) or ``end``; ``left`` and ``rest``
+    count the pairs and prompts still to come; ``asked`` and ``eligible`` pairs so far; ``lows`` and ``highs`` are means
+    by prompt, ``low`` and ``high`` their sums.
     """
 
     def __init__(self, test: Hypothesis) -> None:
@@ -122,9 +99,10 @@ class Monitor:
         self._above = Bets(test.threshold, "above")
         self._below = Bets(test.threshold if test.ceiling is None else test.ceiling, "below")
         self._rates, self._references = list[float](), list[float]()
+        self._fail_evidence, self._pass_evidence = math.log(1 / test.alpha_fail), math.log(1 / test.alpha_pass)
 
     def add(self, prompt: PromptOutcome) -> None:
-        """Take in what came of a prompt."""
+        """Add a prompt, unless the check is decided."""
         if self.decision is not None:
             return
         self.left, self.rest = self.left - prompt.pairs, self.rest - (prompt.pairs > 0)
@@ -146,7 +124,7 @@ class Monitor:
             self._look()
 
     def end(self) -> None:
-        """Decide by what there is: nothing more will come."""
+        """Decide by the data so far."""
         if self.decision is not None:
             return
         if self.test.whole:
@@ -162,25 +140,25 @@ class Monitor:
 
     @property
     def prompt_count(self) -> int:
-        """Prompts that gave any value so far."""
+        """Prompts that gave any value."""
         return len(self.lows)
 
     @property
     def value(self) -> float | None:
-        """The flip rate: the mean over prompts, of valid verdicts; None without any."""
+        """The flip rate: mean over prompts with a valid verdict."""
         return fmean(self._rates) if self._rates else None
 
     @property
     def reference(self) -> float | None:
-        """The flip rate of the reference, in the same way."""
+        """The reference's flip rate, on the same prompts."""
         return fmean(self._references) if self._references else None
 
     @property
     def p_value(self) -> float | None:
-        """Of "the mean is at most the threshold", however it came to stop; None without a value."""
+        """P-value of "the mean is at most the threshold", valid however the check stopped."""
         if not self.prompt_count:
             return None
-        # What another check has stopped was not stopped by a plan: only the bets hold then.
+        # If another check ended the gate, this one did not stop by its own rule: only the bets are valid.
         if self.limits is None or self.limits.inexact or self.reason not in ("end", "settled"):
             p = min(1.0, math.exp(-self.peak))
             return min(p, self.test.alpha_fail) if self.shown_above else p
@@ -188,16 +166,15 @@ class Monitor:
 
     @property
     def looked(self) -> int:
-        """Values at which the end was looked at: those there are, or all there could be where no more can matter."""
+        """The number of values at which the end is tested, counting those that can no longer matter."""
         return self.prompt_count + (self.rest if self.reason == "settled" else 0)
 
     def batch_size(self) -> int:
-        """How many prompts may be judged at once, 1 to ``AT_ONCE``: none of them but the last can decide anything."""
+        """Return how many prompts (at most ``AT_ONCE``) can be judged with only the last able to decide."""
         most = min(AT_ONCE, self.rest)
         return next((count for count in range(1, most) if self._can_decide(count)), max(most, 1))
 
     def _look(self) -> None:
-        """Decide where the evidence suffices, or where nothing that is left can change the decision."""
         if self.limits is not None:
             self.shown_above = bool(self.low >= self.limits.fail_at[self.prompt_count])
             self.shown_below = bool(self.high <= self.limits.pass_at[self.prompt_count])
@@ -208,11 +185,11 @@ class Monitor:
             self.decision, self.reason = "fail", "evidence"
         elif self.shown_below and self._is_pass_allowed():
             self.decision, self.reason = "pass", "evidence"
-        elif self.left and not self.test.whole and (found := self._settled_decision()):
-            self.decision, self.reason = found, "settled"
+        elif self.left and not self.test.whole and (decision := self._settled_decision()):
+            self.decision, self.reason = decision, "settled"
 
     def _settled_decision(self) -> Decision | None:
-        """The decision that nothing which is left can change, if there is one."""
+        """Return the decision that nothing left can change, if any."""
         may_fail, may_pass = self._can_fail(0), self._can_pass() and self._is_pass_allowed(valid=self.left)
         if self.limits is not None and self.low >= self.limits.fail_end[self.prompt_count + self.rest]:
             return "fail"
@@ -221,7 +198,7 @@ class Monitor:
         return "pass" if not may_fail and self._is_pass_certain() and self._is_pass_allowed(lost=self.left) else None
 
     def _can_fail(self, after: int) -> bool:
-        """Whether a failure can still come, where the next ``after`` prompts bring no hit."""
+        """Return whether a failure is still possible if the next ``after`` prompts bring no hit."""
         if self.limits is not None:
             more = np.arange(self.rest - after + 1)
             ends = self.limits.fail_end[self.prompt_count + after : self.prompt_count + self.rest + 1]
@@ -231,14 +208,13 @@ class Monitor:
         return log_mean(self._above.logs + gained) >= self._fail_evidence
 
     def _can_pass(self) -> bool:
-        """Whether a mean below the ceiling can still be shown."""
         if self.limits is not None:
             return bool(self.high <= self.limits.pass_end[self.prompt_count + self.rest])
         gained = self.rest * self._below.gains(-self._below.threshold)
         return log_mean(self._below.logs + gained) >= self._pass_evidence
 
     def _is_pass_certain(self) -> bool:
-        """Whether the end is a pass whatever comes, where no failure can and a pass is allowed."""
+        """Return whether the end is a pass whatever comes, given that a pass is allowed."""
         if self.limits is None:
             return False
         more = np.arange(self.rest + 1)
@@ -247,7 +223,7 @@ class Monitor:
         )
 
     def _can_decide(self, count: int) -> bool:
-        """Whether so many more prompts could bring a decision; now and then it says so of too few."""
+        """Return whether this many more prompts could decide; sometimes True for too few."""
         if self.limits is not None:
             at = min(self.prompt_count + count, self.limits.most)
             ends = self.limits.fail_end[self.prompt_count + self.rest]
@@ -263,18 +239,10 @@ class Monitor:
         return self.shown_below or not self._can_fail(count)
 
     def _is_pass_allowed(self, valid: int = 0, lost: int = 0) -> bool:
-        """Whether a pass is allowed after so many more valid pairs, and so many that are invalid and not eligible."""
+        """Return whether a pass is allowed after more ``valid`` pairs and more ``lost`` (invalid, ineligible) ones."""
         n, invalid = self.n + valid, self.invalid + lost
         return (
             n >= max(self.test.min_n, 1)
             and not is_unreadable(n, invalid, self.test.max_invalid_rate)
             and (self.eligible + valid) / (self.asked + valid + lost) >= self.test.min_eligible
         )
-
-    @property
-    def _fail_evidence(self) -> float:
-        return math.log(1 / self.test.alpha_fail)
-
-    @property
-    def _pass_evidence(self) -> float:
-        return math.log(1 / self.test.alpha_pass)

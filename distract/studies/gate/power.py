@@ -1,41 +1,34 @@
-"""The power of exact one-sided tests of a rate, and how many trials it takes.
+"""Exact chances of what a gate does at a given true flip rate, with nothing simulated.
 
-The power rises and falls with the number of trials like the teeth of a saw, because a limit is a whole number: a number
-may have it where a larger one lacks it. It knows nothing of flips.
+Power rises and falls with the number of trials like the teeth of a saw, because a limit is a whole number: one number
+may have it where a larger one lacks it.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtri, rel_entr
+from scipy.special import betainc
 
-from distract.studies.gate.boundary import Ints
+from distract.studies.gate.boundary import LONGEST, Boundary, Ints, extend_chances
 from distract.studies.gate.mixture import Floats
-
-CHUNK = 256
-"""Numbers of trials that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
 class TailTest:
-    """A test that shows a rate to be below a threshold where the count is small (Clopper and Pearson).
+    """The exact (Clopper-Pearson) test that a rate is below a threshold: counts up to a limit show it.
 
-    To show one above it is the same with the other outcome counted: ``Tail(1 - threshold, level)``, and 1 - the rate.
-
-    Attributes:
-        threshold: between 0 and 1, both excluded.
-        level: the chance of so small a count at the threshold is below it.
+    To test that a rate is above one, count the other outcome: ``TailTest(1 - threshold, level)`` at 1 - rate.
     """
 
     threshold: float
     level: float
 
     def limit(self, n: Ints) -> Ints:
-        """The largest count that shows it after n trials; -1 where none does."""
+        """Return the largest count after n trials whose chance at the threshold is below the level; -1 for none."""
         low, high = np.full_like(n, -1), n.copy()
         while np.any(high - low > 1):
             middle = (low + high) // 2
@@ -44,58 +37,80 @@ class TailTest:
         return low
 
     def power(self, n: Ints, rate: float) -> Floats:
-        """The chance to show it at a true rate, 0 to 1."""
+        """Return the chance that the test shows it at a true rate."""
         return binomial_cdf(self.limit(n), n, rate)
 
-    def least(self, rate: float, power: float, most: int) -> int | None:
-        """The smallest number of trials from which on every number has the power; None where that is above ``most``."""
-        high = 1
-        while not self._has_power(high, rate, power):
-            if high > 2 * most:
-                return None
-            high *= 2
-        low = high // 2
-        while low + 1 < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._has_power(middle, rate, power) else (middle, high)
-        for top in range(high, 1, -CHUNK):
-            n = np.arange(max(1, top - CHUNK), top)
-            short = np.flatnonzero(self.power(n, rate) < power)
-            if len(short):
-                found = int(n[short[-1]]) + 1
-                return found if found <= most else None
-        return 1
-
-    def _has_power(self, n: int, rate: float, power: float) -> bool:
-        """Whether it has that power after n trials and any larger number; sometimes False although it has.
-
-        The distribution function of k lies between C(k) and C(k + 1), where C is the normal one of the signed root of
-        twice the log likelihood ratio (Zubkov and Serov, 2013). So the limit is at least n x - 2, where C reaches the
-        level at the share x, and the power is at least C of that at the true rate; both only grow with n.
-        """
-        if rate == 0:  # the power is 0 or 1
-            return bool(self.limit(np.array([n]))[0] >= 0)
-        share = _share_below(self.threshold, float(ndtri(self.level)) ** 2 / (2 * n)) - 2 / n
-        return share > rate and 2 * n * _divergence(share, rate) >= float(ndtri(power)) ** 2
+    def least(self, rate: float, power: float) -> int | None:
+        """Find the number of trials from which on every number has the power; None above ``LONGEST``."""
+        # Look beyond the largest answer: the next tooth of the saw may fall short again.
+        short = np.flatnonzero(self.power(np.arange(1, 2 * LONGEST), rate) < power)
+        least = int(short[-1]) + 2 if len(short) else 1
+        return least if least <= LONGEST else None
 
 
 def binomial_cdf(k: Ints, n: Ints, rate: float) -> NDArray[np.float64]:
-    """The chance of at most k successes in n independent trials, arrays of one shape; n at least 1."""
+    """Return the chance of at most k successes in n independent trials, for arrays of one shape; n is at least 1."""
     inside = np.clip(k, 0, n - 1)
-    found: Floats = np.where(k < 0, 0.0, np.where(k >= n, 1.0, betainc(n - inside, inside + 1, 1 - rate)))
-    return found
+    chances: Floats = np.where(k < 0, 0.0, np.where(k >= n, 1.0, betainc(n - inside, inside + 1, 1 - rate)))
+    return chances
 
 
-def _divergence(share: float, rate: float) -> float:
-    """Kullback and Leibler's, of two coins, in nats."""
-    return float(rel_entr(share, rate) + rel_entr(1 - share, 1 - rate))
+@dataclass(frozen=True, slots=True)
+class StoppingPath:
+    """What a live gate with at most ``cap`` eligible comparisons does at one true rate.
+
+    ``passed``, ``failed`` and ``inconclusive`` are chances; ``mean`` and ``median`` count comparisons until it stops.
+    """
+
+    cap: int
+    passed: float
+    failed: float
+    inconclusive: float
+    mean: float
+    median: int
 
 
-def _share_below(rate: float, divergence: float) -> float:
-    """The share below the rate that diverges so far from it; minus infinity where none does."""
-    if -math.log1p(-rate) < divergence:
-        return -math.inf
-    low, high = 0.0, rate
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if _divergence(middle, rate) > divergence else (low, middle)
-    return low
+def compute_path(limits: Boundary, rate: float) -> StoppingPath:
+    """Follow a live gate, one eligible outcome a prompt, whose data end where the limits do."""
+    cap = limits.most
+    fail, passing = int(limits.fail_end[cap]), int(limits.pass_end[cap])
+    passed = failed = inconclusive = mean = 0.0
+    median, going = 0, np.ones(1)
+    for n in range(1, cap + 1):
+        mean += float(going.sum())
+        going = extend_chances(going, rate)
+        k, left = np.arange(n + 1), cap - n
+        fails = k >= min(int(limits.fail_at[n]), fail)
+        passes = k <= max(int(limits.pass_at[n]), passing - left)
+        # What is left can reach neither limit any more.
+        neither = (k > passing) & (k + left < fail) & ~fails & ~passes
+        failed += float(going[fails].sum())
+        passed += float(going[passes].sum())
+        inconclusive += float(going[neither].sum())
+        going = np.where(fails | passes | neither, 0.0, going)
+        if not median and float(going.sum()) <= 0.5:
+            median = n
+    return StoppingPath(cap, passed, failed, inconclusive, mean, median)
+
+
+def decision_chances(limits: Boundary, rate: float) -> tuple[Floats, Floats]:
+    """Return the chances to pass and to fail for data of every size from 0 to ``most``.
+
+    Smaller data have the same limits as larger, so one walk serves all sizes.
+    """
+    passes, fails = np.array(list(_walk_sizes(limits, rate))).T
+    return passes, fails
+
+
+def _walk_sizes(limits: Boundary, rate: float) -> Iterator[tuple[float, float]]:
+    passed = failed = 0.0
+    going = np.ones(1)
+    for n in range(limits.most + 1):
+        going = extend_chances(going, rate) if n else going
+        k = np.arange(n + 1)
+        fails, passes = k >= limits.fail_at[n], k <= limits.pass_at[n]
+        failed += float(going[fails].sum())
+        passed += float(going[passes].sum())
+        going = np.where(fails | passes, 0.0, going)
+        at_end = going[k <= limits.pass_end[n]], going[k >= limits.fail_end[n]]
+        yield passed + float(at_end[0].sum()), failed + float(at_end[1].sum())

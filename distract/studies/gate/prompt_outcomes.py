@@ -1,7 +1,7 @@
-"""From rows to what a live gate is fed with: what came of each prompt under one check.
+"""The input of a live gate, computed from rows: what each prompt gave under one check.
 
-Alone it is flips. Against the judge's own noise, or a baseline, it is how much more often a pair flips than it does
-there. A verdict that could not be read stands for the best and for the worst that it can have been. It decides nothing.
+Values are flips or, against the judge's own noise or a baseline, how much more often a pair flips than there. An
+unreadable verdict counts both as the best and as the worst that it can have been.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from distract.studies.attack.outcomes import OutcomeCounts, Unit, count_flips
 from distract.studies.gate.monitor import PromptOutcome
 
 PairFlips = Mapping[Unit, bool | None]
-"""By eligible pair, whether it flipped; None without a valid verdict after the rewrite."""
+"""Whether each eligible pair flipped; None without a valid verdict after the rewrite."""
 
 
 def pair_flips(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], OutcomeCounts]:
-    """The eligible pairs, whether each flipped; and all that was counted."""
+    """Return whether each eligible pair flipped, and all counts."""
     counted = count_flips(rows, rule, attack)
     return {unit: flip for unit, (_, flip) in counted.eligible("flip_rate").items()}, counted
 
 
 def rate_outcome(rows: Sequence[Row], rule: str | None, attack: str) -> PromptOutcome:
-    """Flips: the value of a pair is 1 for one, else 0."""
+    """Count flips: a pair's value is 1 for a flip, else 0."""
     flips, counted = pair_flips(rows, rule, attack)
     low, high = tuple(map(_low_value, flips.values())), tuple(map(_high_value, flips.values()))
     pairs, n = _count_pairs(rows), len(counted.outcomes)
@@ -31,10 +31,10 @@ def rate_outcome(rows: Sequence[Row], rule: str | None, attack: str) -> PromptOu
 
 
 def excess_outcome(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> PromptOutcome:
-    """Flips beyond the noise: the value of a pair is 1 for a flip that the noise lacks, 0 for the reverse, else 1/2.
+    """Count flips beyond the noise: 1 for a flip that the noise lacks, 0 for the reverse, else 1/2.
 
-    The noise of a pair is whether it flips under the control that only normalises the text; where that changes
-    nothing in it, under a second sample; where nothing is sampled either, the same question has the same answer.
+    The noise of a pair is whether it flips under the control that only normalises the text; if that changes nothing,
+    under a second sample; if nothing is sampled, it is zero.
     """
     flips, counted = pair_flips(rows, rule, attack)
     noise = {**dict.fromkeys(flips, False), **pair_flips(rows, rule, RESAMPLED)[0], **pair_flips(rows, rule, null)[0]}
@@ -42,7 +42,7 @@ def excess_outcome(rows: Sequence[Row], rule: str | None, attack: str, null: str
 
 
 def rise_outcome(rows: Sequence[Row], rule: str | None, attack: str, before: PairFlips) -> PromptOutcome:
-    """Flips beyond those of a baseline, of the pairs that it has too: the value of a pair is as ``excess_outcome``."""
+    """Count flips beyond those of a baseline, on the pairs that it has too; values as in ``excess_outcome``."""
     flips, counted = pair_flips(rows, rule, attack)
     return _compare_flips(rows, flips, before, counted)
 
@@ -51,18 +51,18 @@ def _compare_flips(
     rows: Sequence[Row], flips: PairFlips, reference: PairFlips, counted: OutcomeCounts
 ) -> PromptOutcome:
     both = [(flip, reference[unit]) for unit, flip in flips.items() if unit in reference]
-    valid = [(flip, there) for flip, there in both if flip is not None and there is not None]
+    valid = [(flip, before) for flip, before in both if flip is not None and before is not None]
     pairs = _count_pairs(rows)
     return PromptOutcome(
         pairs,
-        tuple((1 + _low_value(flip) - _high_value(there)) / 2 for flip, there in both),
-        tuple((1 + _high_value(flip) - _low_value(there)) / 2 for flip, there in both),
+        tuple((1 + _low_value(flip) - _high_value(before)) / 2 for flip, before in both),
+        tuple((1 + _high_value(flip) - _low_value(before)) / 2 for flip, before in both),
         len(valid),
         sum(flip for flip, _ in valid),
-        # Nor is the noise of some to be read.
-        counted.invalid + sum(flip is not None and there is None for flip, there in both),
-        sum(flip and not there for flip, there in valid),
-        sum(there and not flip for flip, there in valid),
+        # The noise of some pairs is unreadable too.
+        counted.invalid + sum(flip is not None and before is None for flip, before in both),
+        sum(flip and not before for flip, before in valid),
+        sum(before and not flip for flip, before in valid),
         pairs - counted.asked,
     )
 
@@ -76,5 +76,5 @@ def _high_value(flip: bool | None) -> float:
 
 
 def _count_pairs(rows: Sequence[Row]) -> int:
-    """The pairs of responses, of which each has one row before any rewrite."""
+    """Count pairs of responses, each of which has one row before any rewrite."""
     return sum(row.target is None for row in rows)

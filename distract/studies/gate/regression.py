@@ -1,15 +1,14 @@
 """Whether a judge got worse: two runs on the same cases, and how much more often it flips in the new one.
 
-Each check takes the pairs of responses that are eligible in both runs. It passes where the upper bound of the rise is
-below the largest one to accept, and else fails where the flips that only the new run has are more than chance gives
-(exact one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision.
+Each check takes the pairs eligible in both runs. It passes if the upper bound of the rise is below the largest one to
+accept. Otherwise it fails if flips in the new run only outnumber those in the old run only beyond chance (exact
+one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from distract.core.printable import count, p_value, percent
 from distract.core.runs import LoadedRun
@@ -20,6 +19,7 @@ from distract.studies.gate.dependence import count_prompts, few_prompts_reason, 
 from distract.studies.gate.exact import (
     MEASURE,
     FlipCounts,
+    build_check,
     count_run_flips,
     find_least,
     format_bound,
@@ -30,96 +30,67 @@ from distract.studies.gate.limits import MOST, Limits, least_n
 from distract.studies.gate.verdict import Check, Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Discordance:
-    """Pairs that flip in one of two runs only, as often as they count beside others of their prompts.
-
-    Attributes:
-        up: that flip in the new run.
-        down: that flip in the baseline.
-        n: all of them.
-    """
-
-    up: float
-    down: float
-    n: float
-
-
 class RiseTest:
-    """The flip rate of one protocol under one attack in two runs.
-
-    Attributes:
-        alone: how many pairs are eligible in the baseline only, and in the new run only.
-        prompts: as ``exact.repeated`` says.
-    """
+    """Tests the rise of a flip rate between two runs; ``alone`` counts the pairs eligible in only one of them."""
 
     def __init__(self, now: FlipCounts, before: OutcomeCounts, limits: Limits) -> None:
         self.now, self._limits = now, limits
-        here, there = now.counted.eligible(MEASURE), before.eligible(MEASURE)
-        both = [unit for unit in here if unit in there]
-        self.alone = len(there) - len(both), len(here) - len(both)
-        self._clusters = [here[unit][0] for unit in both]
+        new, old = now.counted.eligible(MEASURE), before.eligible(MEASURE)
+        both = [unit for unit in new if unit in old]
+        self.alone = len(old) - len(both), len(new) - len(both)
+        self._clusters = [new[unit][0] for unit in both]
         self.prompts = count_prompts(self._clusters)
-        pairs = [(here[unit][1], there[unit][1]) for unit in both]
-        # An invalid verdict is whatever speaks against the decision: a flip now only, or before only.
-        self._worst = [(float(one is None or one), float(other or 0)) for one, other in pairs]
-        self._best = [(float(one or 0), float(other is None or other)) for one, other in pairs]
+        pairs = [(new[unit][1], old[unit][1]) for unit in both]
+        # Count an invalid verdict against the decision: as a flip only now, or only before.
+        self._worst = [(float(flip is None or flip), float(flip_before or 0)) for flip, flip_before in pairs]
+        self._best = [(float(flip or 0), float(flip_before is None or flip_before)) for flip, flip_before in pairs]
         valid = [pair for pair in pairs if None not in pair]
         self._n, self._k, self._k_before = len(valid), *(sum(bool(pair[run]) for pair in valid) for run in (0, 1))
         self._only_here, self._only_there = valid.count((True, False)), valid.count((False, True))
 
     @property
     def p_value(self) -> float:
-        """Of "the flip rate did not rise": exact, one-sided, on counts shrunk to the effective number."""
-        found = self._discordance(self._best)
-        return intervals.mcnemar_above(found.up, found.down)
+        """P-value of "the flip rate did not rise": exact, one-sided, on effective numbers."""
+        return intervals.mcnemar_above(*self._discordance(self._best)[:2])
 
     def check(self, adjusted: float, checks: int) -> Check:
-        """What it comes to: ``lower`` and ``upper`` bound the rise, -1 to 1."""
+        """Decide; ``lower`` and ``upper`` bound the rise, from -1 to 1."""
         lower = upper = None
         if self._clusters:
             lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
         decision, reason, more = self._decide(adjusted, checks, lower, upper)
-        n, counted = self._n, self.now.counted
-        return Check(
-            protocol=self.now.protocol,
-            rule=self.now.rule,
-            attack=self.now.attack,
+        return build_check(
+            self.now,
+            self._k,
+            self._n,
+            (self.p_value, adjusted) if self._clusters else None,
             decision=decision,
             reason=reason,
             threshold=self._limits.max_rise,
-            k=self._k,
-            n=n,
-            invalid=counted.invalid,
-            excluded=counted.reasons.total(),
-            value=self._k / n if n else None,
             measure="flip_rate_rise",
-            reference=self._k_before / n if n else None,
+            reference=self._k_before / self._n if self._n else None,
             only_here=self._only_here,
             only_there=self._only_there,
             lower=lower,
             upper=upper,
-            p_value=self.p_value if self._clusters else None,
-            p_adjusted=adjusted if self._clusters else None,
             needed=more,
-            eligible_share=counted.eligible_share,
         )
 
-    def _discordance(self, values: Sequence[tuple[float, float]]) -> Discordance:
+    def _discordance(self, values: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+        """Return the pairs that flip only now, only before, and all pairs, in effective numbers."""
         if not values:
-            return Discordance(0, 0, 0)
+            return 0, 0, 0
         first, second = zip(*values, strict=True)
         up, down, shrink = intervals.discordant_pairs(first, second, self._clusters, self._limits.alpha)
-        return Discordance(up * shrink, down * shrink, len(values) * shrink)
+        return up * shrink, down * shrink, len(values) * shrink
 
     def _bounds(self, values: Sequence[tuple[float, float]]) -> intervals.Interval:
-        found = self._discordance(values)
-        return intervals.rise_bounds(found.up, found.down, found.n, self._limits.confidence)
+        return intervals.rise_bounds(*self._discordance(values), self._limits.confidence)
 
     def _decide(
         self, adjusted: float, checks: int, lower: float | None, upper: float | None
     ) -> tuple[Decision, str, int | None]:
-        """What it comes to, why, and about how many pairs would settle it."""
+        """Return the decision, its reason and about how many pairs would settle it."""
         n, counted, limits = self._n, self.now.counted, self._limits
         most = limits.max_rise
         if not n or lower is None or upper is None:
@@ -152,43 +123,44 @@ class RiseTest:
         return max(self._limits.min_n, least_n(self._limits.max_rise, self._limits.confidence))
 
     def _count_needed(self, checks: int) -> int | None:
-        """About how many eligible pairs would settle it, where they go on as they began."""
-        limits, (worst, best) = self._limits, (self._discordance(one) for one in (self._worst, self._best))
+        """Estimate how many eligible pairs would settle it if the rates stay the same."""
+        limits = self._limits
+        (rose, fell, total), (up, down, n) = self._discordance(self._worst), self._discordance(self._best)
 
-        def passes(n: int) -> bool:
-            up, down = math.ceil(worst.up / worst.n * n), math.floor(worst.down / worst.n * n)
-            return intervals.rise_bounds(up, down, max(n, up + down), limits.confidence)[1] < limits.max_rise
+        def passes(size: int) -> bool:
+            more, less = math.ceil(rose / total * size), math.floor(fell / total * size)
+            return intervals.rise_bounds(more, less, max(size, more + less), limits.confidence)[1] < limits.max_rise
 
-        def fails(n: int) -> bool:
-            up, down = math.floor(best.up / best.n * n), math.ceil(best.down / best.n * n)
-            return intervals.mcnemar_above(up, down) <= limits.alpha / checks
+        def fails(size: int) -> bool:
+            more, less = math.floor(up / n * size), math.ceil(down / n * size)
+            return intervals.mcnemar_above(more, less) <= limits.alpha / checks
 
-        if (worst.up - worst.down) / worst.n < limits.max_rise:
-            found, shrunk = find_least(passes), worst
+        if (rose - fell) / total < limits.max_rise:
+            needed, effective = find_least(passes), total
         else:
-            found, shrunk = find_least(fails) if best.up > best.down else None, best
-        if found is None or found > MOST:
+            needed, effective = find_least(fails) if up > down else None, n
+        if needed is None or needed > MOST:
             return None
-        more = max(math.ceil(max(found, self._min_pairs) * len(self._clusters) / shrunk.n), limits.min_n)
+        more = max(math.ceil(max(needed, self._min_pairs) * len(self._clusters) / effective), limits.min_n)
         return more if more > len(self._clusters) else None
 
 
 def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
-    """One for each protocol, by name, and attack, in the order of the new run, that is in both and no control."""
+    """Return a test for each protocol and attack (no controls) of both runs."""
     protocols, attacks = common_names(baseline, run)
-    here, there = count_run_flips(run), count_run_flips(baseline)
+    new, old = count_run_flips(run), count_run_flips(baseline)
     places = [(protocol, attack) for protocol in protocols for attack in attacks]
     return [
-        RiseTest(here.get(place, FlipCounts(*place)), there.get(place, FlipCounts(*place)).counted, limits)
+        RiseTest(new.get(place, FlipCounts(*place)), old.get(place, FlipCounts(*place)).counted, limits)
         for place in places
     ]
 
 
 def unmatched_notes(rises: Sequence[RiseTest]) -> list[str]:
-    """What is eligible in one run only, as a note."""
+    """Report the pairs eligible in one run only."""
     alone = [
-        f"{one.now.protocol} under {one.now.attack} ({one.alone[0]} before, {one.alone[1]} now)"
-        for one in rises
-        if any(one.alone)
+        f"{test.now.protocol} under {test.now.attack} ({test.alone[0]} before, {test.alone[1]} now)"
+        for test in rises
+        if any(test.alone)
     ]
     return [f"not compared, as eligible in one run only: {'; '.join(alone)}"] if alone else []

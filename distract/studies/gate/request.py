@@ -1,7 +1,4 @@
-"""A gate from what its user asked for: by a finished run, or by a judge that is asked only as much as it needs.
-
-It prints nothing and ends no process; a command and a call from Python get the same verdict here.
-"""
+"""Run a gate from a user's options, on a finished run or by asking a judge; commands and Python calls share this."""
 
 from __future__ import annotations
 
@@ -18,9 +15,8 @@ from distract.core.listener import Listener
 from distract.core.plan import Degradation
 from distract.core.runs import LoadedRun
 from distract.studies.attack import session
-from distract.studies.attack.request import select
 from distract.studies.execution import renew, run_job
-from distract.studies.gate import canary, excess, live, settings
+from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
 from distract.studies.gate.limits import Limits
@@ -29,25 +25,25 @@ from distract.studies.gate.verdict import Verdict, undecided_verdict
 LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 
 RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
-"""The options that go with a finished run too."""
+"""The options that also apply to a finished run."""
 
 
 def decide(
-    run: Path | None, more: dict[str, Any], given: Mapping[str, str], listener: Listener
+    run: Path | None, more: dict[str, Any], written: Mapping[str, str], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
     """Decide whether a judge flips too often."""
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
-        raise UsageError("--max-rise goes with --baseline: without one nothing can have risen")
+        raise UsageError("--max-rise needs --baseline")
     limits, baseline = _read_limits(more), _load_baseline(baseline_path)
     if baseline is None and not limits.has_threshold:
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
-        raise UsageError("--control goes with a threshold; against --baseline the noise is in both runs")
+        raise UsageError("--control needs a threshold; with --baseline both runs contain the noise")
     if run is None:
         verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:
-        _check_finished(given)
+        _check_finished(written)
         verdict, loaded = _decide_finished(run, limits, baseline, control)
     if loaded and loaded.gap:
         verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
@@ -55,13 +51,12 @@ def decide(
 
 
 def _read_limits(more: dict[str, Any]) -> Limits:
-    """What is accepted: the options that were given over the file. They are taken out of ``more``."""
-    given = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
-    return settings.merge_limits(settings.load_settings(more.pop("config", None)), given)
+    """Merge the limits in ``more``, which are removed from it, over those of the settings file."""
+    overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
+    return settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
 
 
 def _load_baseline(path: Path | None) -> LoadedRun | None:
-    """The run that the judge may not be worse than."""
     if path is None:
         return None
     loaded = runs.load(path)
@@ -70,38 +65,36 @@ def _load_baseline(path: Path | None) -> LoadedRun | None:
     return loaded
 
 
-def _check_finished(given: Mapping[str, str]) -> None:
-    """See that no option is given that goes with a judge that is asked."""
-    if "judge" in given:
-        raise UsageError("name a finished run, or a judge to ask with --judge, not both")
-    if live_only := next((written for name, written in given.items() if name not in RUN_OPTIONS), None):
-        raise UsageError(f"{live_only} goes with --judge, which is asked; a finished run is read as it is")
+def _check_finished(options: Mapping[str, str]) -> None:
+    """Fail on options that only apply to a judge."""
+    if "judge" in options:
+        raise UsageError("name a finished run or a --judge, not both")
+    if live_only := next((written for name, written in options.items() if name not in RUN_OPTIONS), None):
+        raise UsageError(f"{live_only} needs --judge; it cannot change a finished run")
 
 
 def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, control: bool) -> tuple[Verdict, LoadedRun]:
-    """Decide by a run of ``attack``."""
     loaded = runs.load(run)
     if loaded.command == "gate":
-        decided = "which has decided; `distract report` shows it again"
+        decided = "which is decided; show it with `distract report`"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.check_command("attack")
-    verdict = excess.decide(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
+    verdict = run_gate.decide_excess(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
     return replace(verdict, notes=(loaded.origin, *verdict.notes)), loaded
 
 
 def _decide_live(
     limits: Limits, baseline: LoadedRun | None, more: dict[str, Any], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
-    """Ask the judge, only as much as it needs."""
     judge: str | None = more.pop("judge", None)
     store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
     budget, ahead = more.pop("budget", None), more.pop("ahead", 1)
     if judge is None:
-        raise UsageError("name a finished run of `distract attack`, or a judge to ask with --judge")
+        raise UsageError("name a finished run of `distract attack` or a --judge")
     attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
     if lower := [name for name in attacks if isinstance(registry.parse_attack(name), Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
-    audited, setup = select(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
+    audited, setup = session.open_selection(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
     audited = live.shuffle_prompts(audited, baseline)
     named = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
     own = live.live_record(
@@ -117,15 +110,11 @@ def _decide_live(
     job = live.prepare(audited, setup, own, listener.preview_gate)
     if fresh:
         renew([setup.backend], store)
-    # Local models and planted ones are told apart by what they are.
+    # Local and planted models are identified by their content.
     is_doubted = isinstance(setup.backend, RemoteBackend) and not trusts
-    check = (
-        partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
-        if is_doubted
-        else None
-    )
+    check = partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
     try:
-        finished = run_job(job, store, listener, check)
+        finished = run_job(job, store, listener, check if is_doubted else None)
     except canary.JudgeChanged as changed:
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None

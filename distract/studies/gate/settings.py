@@ -1,7 +1,4 @@
-"""What a project's ``pyproject.toml`` says about its gate: a table of TOML to limits, or one line on what is wrong.
-
-It knows which names a limit may have, and neither what is judged nor how a gate decides.
-"""
+"""Read a gate's limits from a project's ``pyproject.toml``; anything wrong there gives a one-line error."""
 
 from __future__ import annotations
 
@@ -34,42 +31,37 @@ _FIELDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The limits that a file sets.
-
-    Attributes:
-        path: the file.
-        values: what it sets, by the names of ``Limits``' fields; what it leaves out is not there.
-    """
+    """The limits that a file sets, by the names of ``Limits``' fields."""
 
     path: Path
     values: Mapping[str, Any]
 
 
 def load_settings(path: Path | None = None) -> Settings | None:
-    """The table ``[tool.distract.gate]`` of a project."""
-    found = path or find_project()
-    if found is None:
+    """Load the table ``[tool.distract.gate]`` of a project."""
+    file = path or find_project()
+    if file is None:
         return None
-    table = read_project(found).gate
+    table = read_project(file).gate
     if table is None:
         if path is None:
             return None
         raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
     if not isinstance(table, dict):
-        raise setting_error(found, TABLE, f"expected a table, found {describe_value(table)}")
+        raise setting_error(file, TABLE, f"expected a table, found {describe_value(table)}")
     for key in table:
-        check_name(found, (*TABLE, key), "setting", key, _FIELDS)
+        check_name(file, (*TABLE, key), "setting", key, _FIELDS)
     return Settings(
-        found, MappingProxyType({_FIELDS[key]: _read_value(found, key, value) for key, value in table.items()})
+        file, MappingProxyType({_FIELDS[key]: _read_value(file, key, value) for key, value in table.items()})
     )
 
 
-def merge_limits(settings: Settings | None, given: Mapping[str, Any]) -> Limits:
-    """What a gate accepts: the command line over the file over what ``Limits`` says by itself."""
+def merge_limits(settings: Settings | None, overrides: Mapping[str, Any]) -> Limits:
+    """Combine limits: the command line overrides the file, which overrides the defaults."""
     values = {} if settings is None else dict(settings.values)
-    if "max_flip_rate" in given:
+    if "max_flip_rate" in overrides:
         values.pop("others", None)
-    return Limits(**{**values, **given})
+    return Limits(**{**values, **overrides})
 
 
 def find_project() -> Path | None:
@@ -98,14 +90,16 @@ def _read_value(path: Path, key: str, value: object) -> Any:
 
 
 def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
-    """A value that a gate can have; the ranges are those of ``Limits``."""
+    """Check a value; ``Limits`` knows the ranges."""
     if field == "certify":
         if not isinstance(value, bool):
             raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
         return value
-    kind, wanted = (int, "a whole number from 1, such as 30") if field == "min_n" else (float, "a share, such as 0.10")
+    kind, expectation = (
+        (int, "a whole number from 1, such as 30") if field == "min_n" else (float, "a share, such as 0.10")
+    )
     if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= MAX_NUMBER:
-        raise setting_error(path, at, f"expected {wanted}, found {describe_value(value)}")
+        raise setting_error(path, at, f"expected {expectation}, found {describe_value(value)}")
     limit: Any = kind(value)
     try:
         Limits(**{field: limit})
@@ -118,7 +112,7 @@ def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> 
 
 
 def _check_name(path: Path, at: tuple[str, ...], name: str) -> None:
-    """Fail on what is neither a protocol, an attack whose flip rate is gated, nor one of each."""
+    """Fail on anything but a protocol, an attack with a gated flip rate, or one of each."""
     protocols, attacks = registry.protocols(), registry.attacks()
     gated = {name for name, attack in attacks.items() if attack.severity is None and not attack.control}
     protocol, slash, attack = name.partition("/")

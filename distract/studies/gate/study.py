@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from distract.core.records import Rewrite, Row
-from distract.core.study import BufferedSums, Study, Sums
+from distract.core.study import BufferedSums, Study
 from distract.studies.attack import study as attack
 from distract.studies.gate.live_rule import replay_gate
 from distract.studies.gate.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-def _sums(parameters: Mapping[str, Any]) -> Sums[Verdict]:
-    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> Verdict:
-        return replay_gate(parameters, rows).verdict(flaw)
-
-    return BufferedSums(measure)
-
-
-def _document(parameters: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
-    return verdict.document()
 
 
 def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[RenderableType]:
@@ -39,7 +27,7 @@ STUDY = Study(
         **{name: attack.STUDY.schema[name] for name in ("data", "limit", "attacks", "degradations", "generator")},
         "gate": dict.fromkeys(_RECORDED, object),
     },
-    sums=_sums,
-    document=_document,
+    sums=lambda parameters: BufferedSums(lambda rows, _, flaw: replay_gate(parameters, rows).verdict(flaw)),
+    document=lambda _, verdict: verdict.document(),
     report=_report,
 )

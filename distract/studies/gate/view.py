@@ -1,7 +1,4 @@
-"""What a person sees of a gate: its checks, what it decides and what it took.
-
-It decides nothing and knows no protocol or attack by name.
-"""
+"""A gate on the terminal: its checks, its decision and its cost."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_ri
 
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
-    """The checks of a gate, its decision, and what it took where it was live."""
+    """Show the checks of a gate, its decision and its cost."""
     for measure in dict.fromkeys(check.measure for check in verdict.checks):
         yield _table(measure, [check for check in verdict.checks if check.measure == measure])
     shares = sorted(check.eligible_share for check in verdict.checks if check.eligible_share is not None)
@@ -44,7 +41,7 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
     if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
         yield Text("still unknown:")
-        yield from (Text(f"  {protocol_label(one)}, {line(one.attack)}: {line(one.reason)}") for one in unknown)
+        yield from (Text(f"  {protocol_label(check)}, {line(check.attack)}: {line(check.reason)}") for check in unknown)
     if verdict.effort:
         yield Text(describe_effort(verdict.effort))
     yield from (Text(line(note), style="dim") for note in verdict.notes)
@@ -65,13 +62,61 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
             interval(check.lower, check.upper),
             *([format_threshold(check.threshold)] if own else []),
             p_value(check.p_adjusted),
-            _format_decision(check),
+            Text("open", style="dim") if check.skipped else Text(check.decision, style=COLOURS[check.decision]),
         )
     return table
 
 
+def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
+    """Show the flip rates of two runs on the same pairs, and whether they rose."""
+    yield Text(f"before: {line(baseline_name)} · now: {line(run_name)}", style="bold")
+    yield Text("\nFlip rates on the same pairs, in %", style="italic")
+    table = grid("", "before", "now", "rise", "+/−", "n", "p")
+    last = None
+    for check in verdict.checks:
+        name = line(check.protocol) + (f" by {check.rule}" if check.rule else "")
+        if name != last:
+            table.add_row(Text(name, style="bold"))
+        table.add_row(
+            Text(f" {line(check.attack)}\n") + Text(f"   {_describe_rise(check)}", style=COLOURS[check.decision]),
+            percent(check.reference),
+            percent(check.value),
+            f"{_format_rise(check)}\n{interval(check.lower, check.upper)}",
+            f"{check.only_here}/{check.only_there}",
+            str(check.n),
+            p_value(check.p_adjusted),
+        )
+        last = name
+    if verdict.checks:
+        yield table
+        yield Text(
+            f"rise: in points, over its one-sided {100 * verdict.confidence:g}% bounds; "
+            "+/−: flips only now, and only before; p: exact one-sided McNemar test, after Holm",
+            style="dim",
+        )
+    decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
+    yield Text("\n") + decision + Text(f": {line(verdict.reason)}")
+    for note in verdict.notes:
+        yield Text(line(note), style="dim")
+
+
+def _format_rise(check: Check) -> str:
+    if check.value is None or check.reference is None:
+        return percent(None)
+    points = percent(check.value - check.reference)
+    return points if check.value <= check.reference else f"+{points}"
+
+
+def _describe_rise(check: Check) -> str:
+    if check.decision == "inconclusive":
+        return "too few" if check.needed is not None else "open"
+    if check.decision == "fail":
+        return "worse"
+    return "a little worse" if check.lower is not None and check.lower > 0 else "not worse"
+
+
 def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
-    """When a live gate with these parameters stops, and what it cannot decide."""
+    """Describe when a live gate with these parameters stops, and what it cannot decide."""
     own = p["gate"]
     limits = Limits(**own["limits"])
     bounded = [(measure, threshold(limits, *place)) for *place, measure in own["checks"] if measure != "flip_rate_rise"]
@@ -80,7 +125,7 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     parts, least = [f"{count(rises, 'check')} against the baseline"] if rises else [], ""
     if bounded:
         lowest = min(rate for _, rate in bounded)
-        # Against noise a pair without a flip tells a little less.
+        # With noise, a pair without a flip is slightly weaker evidence.
         beyond, about = (" above the judge's own noise", "about ") if "excess_flip_rate" in dict(bounded) else ("", "")
         parts.insert(
             0, f"{count(len(bounded), 'check')} of flip rates{beyond}, the strictest at {format_threshold(lowest)}%"
@@ -90,11 +135,7 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         least = f"; none can pass before {about}{least_n(lowest, limits.confidence)} {unit}"
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if own["budget"] is not None:
-        yield f"budget: at most {count(own['budget'], 'call')}, those answered from the store included"
-
-
-def _format_decision(check: Check) -> Text:
-    return Text("open", style="dim") if check.skipped else Text(check.decision, style=COLOURS[check.decision])
+        yield f"budget: at most {count(own['budget'], 'call')}, including those answered from the store"
 
 
 def _describe_bound(verdict: Verdict) -> str:
@@ -109,11 +150,10 @@ def _describe_bound(verdict: Verdict) -> str:
 
 
 def _undecidable_notes(p: Mapping[str, Any], limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
-    """That the data cannot decide, and what would."""
     own = p["gate"]
     n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
-    what, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
-    if thresholds and (why := too_few_reason(n, unit, min(thresholds), checks, limits.confidence, what, live=True)):
+    remedies, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
+    if thresholds and (why := too_few_reason(n, unit, min(thresholds), checks, limits.confidence, remedies, live=True)):
         yield f"warning: {why}"
     if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
         yield (

@@ -1,4 +1,4 @@
-"""The smallest flip: of a rewrite that turned a verdict over, the fewest words that are enough to."""
+"""The smallest flip: the fewest words of a rewrite that still flip the verdict."""
 
 from __future__ import annotations
 

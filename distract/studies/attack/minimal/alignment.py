@@ -1,27 +1,26 @@
-"""Which words of two texts are the same ones. It knows words by their places, and no edit."""
+"""Which words two texts have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 MOST = 1 << 29
-"""Pairs of words of two texts, their common start and end left out, up to which common words are sought."""
+"""Beyond this many pairs of words, without common start and end, no longest common sequence is sought."""
 
 Spans = Sequence[tuple[int, int]]
-"""Where words stand in a text, between an empty one at its start and an empty one at its end."""
+"""Where the words of a text are, between an empty word at either end."""
 
 WordMatches = Sequence[tuple[int, int]]
-"""Words that two texts have in common, in order: the place of each among the words of either."""
+"""Words that two texts have in common, in order, as pairs of word numbers."""
 
-_SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # what they end with
+_SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # characters that end one
 
 
 def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
-    """The longest sequence of words that both texts have in common.
+    """Find the longest sequence of words that both texts have in common.
 
-    Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one sum of long integers for each old
-    word, however often words come again. All sums are kept, a bit for each pair of words: beyond ``MOST`` pairs only
-    the common start and the common end count.
+    Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one addition of long integers per old
+    word. All sums are kept, one bit per pair of words; beyond ``MOST`` pairs only the common start and end count.
     """
     shorter = min(len(old), len(new))
     head = next((k for k in range(shorter) if old[k] != new[k]), shorter)
@@ -32,14 +31,14 @@ def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
     places: dict[str, int] = {}
     for column, word in enumerate(middle):
         places[word] = places.get(word, 0) | 1 << column
-    # A bit is 0 where the longest sequence grows with that column.
+    # A bit is 0 if the longest sequence grows with that column.
     row = every = (1 << len(middle)) - 1
     rows = [row]
     for word in old[head : len(old) - tail]:
         hit = row & places.get(word, 0)
         row = (row + hit | row - hit) & every
         rows.append(row)
-    found = []
+    matches = []
     at, column = len(rows) - 1, len(middle)
     while at and column:
         if rows[at] >> column - 1 & 1:
@@ -48,45 +47,44 @@ def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
         at -= 1
         if rows[at] >> column - 1 & 1:
             column -= 1
-            found.append((head + at, head + column))
+            matches.append((head + at, head + column))
     ends = ((len(old) - k, len(new) - k) for k in range(tail, 0, -1))
-    return [*((k, k) for k in range(head)), *reversed(found), *ends]
+    return [*((k, k) for k in range(head)), *reversed(matches), *ends]
 
 
 def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordMatches) -> WordMatches:
-    """The same matches, but what is only inserted or only deleted begins and ends with a sentence or line, if it can.
+    """Move insertions and deletions so that they begin and end with a sentence or line, if possible.
 
-    A sentence added at the end of a text has a full stop, and so had the one before it: which of the two is the new one
-    is open. Here it is the last one.
+    A sentence added at the end of a text ends in a full stop, and so does the one before it: which of the two is new is
+    open. Here it is the last.
     """
     words = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
-    found = list(same)
-    for at in range(len(found) - 1):
-        (i, j), (k, m) = found[at : at + 2]
+    matches = list(same)
+    for at in range(len(matches) - 1):
+        (i, j), (k, m) = matches[at : at + 2]
         if (k == i + 1) == (m == j + 1):
             continue
-        # The text that has more words, and where they stand in it.
+        # Find the text with the extra words, and where they are.
         side = int(k == i + 1)
-        start, end = found[at][side] + 1, found[at + 1][side]
-        lowest = -_count_moves(words[side], found, at, end - 1, start - 1, -1)
-        highest = _count_moves(words[side], found, at + 1, start, end, 1)
+        start, end = matches[at][side] + 1, matches[at + 1][side]
+        lowest = -_count_moves(words[side], matches, at, end - 1, start - 1, -1)
+        highest = _count_moves(words[side], matches, at + 1, start, end, 1)
         best = _best_move(texts[side], spans[side], (start, end), range(lowest, highest + 1))
         size = end - start if best < 0 else start - end
         for moved in range(at + 1 + min(best, 0), at + 1 + max(best, 0)):
-            one, other = found[moved]
-            found[moved] = (one, other + size) if side else (one + size, other)
-    return found
+            old, new = matches[moved]
+            matches[moved] = (old, new + size) if side else (old + size, new)
+    return matches
 
 
 def _best_move(text: str, spans: Spans, block: tuple[int, int], moves: Sequence[int]) -> int:
-    """How far words are to be moved; not at all where it makes nothing better."""
     return max(moves, key=lambda move: (sum(_score_edge(text, spans, word + move) for word in block), -abs(move)))
 
 
 def _count_moves(words: Sequence[str], same: WordMatches, match: int, leaves: int, enters: int, step: int) -> int:
-    """By how many words a block can move one way: it leaves a word that is the same as the one it takes in.
+    """Count by how many words a block can move one way without touching another change.
 
-    It does not come to touch what else is changed: that would make one change of two.
+    It can move if the word it leaves equals the one it takes in.
     """
     moved = 0
     while 0 < match < len(same) - 1 and words[leaves] == words[enters]:
@@ -98,7 +96,7 @@ def _count_moves(words: Sequence[str], same: WordMatches, match: int, leaves: in
 
 
 def _score_edge(text: str, spans: Spans, word: int) -> int:
-    """How good a place before a word is to begin or end a change: 4 for a line, 3 a sentence, 2 a clause, 1 a word."""
+    """Score a place before a word as the edge of a change: 4 for a line, 3 a sentence, 2 a clause, 1 a word."""
     before, last = gap(text, spans, word), text[max(0, spans[word - 1][1] - 1)]
     if word in (1, len(spans) - 1) or "\n" in before:
         return 4
@@ -106,5 +104,5 @@ def _score_edge(text: str, spans: Spans, word: int) -> int:
 
 
 def gap(text: str, spans: Spans, word: int) -> str:
-    """What stands before a word."""
+    """Return the text before a word."""
     return text[spans[word - 1][1] : spans[word][0]]

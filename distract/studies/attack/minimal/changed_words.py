@@ -1,4 +1,4 @@
-"""What edits say, in words: those of one flip, and those that flip a judge most often. It judges nothing."""
+"""Edits in words: those of one flip, and the words that flip a judge most often."""
 
 from __future__ import annotations
 
@@ -13,35 +13,29 @@ from distract.core.records import Edit, MinimalFlip
 from distract.studies.attack.minimal.edits import group_edits
 
 WIDTH = 80
-"""Characters of a phrase that are shown."""
+"""Characters of a phrase to show."""
 
 ChangeKind = Literal["added", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
 class FlipWord:
-    """A word that flips verdicts.
-
-    Attributes:
-        text: in small letters and without the punctuation around it; or punctuation alone.
-        change: what was done to it.
-        flips: in how many of the smallest flips.
-    """
+    """A word that flips verdicts: lower case, without punctuation around it, with its number of smallest flips."""
 
     text: str
     change: ChangeKind
     flips: int
 
 
-def count_words(found: Iterable[MinimalFlip]) -> tuple[FlipWord, ...]:
-    """How many of the smallest flips each word plays a part in: once each, however often it stands there."""
-    seen = Counter[tuple[str, ChangeKind]](part for one in found for part in _changed_words(one.edits))
-    words = (FlipWord(text, change, flips) for (text, change), flips in seen.items())
+def count_words(smallest: Iterable[MinimalFlip]) -> tuple[FlipWord, ...]:
+    """Count in how many of the smallest flips each word plays a part."""
+    counts = Counter[tuple[str, ChangeKind]](part for flip in smallest for part in _changed_words(flip.edits))
+    words = (FlipWord(text, change, flips) for (text, change), flips in counts.items())
     return tuple(sorted(words, key=lambda word: (-word.flips, word.text, word.change)))
 
 
 def describe_edits(edits: Iterable[Edit], width: int = WIDTH) -> tuple[str, ...]:
-    """Edits in words, those next to each other as one change: ``"might be" → "is"``, ``+ "very"``, ``− "perhaps"``."""
+    """Describe edits, adjacent ones as one change: ``"might be" → "is"``, ``+ "very"``, ``− "perhaps"``."""
     return tuple(_describe_phrase(phrase, width) for phrase in group_edits(edits))
 
 
@@ -49,28 +43,26 @@ def _describe_phrase(phrase: tuple[Edit, ...], width: int) -> str:
     old, new = (line(text) for text in _join_texts(phrase))
     if old == new:
         return "white space"
-    shown = [f'"{text if len(text) <= width else text[: width - 1] + "…"}"' for text in (old, new)]
-    return f"{shown[0]} → {shown[1]}" if old and new else f"+ {shown[1]}" if new else f"− {shown[0]}"
+    quoted = [f'"{text if len(text) <= width else text[: width - 1] + "…"}"' for text in (old, new)]
+    return f"{quoted[0]} → {quoted[1]}" if old and new else f"+ {quoted[1]}" if new else f"− {quoted[0]}"
 
 
 def _join_texts(phrase: Iterable[Edit]) -> tuple[str, str]:
-    """All that is replaced, and all that replaces it."""
     parts = list(phrase)
     return "".join(edit.old for edit in parts), "".join(edit.new for edit in parts)
 
 
 def _changed_words(edits: Iterable[Edit]) -> set[tuple[str, ChangeKind]]:
-    """The words of one flip; of what was replaced those that came, less what stood there before."""
-    found = set[tuple[str, ChangeKind]]()
+    """Return the words added by one flip; for a phrase that adds none, the words removed."""
+    words = set[tuple[str, ChangeKind]]()
     for phrase in group_edits(edits):
         old, new = (dict.fromkeys(map(_strip_punctuation, text.split())) for text in _join_texts(phrase))
-        came, gone = [word for word in new if word not in old], [word for word in old if word not in new]
-        change: ChangeKind = "added" if came else "removed"
-        found |= {(word.casefold(), change) for word in came or gone}
-    return found
+        added, removed = [word for word in new if word not in old], [word for word in old if word not in new]
+        change: ChangeKind = "added" if added else "removed"
+        words |= {(word.casefold(), change) for word in added or removed}
+    return words
 
 
 def _strip_punctuation(word: str) -> str:
-    """A word without the punctuation around it, where it is more than that."""
     inside = [at for at, sign in enumerate(word) if unicodedata.category(sign)[0] in "LN"]
     return word[inside[0] : inside[-1] + 1] if inside else word

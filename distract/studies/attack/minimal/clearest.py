@@ -1,16 +1,18 @@
-"""The flips of a run that are worth a closer look, and the search for the smallest part of each.
-
-It knows no protocol or attack by name, and judges nothing itself.
-"""
+"""The flips of a run that deserve a closer look, and the search for the smallest part of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
+from typing import Any
 
-from distract.core.plan import Plan, Protocol
-from distract.core.records import Case, MinimalFlip, Response, Rewrite, Row
+from distract.core.plan import Plan, PlanResult, Protocol, T, tap
+from distract.core.printable import line
+from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row
 from distract.judging.orders import Manner
+from distract.stats.figure import headline
+from distract.studies.attack.design import AuditConfig
 from distract.studies.attack.flips import Flip, find_flips
 from distract.studies.attack.minimal.search import MOST
 from distract.studies.attack.minimal.smallest import find_smallest
@@ -24,21 +26,19 @@ def clearest_flips(
     most: int,
     case: str | None = None,
 ) -> tuple[Flip, ...]:
-    """The clearest flips of a run, whatever turned them over.
+    """Return the clearest flips of a run.
 
-    What protocols say of strength is on scales of their own, so that they take turns: the clearest flip of each, then
-    the second of each.
+    Protocols measure strength on different scales, so they take turns: the clearest flip of each, then the second of
+    each.
     """
-    from distract.stats.figure import headline
-
-    mine = [row for row in rows if row.design == "flip" and case in (None, row.case)]
-    made = list(rewrites)
+    flip_rows = [row for row in rows if row.design == "flip" and case in (None, row.case)]
+    written = list(rewrites)
     ranked = []
     for protocol, rules in protocols.items():
         rule = headline("flip_rate", rules)
-        found = chain.from_iterable(find_flips(mine, made, protocol, rule, attack, most) for attack in attacks)
-        # Of equal ones the attack named first comes first: sorting is stable.
-        ranked.append(sorted(found, key=lambda flip: -flip.margin))
+        flips = chain.from_iterable(find_flips(flip_rows, written, protocol, rule, attack, most) for attack in attacks)
+        # Sorting is stable, so among equals the attack named first comes first.
+        ranked.append(sorted(flips, key=lambda flip: -flip.margin))
     turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
     return tuple(turns)[:most]
 
@@ -52,48 +52,70 @@ def search_flip(
     rewrites: Iterable[Rewrite],
     most: int = MOST,
 ) -> Plan[MinimalFlip | str]:
-    """The search for the smallest part of one flip of a run."""
-    mine, others = flip.severities
-    made = next(
+    """Search for the smallest part of one flip."""
+    severity, other_severity = flip.severities
+    rewrite = next(
         (
-            one
-            for one in rewrites
-            if one.is_accepted
-            and (one.case, one.response.author, one.response.severity, one.response.attack)
-            == (flip.case, flip.rewritten, mine, flip.attack)
+            candidate
+            for candidate in rewrites
+            if candidate.is_accepted
+            and (candidate.case, candidate.response.author, candidate.response.severity, candidate.response.attack)
+            == (flip.case, flip.rewritten, severity, flip.attack)
         ),
         None,
     )
-    if made is None:
-        return _return_reason("no rewrite is on record")
-    original = _find_response(case, flip.rewritten, mine, made.original)
-    other = _find_response(case, flip.other, others)
+    if rewrite is None:
+        return "no rewrite is on record"
+    original = _find_response(case, flip.rewritten, severity, rewrite.original)
+    other = _find_response(case, flip.other, other_severity)
     if original is None or other is None:
-        return _return_reason(
-            f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered"
-        )
-    return find_smallest(
-        case,
-        protocol,
-        flip.rule,
-        original,
-        made.response,
-        other,
-        first=flip.first,
-        manner=manner,
-        helped=helped,
-        most=most,
-    )
+        return f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered"
+    settings: dict[str, Any] = {"first": flip.first, "manner": manner, "helped": helped, "most": most}
+    return (yield from find_smallest(case, protocol, flip.rule, original, rewrite.response, other, **settings))
 
 
 def _find_response(
     case: Case, author: str, severity: int | None, turns: tuple[str, ...] | None = None
 ) -> Response | None:
-    """An original of the case; with these turns, where they are known."""
-    found = (one for one in case.originals if (one.author, one.severity) == (author, severity))
-    return next((one for one in found if turns in (None, one.turns)), None)
+    """Find an original of the case, with these turns if known."""
+    matches = (response for response in case.originals if (response.author, response.severity) == (author, severity))
+    return next((response for response in matches if turns in (None, response.turns)), None)
 
 
-def _return_reason(why: str) -> Plan[MinimalFlip | str]:
-    yield from ()
-    return why
+def search_flips(
+    parameters: Mapping[str, Any],
+    audit: AuditConfig,
+    cases: Iterable[Case],
+    rows: Sequence[Row],
+    rewrites: Sequence[Rewrite],
+) -> Iterator[Plan[CaseResult]]:
+    """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
+    by_id, protocols = {case.id: case for case in cases}, {protocol.name: protocol for protocol in audit.protocols}
+    attacks, rewrites = distractors(parameters), tuple(rewrites)
+    for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
+        case, protocol = by_id[flip.case], protocols[flip.protocol]
+        plan = search_flip(flip, case, protocol, audit.manner, audit.helped, rewrites)
+        yield _record_search(stop_unanswered(plan))
+
+
+def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
+    """End a search when a model does not answer: its verdict would wrongly count as no flip."""
+
+    def check(_: Sequence[Request], replies: Sequence[Reply]) -> PlanResult[T | str] | None:
+        lost = next((reply.failure for reply in replies if not reply.answered), None)
+        return PlanResult(f"a request got no answer ({line(lost)})") if lost else None
+
+    return tap(plan, on_replies=check)
+
+
+def _record_search(plan: Plan[MinimalFlip | str]) -> Plan[CaseResult]:
+    """Keep only what is shown of the case."""
+    result = yield from plan
+    if isinstance(result, str):
+        return CaseResult()
+    return CaseResult(smallest=[replace(result, case=Case(result.case.id, result.case.prompt, ()))])
+
+
+def distractors(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the attacks of a run without its controls."""
+    return [name for name in parameters["attacks"] if name not in parameters["controls"]]

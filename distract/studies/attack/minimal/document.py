@@ -9,28 +9,19 @@ from distract.core.records import MinimalFlip
 from distract.studies.attack.minimal import count_words
 
 
-def minimal_document(found: Sequence[MinimalFlip]) -> dict[str, Any]:
-    """What the smallest flips add to the document of a run."""
-    return {"minimal": {"flips": [flatten(one) for one in found], "words": _word_documents(found)}}
+def minimal_document(smallest: Sequence[MinimalFlip]) -> dict[str, Any]:
+    """Return what the smallest flips add to the document of a run."""
+    words = [{"word": word.text, "change": word.change, "flips": word.flips} for word in count_words(smallest)]
+    return {"minimal": {"flips": [flatten(flip) for flip in smallest], "words": words}}
 
 
-def flatten(one: MinimalFlip) -> dict[str, Any]:
-    """A smallest flip as JSON values."""
+def flatten(flip: MinimalFlip) -> dict[str, Any]:
+    """Return a smallest flip as JSON values."""
+    names = ("protocol", "rule", "attack", "rewritten", "other")
+    numbers = ("of", "comparisons", "requests", "invalid", "minimal")
     return {
-        "case": one.case.id,
-        "protocol": one.protocol,
-        "rule": one.rule,
-        "attack": one.attack,
-        "rewritten": one.rewritten,
-        "other": one.other,
-        "edits": [{"removed": edit.old, "added": edit.new} for edit in one.edits],
-        "of": one.of,
-        "comparisons": one.comparisons,
-        "requests": one.requests,
-        "invalid": one.invalid,
-        "minimal": one.minimal,
+        "case": flip.case.id,
+        **{name: getattr(flip, name) for name in names},
+        "edits": [{"removed": edit.old, "added": edit.new} for edit in flip.edits],
+        **{name: getattr(flip, name) for name in numbers},
     }
-
-
-def _word_documents(found: Sequence[MinimalFlip]) -> list[dict[str, Any]]:
-    return [{"word": word.text, "change": word.change, "flips": word.flips} for word in count_words(found)]

@@ -1,7 +1,7 @@
-"""What lies between two texts: edits of about a word each, any of which can be applied without the others.
+"""The edits between two texts, about a word each; any of them can be applied without the others.
 
-All of them together make the rewrite, exactly; with some of them left out the text should still read as one, so that
-white space goes with a word next to it. It knows no judge, and does not say which edits matter.
+All together make the rewrite exactly. A text with only some applied should still read well, so white space goes with an
+adjacent word.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from distract.core.records import Edit
 from distract.studies.attack.minimal.alignment import Spans, gap, match_words, settle_edges
 
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u200c\u200d\ufe0f"
-"""What belongs to a letter and is none: accents, vowel signs, joiners."""
+"""Marks that belong to a letter: accents, vowel signs, joiners."""
 
 _ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Scripts that put no space between words: each sign stands for itself."""
+"""Scripts without spaces between words: each sign counts as a word."""
 
 _LETTERS = f"(?:(?![{_ALONE}])[\\w{_MARKS}])+"
 _WORD = re.compile(rf"[{_ALONE}]|{_LETTERS}(?:['’-]{_LETTERS}|[.,]\d+)*|([^\w\s])\1*")
 
 
 def find_edits(original: Sequence[str], rewrite: Sequence[str]) -> tuple[Edit, ...]:
-    """What has to be done to one text to make it another."""
+    """Return the edits that turn one text into another."""
     if len(original) != len(rewrite):
         raise ValueError(f"{len(original)} turns and {len(rewrite)}: expected a rewrite with as many turns as it had")
     pairs = enumerate(zip(original, rewrite, strict=True))
     return tuple(edit for turn, (old, new) in pairs if old != new for edit in _edit_turn(turn, old, new))
 
 
-def group_edits(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
-    """Edits that stand next to each other taken together: what a reader calls one change."""
+def group_edits(edits: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
+    """Group adjacent edits: a reader sees them as one change."""
     grouped: list[list[Edit]] = []
-    for edit in found:
+    for edit in edits:
         last = grouped[-1][-1] if grouped else None
         if last is not None and (last.turn, last.end) == (edit.turn, edit.start):
             grouped[-1].append(edit)
@@ -45,7 +45,7 @@ def group_edits(found: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
 
 def _edit_turn(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
     texts = original, rewrite
-    # An empty word at either end, so that whatever is changed stands between two words that are not.
+    # Add an empty word at either end, so that every change lies between two unchanged words.
     old, new = ([(0, 0), *(word.span() for word in _WORD.finditer(text)), (len(text),) * 2] for text in texts)
     words = ([text[start:end] for start, end in spans[1:-1]] for text, spans in zip(texts, (old, new), strict=True))
     same = [(0, 0), *((i + 1, j + 1) for i, j in match_words(*words)), (len(old) - 1, len(new) - 1)]
@@ -54,14 +54,14 @@ def _edit_turn(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
 
 
 def _edit_gap(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    """Edits of what stands between two words that stay."""
+    """Yield the edits between two words that stay."""
     if len(old) != len(new):
         old, new = _chunks(texts[0], old), _chunks(texts[1], new)
     yield from (_replace_words if len(old) == len(new) else _delete_and_insert)(turn, texts, old, new)
 
 
 def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    """Each word replaced by the one in its place, with the white space before it; the last with that after it too."""
+    """Replace word by word, each with the white space before it; the last also with that after it."""
     last = len(old) - 1
     head, tail = (gap(texts[0], old, at) == gap(texts[1], new, at) for at in (1, last))
     if last == 1 and head:
@@ -71,13 +71,13 @@ def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) ->
         start = spans[k][0] if k == 1 and head else spans[k - 1][1]
         return start, spans[k][1] if k < last - 1 or tail else spans[last][0]
 
-    # Between two words that stay and have none between them there is white space to replace.
+    # With no word between the two that stay, replace the white space.
     for k in range(1, max(last, 2)):
         yield _make_edit(turn, texts, place(old, k), place(new, k))
 
 
 def _delete_and_insert(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    """Old words deleted and new ones inserted, each with the white space on one side of it: the same side for all."""
+    """Delete old words and insert new ones, all with the white space on the same side."""
     original, rewrite = texts
     before, after = gap(original, old, 1), gap(original, old, len(old) - 1)
     head, tail = before == gap(rewrite, new, 1), after == gap(rewrite, new, len(new) - 1)
@@ -87,18 +87,18 @@ def _delete_and_insert(turn: int, texts: tuple[str, str], old: Spans, new: Spans
         yield from (_make_edit(turn, texts, (one[0], two[0]), (0, 0)) for one, two in pairwise(old[1:]))
         return
     at = old[-2][1]
-    gone = [((one[1], two[1]), (0, 0)) for one, two in pairwise(old[:-1])]
-    come = [((at, at), (one[1], two[1])) for one, two in pairwise(new[:-1])]
-    places = [*gone, *come]
+    deletions = [((one[1], two[1]), (0, 0)) for one, two in pairwise(old[:-1])]
+    insertions = [((at, at), (one[1], two[1])) for one, two in pairwise(new[:-1])]
+    places = [*deletions, *insertions]
     if not tail:
-        # The white space after all of it changes with the last edit.
+        # The last edit also changes the white space after it.
         (start, _), (first, _) = places.pop()
-        places.append(((start, old[-1][0]), (first if come else new[0][1], new[-1][0])))
+        places.append(((start, old[-1][0]), (first if insertions else new[0][1], new[-1][0])))
     yield from (_make_edit(turn, texts, *place) for place in places)
 
 
 def _is_boundary(space: str) -> bool:
-    """Whether what stands between two words is no white space, or ends a line: a word next to it is better kept off."""
+    """Return whether a gap should stay untouched: no white space, or the end of a line."""
     return not space or "\n" in space
 
 
@@ -107,12 +107,12 @@ def _make_edit(turn: int, texts: tuple[str, str], old: tuple[int, int], new: tup
 
 
 def _chunks(text: str, spans: Spans) -> Spans:
-    """Words with the punctuation attached to them."""
-    found = [spans[0]]
+    """Attach punctuation to words."""
+    chunks = [spans[0]]
     for start, end in spans[1:-1]:
-        before, last = found[-1]
-        if len(found) > 1 and last == start and not (text[last - 1].isalnum() and text[start].isalnum()):
-            found[-1] = before, end
+        before, last = chunks[-1]
+        if len(chunks) > 1 and last == start and not (text[last - 1].isalnum() and text[start].isalnum()):
+            chunks[-1] = before, end
         else:
-            found.append((start, end))
-    return [*found, spans[-1]]
+            chunks.append((start, end))
+    return [*chunks, spans[-1]]

@@ -1,8 +1,7 @@
-"""Which few of many things are enough, found by asking whether some of them are.
+"""Find a minimal subset that is enough, by asking whether subsets are enough.
 
 Delta debugging: divide and conquer as in QuickXplain (Junker 2004), which asks O(k log n) times for k of n things, then
-each that is left tried without, so that the result is minimal also where more is not always better. It knows things by
-number only, and who answers it does not know.
+a try without each remaining one, so that the result is minimal even if more is not always better.
 """
 
 from __future__ import annotations
@@ -14,55 +13,50 @@ from types import MappingProxyType
 from distract.core.plan import Plan
 
 MOST = 500
-"""How many sets are asked about where nobody says how many."""
+"""Subsets to ask about by default."""
 
 Subset = frozenset[int]
 
 Ask = Callable[[Sequence[Subset]], Plan[Sequence[bool]]]
-"""Says of each set whether it is enough."""
+"""Decides for each subset whether it is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search came to.
-
-    Attributes:
-        kept: things that are enough.
-        minimal: whether without any one of them they are not; False where the search was ended before that was known.
-    """
+    """A subset that is enough; ``minimal`` unless the search ended before it knew."""
 
     kept: Subset
     minimal: bool
 
 
 def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[SearchResult]:
-    """Look for a minimal set of things that is enough.
+    """Search for a minimal subset that is enough.
 
-    All of them together are known to be enough, and none of them not to be; neither is asked again.
+    The full set is known to be enough and the empty set not to be; neither is asked about.
     """
     order = [one for group in groups for one in group]
     if not order:
         raise ValueError("nothing to search: all and nothing are the same")
-    asked = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
+    answers = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
     try:
-        needed = yield from _filter_needed(asked, frozenset(), [frozenset(group) for group in groups if group])
+        needed = yield from _filter_needed(answers, frozenset(), [frozenset(group) for group in groups if group])
         kept = frozenset[int]().union(*needed)
         for group in reversed(groups):
-            if len(mine := [frozenset((one,)) for one in group if one in kept]) > 1:
+            if len(parts := [frozenset((one,)) for one in group if one in kept]) > 1:
                 base = kept.difference(group)
-                kept = base.union(*(yield from _filter_needed(asked, base, mine)))
-        return SearchResult((yield from _minimise(asked, order, kept)), minimal=True)
+                kept = base.union(*(yield from _filter_needed(answers, base, parts)))
+        return SearchResult((yield from _minimise(answers, order, kept)), minimal=True)
     except _BudgetSpent:
-        return SearchResult(asked.best, minimal=False)
+        return SearchResult(answers.best, minimal=False)
 
 
 class _BudgetSpent(Exception):
-    """No more sets may be asked about."""
+    """The search may ask no more."""
 
 
 @dataclass(slots=True)
 class _Answers:
-    """The answers so far, by set, who gives them, and how many there may be."""
+    """Answers by subset, and how many more may be asked for."""
 
     ask: Ask
     most: int
@@ -74,11 +68,11 @@ class _Answers:
 
     @property
     def best(self) -> Subset:
-        """The smallest set that is known to be enough; of equal ones the first."""
+        """The smallest subset known to be enough, the first of equals."""
         return min((kept for kept, enough in self.answers.items() if enough), key=len)
 
     def look_up(self, sets: Sequence[Subset]) -> Plan[Mapping[Subset, bool]]:
-        """Whether each is enough; those that are not known are asked about together."""
+        """Return the answer for each subset; unknown ones are asked about together."""
         new = [one for one in dict.fromkeys(sets) if one not in self.answers]
         if len(self.answers) - self.given + len(new) > self.most:
             raise _BudgetSpent
@@ -87,38 +81,35 @@ class _Answers:
         return MappingProxyType(self.answers)
 
 
-def _filter_needed(asked: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
-    """Of parts that are enough with ``base``, which is taken not to be, those that still are; rather the first ones."""
+def _filter_needed(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
+    """Return the parts still needed beside ``base``, which is not enough alone; prefer the first ones."""
     if len(parts) == 1:
         return list(parts)
     half = len(parts) // 2
     first, last = parts[:half], parts[half:]
-    late = yield from _filter_rest(asked, base.union(*first), last)
-    # Where nothing of the last ones is needed, the base is still the one that was not enough.
-    early = yield from (_filter_rest if late else _filter_needed)(asked, base.union(*late), first)
+    late = yield from _filter_rest(answers, base.union(*first), last)
+    # If none of the last ones is needed, the base is still known not to be enough.
+    early = yield from (_filter_rest if late else _filter_needed)(answers, base.union(*late), first)
     return [*early, *late]
 
 
-def _filter_rest(asked: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
-    """The same with a base that may be enough by itself."""
-    if (yield from asked.look_up([base]))[base]:
+def _filter_rest(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
+    """Do the same with a base that may be enough alone."""
+    if (yield from answers.look_up([base]))[base]:
         return []
-    return (yield from _filter_needed(asked, base, parts))
+    return (yield from _filter_needed(answers, base, parts))
 
 
-def _minimise(asked: _Answers, order: Sequence[int], kept: Subset) -> Plan[Subset]:
-    """Of things that are enough, none of which is to be left over.
-
-    Where more is better nothing is, and one round shows it.
-    """
+def _minimise(known: _Answers, order: Sequence[int], kept: Subset) -> Plan[Subset]:
+    """Drop whatever the subset can do without; if more is always better, one round shows that nothing is."""
     while True:
         without = {one: kept - {one} for one in reversed(order) if one in kept}
-        answers = yield from asked.look_up(list(without.values()))
+        answers = yield from known.look_up(list(without.values()))
         free = [one for one, rest in without.items() if answers[rest]]
         if not free:
             return kept
         kept = without[free[0]]
         for one in free[1:]:
             rest = kept - {one}
-            if (yield from asked.look_up([rest]))[rest]:
+            if (yield from known.look_up([rest]))[rest]:
                 kept = rest

@@ -1,7 +1,6 @@
-"""Of one rewrite that turned a verdict over, the fewest edits that are enough to: judged one text after another.
+"""Search one rewrite that flipped a verdict for the fewest edits that still do, one text after another.
 
-The requests for the original and for the whole rewrite are those of the run that found the flip, so that the store
-answers them. It knows no protocol or attack by name, and nothing of where a flip comes from.
+The requests for the original and the full rewrite are those of the run that found the flip, so the store answers them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Turns = tuple[str, ...]
 
 @dataclass(frozen=True)
 class _Pair:
-    """A response that is rewritten beside one that is not, with what was judged of it: a row for each text."""
+    """A response under rewriting beside a fixed one, with a row for each text judged so far."""
 
     case: Case
     protocol: Protocol
@@ -38,26 +37,23 @@ class _Pair:
 
     @property
     def winning_outcome(self) -> Outcome:
-        """What the verdict is where the rewritten response wins."""
+        """The verdict if the rewritten response wins."""
         return "a" if self.first else "b"
 
-    def judged(self, responses: Iterable[Response]) -> Plan[None]:
-        """Have those judged that have not been: all of them together."""
-        new = {one.turns: one for one in responses if one.turns not in self.rows}
-        rows = yield from gather([self._row(one) for one in new.values()])
+    def judge(self, responses: Iterable[Response]) -> Plan[None]:
+        new = {response.turns: response for response in responses if response.turns not in self.rows}
+        rows = yield from gather([self._row(response) for response in new.values()])
         self.rows.update(zip(new, rows, strict=True))
 
     def outcome(self, turns: Turns) -> Outcome | None:
-        """Of a text that was judged; None without a verdict."""
         return outcome(self.rows[turns].judgments, self.rule)
 
-    def told(self, original: Response, kept: Sequence[Edit]) -> bool:
-        """Whether the verdict without each of the edits is a valid one."""
+    def is_certain(self, original: Response, kept: Sequence[Edit]) -> bool:
+        """Return whether every verdict without one of the edits is valid."""
         rest = ((edit for edit in kept if edit is not left_out) for left_out in kept)
         return all(self.outcome(apply_edits(original.turns, edits)) is not None for edits in rest)
 
     def strengths(self, turns: Turns) -> tuple[float, float]:
-        """Of a text that has a verdict: its own, and those of the other one."""
         return strengths(self.rows[turns].judgments, self.rule, not self.first)
 
     def _row(self, response: Response) -> Plan[Row]:
@@ -80,23 +76,23 @@ def find_smallest(
     helped: bool,
     most: int = MOST,
 ) -> Plan[MinimalFlip | str]:
-    """Look for the fewest edits that still flip a verdict."""
+    """Search for the fewest edits that still flip a verdict."""
     if len(original.turns) != len(rewrite.turns):
         return "the rewrite has another number of turns than the original"
     pair = _Pair(case, protocol, rule, rewrite, other, first, manner, helped)
-    yield from pair.judged([original, rewrite])
+    yield from pair.judge([original, rewrite])
     for text, turns, expected in (
         ("original", original.turns, MIRROR[pair.winning_outcome]),
         ("whole rewrite", rewrite.turns, pair.winning_outcome),
     ):
-        if (found := pair.outcome(turns)) != expected:
-            why = pair.rows[turns].excluded or _describe_outcome(found, pair.winning_outcome)
-            return f"the verdict on the {text} cannot be had again: {why}"
+        if (verdict := pair.outcome(turns)) != expected:
+            why = pair.rows[turns].excluded or _describe_outcome(verdict, pair.winning_outcome)
+            return f"could not reproduce the verdict on the {text}: {why}"
     changes = find_edits(original.turns, rewrite.turns)
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
         texts = [apply_edits(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
-        yield from pair.judged([replace(rewrite, turns=turns) for turns in texts])
+        yield from pair.judge([replace(rewrite, turns=turns) for turns in texts])
         return [pair.outcome(turns) == pair.winning_outcome for turns in texts]
 
     result = yield from search(_group_edits(changes), ask, most)
@@ -119,12 +115,12 @@ def find_smallest(
         comparisons=len(pair.rows) - 2,
         requests=len({key for row in pair.rows.values() for key in row.keys}),
         invalid=sum(pair.outcome(turns) is None for turns in pair.rows),
-        minimal=result.minimal and pair.told(original, kept),
+        minimal=result.minimal and pair.is_certain(original, kept),
     )
 
 
 def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
-    """The edits by phrase, the largest ones first: they are the likeliest to matter, and so rather kept."""
+    """Group edits by phrase, the largest first: they are the likeliest to matter, so the search keeps them."""
     places = iter(range(len(changes)))
     sizes = [len("".join((change.old + change.new).split())) for change in changes]
     groups = [
@@ -133,7 +129,7 @@ def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
     return sorted(groups, key=lambda group: -sum(sizes[index] for index in group))
 
 
-def _describe_outcome(found: Outcome | None, mine: Outcome) -> str:
-    if found is None:
-        return "it is not valid"
-    return "it is a tie" if found == "tie" else f"the rewritten response {'wins' if found == mine else 'loses'}"
+def _describe_outcome(verdict: Outcome | None, win: Outcome) -> str:
+    if verdict is None:
+        return "no valid verdict"
+    return "it is a tie" if verdict == "tie" else f"the rewritten response {'wins' if verdict == win else 'loses'}"

@@ -1,4 +1,4 @@
-"""The smallest flips of a run, for people: the words that flip its judge, then each flip in a few lines."""
+"""The smallest flips of a run on the terminal: the words that flip its judge, then each flip in a few lines."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from distract.report.tables import grid
 from distract.studies.attack.minimal import count_words, describe_edits
 
 TOP = 10
-"""Words that are shown."""
+"""Words to show."""
 
 
-def minimal_parts(found: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
-    """The words that flip a judge, and each smallest flip in a few lines."""
-    yield Text("\nWords that flip this judge: in how many of the smallest flips", style="italic")
-    if not found:
-        yield Text(" no flip was found to be explained")
+def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
+    """Show the words that flip a judge, and each smallest flip."""
+    yield Text("\nWords that flip this judge, with the number of smallest flips they are in", style="italic")
+    if not smallest:
+        yield Text(" found no flip to explain")
         return
     table = grid("word", "change", "flips")
-    for word in count_words(found)[:TOP]:
-        table.add_row(Text(line(word.text)), word.change, f"{word.flips}/{len(found)}")
+    for word in count_words(smallest)[:TOP]:
+        table.add_row(Text(line(word.text)), word.change, f"{word.flips}/{len(smallest)}")
     yield table
-    yield Text("\nSmallest flips: of the edits between original and rewrite, those that are enough", style="italic")
-    for one in found:
-        by = f" by {line(one.rule)}" if one.rule else ""
-        yield Text(f"case {line(one.case.id)}, {line(one.protocol)}{by}, {line(one.attack)}:", style="bold")
-        yield Text(f" {describe_smallest(one)}; {count(one.requests, 'judge call')}")
+    yield Text("\nSmallest flips: the edits between original and rewrite that are enough", style="italic")
+    for flip in smallest:
+        rule = f" by {line(flip.rule)}" if flip.rule else ""
+        yield Text(f"case {line(flip.case.id)}, {line(flip.protocol)}{rule}, {line(flip.attack)}:", style="bold")
+        yield Text(f" {describe_smallest(flip)}; {count(flip.requests, 'judge call')}")
 
 
-def describe_smallest(one: MinimalFlip) -> str:
-    """Which edits are enough, in words."""
+def describe_smallest(flip: MinimalFlip) -> str:
+    """Describe which edits are enough."""
     unsure = "; ".join(
         why
         for why, holds in (
-            ("fewer might do", not one.minimal),
-            (f"no valid verdict in {one.invalid} of {count(one.comparisons, 'comparison')}", one.invalid),
+            ("fewer might do", not flip.minimal),
+            (f"no valid verdict in {flip.invalid} of {count(flip.comparisons, 'comparison')}", flip.invalid),
         )
         if holds
     )
-    edits = f"{len(one.edits)} of {count(one.of, 'edit')} {'is' if len(one.edits) == 1 else 'are'} enough"
-    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(describe_edits(one.edits))}"
+    edits = f"{len(flip.edits)} of {count(flip.of, 'edit')} {'is' if len(flip.edits) == 1 else 'are'} enough"
+    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(describe_edits(flip.edits))}"
