@@ -17,7 +17,7 @@ from distract.testing import invariants, summary
 
 IMPORTED = (invariants, judge, registry, opener, summary)
 
-LEFT_OUT = "distract: 1 test that calls a judge was left out; run it with --judge NAME or -m distract"
+LEFT_OUT = "distract: 1 test that calls a judge was deselected; run it with --judge NAME or -m distract"
 
 ASKING = """
 import pytest
@@ -86,7 +86,7 @@ import distract.testing.plugin
 print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["distract", "distract.testing.plugin"]
+    assert done.stdout.split() == ["distract", "distract.testing", "distract.testing.plugin"]
 
 
 class TestWhichTestsRun:
@@ -109,11 +109,11 @@ class TestWhichTestsRun:
         pytester.makepyfile(test_mixed=MIXED)
         result = inner(pytester, "-W", "ignore", *arguments)
         result.assert_outcomes(passed=passed, deselected=4 - passed)
-        assert ("were left out" in printed(result)) == (left_out > 1)
+        assert ("were deselected" in printed(result)) == (left_out > 1)
         assert (LEFT_OUT in result.outlines) == (left_out == 1)
         if left_out > 1:
             told = (
-                f"distract: {left_out} tests that call a judge were left out; run them with --judge NAME or -m distract"
+                f"distract: {left_out} tests that call a judge were deselected; run them with --judge NAME or -m distract"
             )
             assert told in result.outlines
 
@@ -160,7 +160,7 @@ class TestWhichJudge:
     @pytest.mark.parametrize(
         ("project", "arguments", "said"),
         [
-            ("", [], "no judge is named: run pytest with --judge NAME, set judge = "),
+            ("", [], "no judge: run pytest with --judge NAME, set judge = "),
             ("", ["--judge", "planted:fairr"], "unknown judge 'planted:fairr'; did you mean 'planted:fair'?"),
             ("[tool.distract]\njudge = 3", [], "tool.distract.judge: expected the name of a judge in quotes, found 3"),
             ("tool.distract = 3", [], "tool.distract: expected a table, found 3"),
@@ -230,14 +230,14 @@ def pytest_unconfigure(config):
 
 
 FINDING = """
-from distract.judging.findings import Finding
+from distract.judging.findings import InvariantFinding
 
 def test_found(judge):
     judge.judgments(compared(1))
     place = ("distractor_invariant", "pairwise", "assertiveness")
-    judge.findings.append(Finding(*place, 40, 3, 1, 5, 0.1, 0.021, 0.183, "inconclusive"))
+    judge.findings.append(InvariantFinding(*place, 40, 3, 1, 5, 0.1, 0.021, 0.183, "inconclusive"))
     words = ("\\x1b[2J\\ud800",)
-    judge.findings.append(Finding("swap_consistent", "pairwise", "", 1, 1, 0, 0, None, None, None, "fail", words, True))
+    judge.findings.append(InvariantFinding("swap_consistent", "pairwise", "", 1, 1, 0, 0, None, None, None, "fail", words, True))
 """
 
 
@@ -262,12 +262,12 @@ def test_under_xdist_no_request_is_judged_twice_and_one_summary_says_so(pytester
     pytester.makeconftest(OWN_JUDGE)
     file = f"""{ASKING}
 from distract.core import registry
-from distract.judging.orders import judged
+from distract.judging.orders import ask_in_orders
 
 @pytest.mark.parametrize("number", ORDER)
 def test_overlapping_batches(judge, number):
     protocol = registry.protocol("pairwise")
-    judge.run_all([judged(protocol, compared(n % 6)) for n in range(number, number + 3)])
+    judge.run_all([ask_in_orders(protocol, compared(n % 6)) for n in range(number, number + 3)])
 
 @pytest.mark.distract
 def test_left_out(judge):
@@ -289,7 +289,7 @@ def test_left_out(judge):
     assert sum("= distract =" in text for text in result.outlines) == 1
     assert sum("inconclusive  distractor_invariant" in text for text in result.outlines) == 1
     assert (
-        "distract: 3 tests that call a judge were left out; run them with --judge NAME or -m distract"
+        "distract: 3 tests that call a judge were deselected; run them with --judge NAME or -m distract"
         in result.outlines
     )
     assert [path.name for path in pytester.path.rglob("*.sqlite")] == ["replies.sqlite"]
