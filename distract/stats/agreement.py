@@ -21,16 +21,7 @@ _ROUNDING = 1e-12
 
 
 def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
-    """Krippendorff's alpha for nominal data (Krippendorff, 2011, Computing Krippendorff's alpha-reliability).
-
-    Args:
-        units: of each unit the values that it was given, any number and in any order; a missing value is left out.
-            Units with fewer than two values hold no pair and are dropped.
-
-    Returns:
-        1 without disagreement, 0 for as much as chance gives, down to -1; None without a pair, and where every value
-        is the same: the definition is then 0/0, since nothing shows that the judge can tell two things apart.
-    """
+    """Krippendorff's alpha for nominal data (Krippendorff, 2011, Computing Krippendorff's alpha-reliability)."""
     pairable = [unit for unit in units if len(unit) > 1]
     return _alpha(*_coincidences(pairable, [0] * len(pairable))) if pairable else None
 
@@ -38,19 +29,7 @@ def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
 def alpha_interval(
     units: Sequence[Sequence[Hashable]], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval | None:
-    """Interval for ``alpha``, never a point.
-
-    Args:
-        units: as ``alpha`` takes them.
-        clusters: the cluster of each unit; units of one cluster may be dependent.
-        confidence: nominal coverage.
-
-    Returns:
-        An interval that holds the estimate; None where that is None or fewer than two clusters hold a pair.
-
-    Raises:
-        ValueError: units and clusters differ in number.
-    """
+    """Interval for ``alpha``, never a point."""
     kept = [(unit, cluster) for unit, cluster in zip(units, clusters, strict=True) if len(unit) > 1]
     if not kept:
         return None
@@ -71,35 +50,14 @@ def alpha_interval(
 
 
 def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Cohen's kappa of two raters (Cohen, 1960); whatever can be hashed is a category, None among them.
-
-    Returns:
-        1 without disagreement, 0 for as much as chance gives, down to -1; None without data and where both raters
-        gave one and the same category throughout, so that chance alone agrees fully.
-
-    Raises:
-        ValueError: the sequences differ in length.
-    """
+    """Cohen's kappa of two raters (Cohen, 1960); whatever can be hashed is a category, None among them."""
     return _kappa(*_table(first, second, [0] * len(first))) if first or second else None
 
 
 def kappa_interval(
     first: Sequence[Hashable], second: Sequence[Hashable], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval | None:
-    """Interval for ``kappa``, never a point.
-
-    Args:
-        first: categories of one rater.
-        second: those of the other, on the same units.
-        clusters: the cluster of each unit; units of one cluster may be dependent.
-        confidence: nominal coverage.
-
-    Returns:
-        An interval that holds the estimate; None where that is None or there are fewer than two clusters.
-
-    Raises:
-        ValueError: the sequences differ in length.
-    """
+    """Interval for ``kappa``, never a point."""
     disagreement, left, right = _table(first, second, _number_names(clusters))
     if len(disagreement) < 2 or (estimate := _kappa(disagreement, left, right)) is None:
         return None
@@ -121,11 +79,7 @@ def ranks(values: Sequence[float], descending: bool = False) -> list[float]:
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Spearman's rank correlation, ties with average ranks; None below two points and where x or y is constant.
-
-    Raises:
-        ValueError: the sequences differ in length.
-    """
+    """Spearman's rank correlation, ties with average ranks; None below two points and where x or y is constant."""
     if len(x) != len(y):
         raise ValueError(f"expected as many x as y, got {len(x)} and {len(y)}")
     if len(x) < 2:
@@ -140,12 +94,6 @@ def spearman_interval(x: Sequence[float], y: Sequence[float], confidence: float 
     """Fisher's z interval for ``spearman`` with the standard error of Bonett and Wright (2000), never a point.
 
     A perfect correlation gets the bound of the nearest imperfect one, two neighbours swapped.
-
-    Returns:
-        An interval that holds the estimate; None where that is None or there are fewer than four points.
-
-    Raises:
-        ValueError: the sequences differ in length.
     """
     r, n = spearman(x, y), len(x)
     if r is None or n < 4:
@@ -217,12 +165,6 @@ def _interval(
     independent trials would leave it this uncertain, and the exact binomial bounds for so many follow the skew near
     both ends, where Student's interval does not, transformed or not. Without variance (no disagreement was seen, or a
     rater never varied) the disagreement itself is bounded, and each cluster is one trial.
-
-    Args:
-        estimate: the coefficient.
-        observed: disagreement, 0 to 1, of all units and without each cluster.
-        chance: disagreement expected by chance, likewise.
-        confidence: nominal coverage.
     """
     if bool((chance[1] <= _ROUNDING).any()):
         # One cluster alone holds what makes the coefficient defined at all.

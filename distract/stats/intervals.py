@@ -22,11 +22,7 @@ _WIDEST_TAIL = 0.49
 
 
 def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
-    """Wilson's score interval for k successes in n independent trials.
-
-    Raises:
-        ValueError: n is not positive or k is not in 0..n.
-    """
+    """Wilson's score interval for k successes in n independent trials."""
     _check_counts(k, n)
     z = float(ndtri(0.5 + confidence / 2))
     p, zz = k / n, z * z / n
@@ -55,18 +51,6 @@ def effective_n(
 
     The degrees of freedom are those of the clusters' totals (Satterthwaite), not the number of clusters less one: few
     clusters that hold all the variance say little about it.
-
-    Args:
-        values: outcomes in 0..1, such as 0 or 1.
-        clusters: the cluster of each; outcomes of one cluster may be dependent.
-        tail: the chance that the bound it is for leaves out on one side, above 0 and at most 0.5.
-        capped: whether there can be no more of them than values. Without, outcomes that balance each other within a
-            cluster count for more, as the slots of a judge that keeps its verdict when the order changes do.
-
-    Returns:
-        The number of values when every cluster has one; else n over the design effect, corrected for the degrees
-        of freedom, at most n if capped. When all values are equal, the number of clusters: the variance between them
-        is then not estimable and each cluster may be one trial repeated.
     """
     n = len(values)
     names = dict.fromkeys(clusters)
@@ -100,11 +84,7 @@ def kish_n(clusters: Sequence[Hashable]) -> float:
 def rate_interval(
     values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95, capped: bool = True
 ) -> Interval:
-    """Interval for a rate: Wilson on independent trials, Korn-Graubard where clusters repeat.
-
-    Raises:
-        ValueError: there are no values.
-    """
+    """Interval for a rate: Wilson on independent trials, Korn-Graubard where clusters repeat."""
     k, n, independent = math.fsum(values), len(values), len(set(clusters)) == len(values)
     if independent:
         return wilson(k, n, confidence)
@@ -131,17 +111,7 @@ def mean_interval(values: Sequence[float], clusters: Sequence[Hashable], confide
 def difference_interval(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval:
-    """Interval for the difference of two paired proportions (Bonett and Price, 2012, adjusted Wald).
-
-    Args:
-        first: outcomes 0 or 1 of one way of asking.
-        second: outcomes 0 or 1 of the other on the same units.
-        clusters: the cluster of each unit; the number of units is shrunk to the effective one.
-        confidence: nominal coverage.
-
-    Raises:
-        ValueError: the sequences are empty.
-    """
+    """Interval for the difference of two paired proportions (Bonett and Price, 2012, adjusted Wald)."""
     n = len(first)
     if n == 0:
         raise ValueError("no pairs")
@@ -180,15 +150,6 @@ def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> I
     The upper one is Bonett and Price's with half a pair more that rose, and never below what the exact bound of the
     share that rose gives, which rules where few pairs differ: over 900 cells of n and rates, it was too low in 5.0%
     at most. The lower one is above 0 only where the exact McNemar test says so at this confidence.
-
-    Args:
-        up: pairs where the first is more.
-        down: pairs where it is less.
-        n: pairs, at least ``up + down``; like them it may be an effective, fractional number.
-        confidence: of each bound.
-
-    Raises:
-        ValueError: n is not positive, or less than the pairs that differ.
     """
     _check_counts(up + down, n)
     z = float(ndtri(confidence))
@@ -206,14 +167,7 @@ def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> I
 def discordant_pairs(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], tail: float = 0.025
 ) -> tuple[int, int, float]:
-    """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs (at least one).
-
-    Args:
-        first: outcomes 0 or 1 of one way of asking.
-        second: outcomes 0 or 1 of the other on the same units.
-        clusters: the cluster of each unit.
-        tail: as in ``effective_n``.
-    """
+    """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs (at least one)."""
     pairs = list(zip(first, second, strict=True))
     # The half-scaled difference lies in 0..1, which is what effective_n takes.
     shrink = effective_n([(1 + a - b) / 2 for a, b in pairs], clusters, tail) / len(pairs)

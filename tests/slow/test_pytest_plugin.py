@@ -266,7 +266,7 @@ from distract.judging.orders import ask_in_orders
 
 @pytest.mark.parametrize("number", ORDER)
 def test_overlapping_batches(judge, number):
-    protocol = registry.protocol("pairwise")
+    protocol = registry.get_protocol("pairwise")
     judge.run_all([ask_in_orders(protocol, compared(n % 6)) for n in range(number, number + 3)])
 
 @pytest.mark.distract

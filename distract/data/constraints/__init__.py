@@ -36,11 +36,7 @@ def list_kinds() -> tuple[str, ...]:
 
 
 def parse(raw: Mapping[str, object]) -> Constraint:
-    """Read a constraint from a JSON object such as ``{"kind": "detectable_format:title"}``.
-
-    Raises:
-        ConstraintError: for an unknown kind, or a missing, wrong or unknown argument.
-    """
+    """Read a constraint from a JSON object such as ``{"kind": "detectable_format:title"}``."""
     kind = raw.get("kind")
     types = _find_kind(kind).arguments
     for name in raw:
@@ -67,15 +63,7 @@ def describe(constraint: Constraint) -> str:
 
 
 def breaks(constraint: Constraint, text: str) -> Iterator[str]:
-    """Edit a text that follows a constraint so that it does not, in different ways and places.
-
-    Args:
-        constraint: what to break.
-        text: a text that follows it; for one that does not, nothing is yielded.
-
-    Yields:
-        Texts that fail the check, the smallest and most natural edit first; none where no edit is known.
-    """
+    """Edit a text that follows a constraint so that it does not, in different ways and places."""
     kind, seen = _find_kind(constraint.kind), {text}
     if kind.check(constraint, text):
         for candidate in kind.edits(constraint, text):
@@ -85,19 +73,7 @@ def breaks(constraint: Constraint, text: str) -> Iterator[str]:
 
 
 def break_(constraint: Constraint, text: str, keep: Sequence[Constraint] = ()) -> str:
-    """Break one constraint of a text, and no other where that is possible.
-
-    Args:
-        constraint: what to break.
-        text: returned as it is where it fails the check already.
-        keep: constraints that should be held, or not held, as before; the broken one among them is ignored.
-
-    Returns:
-        The first of ``breaks`` that leaves ``keep`` as it was, else the first one.
-
-    Raises:
-        ConstraintError: where no edit is known that breaks it.
-    """
+    """Break one constraint of a text, and no other where that is possible."""
     if not check(constraint, text):
         return text
     held = {other: check(other, text) for other in keep if other != constraint}

@@ -43,14 +43,7 @@ class Draws:
 
 
 def draw(seed: int, count: int, clusters: int, *, table: bool = True) -> Draws:
-    """Draw prompts with replacement, as many as there are.
-
-    Args:
-        seed: of the draws.
-        count: how many draws, at least 2.
-        clusters: how many prompts there are, at least 1.
-        table: whether weights are wanted; without, and where the table would be too large, there are none.
-    """
+    """Draw prompts with replacement, as many as there are."""
     if not table or count * clusters > MAX_WEIGHTS:
         return Draws(seed, count, None)
     random = _generator("prompts", seed, "")

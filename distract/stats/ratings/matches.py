@@ -70,19 +70,7 @@ def encode(
     lengths: Sequence[tuple[int, int]] | None = None,
     invalid: int = 0,
 ) -> Matches:
-    """Names to numbers.
-
-    Args:
-        a: name of the first model of each match.
-        b: name of the second one.
-        outcomes: ``a``, ``b`` or ``tie`` for each.
-        prompts: name of the prompt of each; None where that is not known.
-        lengths: characters of the two responses of each; None where that is not known.
-        invalid: comparisons that are no match.
-
-    Raises:
-        UsageError: there is no match, a model plays itself, or an outcome is none.
-    """
+    """Names to numbers."""
     index: defaultdict[str, int] = defaultdict(count().__next__)
     first, second = _column(index, a), _column(index, b)
     if not len(first):

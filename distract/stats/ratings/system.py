@@ -95,12 +95,7 @@ class RatingSystem:
         object.__setattr__(self, "parameters", MappingProxyType(named))
 
     def rate_matches(self, matches: Matches, parameters: Mapping[str, Any]) -> Ratings:
-        """What ``rate`` makes of matches: a finite rating of each model, or an error of the plug-in.
-
-        Raises:
-            PluginError: it failed, or returned something else.
-            UsageError: the system cannot take these matches or parameters.
-        """
+        """What ``rate`` makes of matches: a finite rating of each model, or an error of the plug-in."""
         import numpy as np
 
         with guard_plugin(f"rating system {self.name!r} failed"):
