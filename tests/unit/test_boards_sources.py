@@ -106,5 +106,5 @@ def test_a_vote_file_with_other_names_is_told_what_it_lacks(tmp_path: Path) -> N
     with pytest.raises(DataError, match="field 'model_a': missing; found 'left', 'right', 'winner'"):
         read(str(path))
     path.write_text(json.dumps([{"left": "x"}]))
-    with pytest.raises(DataError, match="unknown format"):
+    with pytest.raises(DataError, match="in no format that distract knows"):
         read(str(path))

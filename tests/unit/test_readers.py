@@ -389,8 +389,8 @@ def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
     first, other = str(GOLDEN / "alpaca-eval.json"), str(GOLDEN / "alpaca-eval.other.json")
     said = problem(first)
     assert "alpaca-eval data hold no responses" in said
-    assert "name a further file of {instruction, output, generator} with --responses" in said
-    assert "two files hold the outputs of 'model-one'" in problem(first, [first])
+    assert "add --responses with a further file of {instruction, output, generator}" in said
+    assert "two files hold outputs of 'model-one'" in problem(first, [first])
     assert "holds no output" in problem(first, [write(tmp_path / "none.json", [], lines=False)])
     rows = first_rows("alpaca-eval")
     third = write(tmp_path / "third.json", [{**row, "generator": "model-three"} for row in rows], lines=False)

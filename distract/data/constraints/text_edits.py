@@ -1,7 +1,7 @@
-"""Small edits of a text that keep what it says: where a sentence fits, what may go, how to say it in other words.
+"""Small edits of a text that keep its meaning: where a sentence fits, what can go, and synonyms.
 
-Edits are made in the letter case of the text, inside quotation marks around the whole of it, and outside code,
-quotations and addresses. Nothing here takes more than linear time. It knows no constraint.
+Edits follow the letter case of the text, stay inside quotation marks around all of it, and outside code, quotations and
+addresses. All functions run in linear time.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ NEUTRAL = (
     "Each of these points stands on its own.",
     "A closer look may well be worthwhile.",
 )
-"""Sentences that say nothing: no facts, numbers, commas or names, and few letters in common."""
+"""Empty sentences: no facts, numbers, commas or names, and few letters in common."""
 
 _FILLERS = (
     "really very just quite simply actually basically indeed rather also even already anyway certainly definitely "
     "truly clearly usually generally probably perhaps mainly mostly perfectly completely especially nearly"
 )
 FILLERS = tuple(_FILLERS.split())
-"""Words that can go without much harm; those that say least first."""
+"""Words to remove with little harm, the emptiest first."""
 
 MOST = 20_000
-"""More sentences, words or letters than this are not added to a text."""
+"""Limit on the sentences, words or letters to add to a text."""
 
 _PAIRS = (
     "big:large quick:fast quickly:fast buy:purchase help:aid need:require begin:start end:finish often:frequently "
@@ -66,11 +66,11 @@ _FUNCTION_WORDS = (
     "my no not of on one only or our she so some such that the their then there these they this those to too use was "
     "we were what when where which while who why with you your"
 )
-_SENTENCE_STARTERS = frozenset(_FUNCTION_WORDS.split())  # what is no name where it begins a sentence
+_SENTENCE_STARTERS = frozenset(_FUNCTION_WORDS.split())  # capitalised at the start of a sentence, but no names
 
 
 def core_span(text: str) -> Span:
-    """Find the text proper: without outer white space and double quotation marks around the whole of it."""
+    """Find the text inside outer white space and double quotation marks around all of it."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if end - start > 2 and text[start] == text[end - 1] == '"':
         return start + 1, end - 1
@@ -78,18 +78,18 @@ def core_span(text: str) -> Span:
 
 
 def find_opaque(text: str) -> list[Span]:
-    """Find what is better left alone: code, quotations, addresses, titles and placeholders."""
+    """Find parts to leave alone: code, quotations, addresses, titles and placeholders."""
     return [match.span() for match in _OPAQUE.finditer(text, *core_span(text))]
 
 
 def is_free(spans: Sequence[Span], position: int) -> bool:
-    """Whether a position lies in none of the spans."""
+    """Whether a position is outside all spans."""
     index = bisect_right(spans, (position, position)) - 1
     return index < 0 or position >= spans[index][1]
 
 
 def styler(text: str) -> Callable[[str], str]:
-    """What puts words into the case of a text that has only one."""
+    """A function that puts words into the case of a text, if it has only one."""
     return str.upper if text.isupper() else str.lower if text.islower() else str
 
 
