@@ -1,7 +1,7 @@
 """Read and write the ``lineage`` of a recorded response in the native format: how it was written.
 
-``{"generator", "model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``. We keep names
-and values as they are, in their order, and check nothing against the text.
+``{"generator", "model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``. We keep
+names and values as they are, in their order, and check nothing against the text.
 """
 
 from __future__ import annotations
