@@ -47,9 +47,9 @@ class StyleDesign(NamedTuple):
         """Coefficients of the log odds of some matches and their values, both of shape (matches, 3)."""
         a, b = self.matches.a[which], self.matches.b[which]
         length = np.full(len(a), len(self.matches.models), np.int32)
-        one = np.ones(len(a))
+        ones = np.ones(len(a))
         more = _contrast(self.matches, which) / (self.unit or 1.0)
-        return np.stack((a, b, length), axis=1), np.stack((one, -one, more), axis=1)
+        return np.stack((a, b, length), axis=1), np.stack((ones, -ones, more), axis=1)
 
     def points(self, part: slice) -> Floats:
         """Points of the first model of some matches, shape (matches, 1)."""

@@ -149,8 +149,8 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         # A unit after the next number belongs to that number.
         after = _DIGIT.split(text[match.end() : match.end() + (20 if strict else 80)], maxsplit=1)[0]
         near = _NEXT.findall(after)[: 1 if strict else 4] if not strict or _JOINED.match(after) else []
-        named = map(_unit, (text[match.start() - 1 : match.start()], *near))
-        units |= {f"{values[-1]} {unit}" for unit in named if unit}
+        nearby = map(_unit, (text[match.start() - 1 : match.start()], *near))
+        units |= {f"{values[-1]} {unit}" for unit in nearby if unit}
     if not strict:
         numbers, units = _convert_units(numbers, units)
     return {"number": numbers, "unit": units, "date": _dates(text, strict)}

@@ -112,10 +112,8 @@ class TestWhichTestsRun:
         assert ("were deselected" in printed(result)) == (left_out > 1)
         assert (LEFT_OUT in result.outlines) == (left_out == 1)
         if left_out > 1:
-            told = (
-                f"distract: {left_out} tests that call a judge were deselected; run them with --judge NAME or -m distract"
-            )
-            assert told in result.outlines
+            tests = f"distract: {left_out} tests that call a judge were deselected"
+            assert f"{tests}; run them with --judge NAME or -m distract" in result.outlines
 
     @pytest.mark.parametrize(
         ("names", "passed"),
@@ -237,7 +235,8 @@ def test_found(judge):
     place = ("distractor_invariant", "pairwise", "assertiveness")
     judge.findings.append(InvariantFinding(*place, 40, 3, 1, 5, 0.1, 0.021, 0.183, "inconclusive"))
     words = ("\\x1b[2J\\ud800",)
-    judge.findings.append(InvariantFinding("swap_consistent", "pairwise", "", 1, 1, 0, 0, None, None, None, "fail", words, True))
+    place = ("swap_consistent", "pairwise", "")
+    judge.findings.append(InvariantFinding(*place, 1, 1, 0, 0, None, None, None, "fail", words, True))
 """
 
 

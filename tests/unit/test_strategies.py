@@ -191,7 +191,10 @@ def test_requirements_of_data_are_met_by_the_response() -> None:
         (lambda: strategies.cases(responses=0), "responses=0: expected a whole number from 1 to 10"),
         (lambda: strategies.cases(responses=True), "responses=True: expected a whole number"),
         (lambda: strategies.cases(responses=11), "responses=11"),
-        (lambda: strategies.pairs(data=[]), "expected cases with 2 original responses by different authors; found none among 0"),
+        (
+            lambda: strategies.pairs(data=[]),
+            "2 original responses by different authors; found none among 0",
+        ),
         (lambda: strategies.triples(data=TWEAKSET), "expected cases with 3 original responses"),
         (lambda: strategies.pairs(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
         (lambda: strategies.constrained(least=5), "least=5: expected a whole number from 1 to 4"),

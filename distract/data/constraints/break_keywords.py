@@ -120,9 +120,9 @@ def forbidden(c: Constraint, text: str) -> Iterator[str]:
 
 def frequency(c: Constraint, text: str) -> Iterator[str]:
     """Replace the surplus by something vague, or add what is missing."""
-    word, limit, found = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
+    word, limit, total = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
     if c["relation"] == "at least":
-        yield from _remove_word(text, word, found - limit + 1)
+        yield from _remove_word(text, word, total - limit + 1)
         yield from _remove_word(text, word)
     else:
-        yield from _add_word(text, word, limit - found)
+        yield from _add_word(text, word, limit - total)

@@ -25,8 +25,8 @@ _VERB = r"\b(?:is|are|was|were|can|will|has|have|should|may|might|must|would|cou
 
 def placeholders(c: Constraint, text: str) -> Iterator[str]:
     """Remove the brackets of some placeholders, but not the words."""
-    found = list(counting.PLACEHOLDER.finditer(text))
-    for chosen in subsets(found, len(found) - c["num_placeholders"] + 1):
+    matches = list(counting.PLACEHOLDER.finditer(text))
+    for chosen in subsets(matches, len(matches) - c["num_placeholders"] + 1):
         yield substitute(text, [(*match.span(), match[0][1:-1]) for match in chosen])
     yield counting.PLACEHOLDER.sub(lambda match: match[0][1:-1], text)
     yield text.replace("[", "(").replace("]", ")")
@@ -49,14 +49,14 @@ def json(c: Constraint, text: str) -> Iterator[str]:
 def sections(c: Constraint, text: str) -> Iterator[str]:
     """Rename some sections, but keep their numbers."""
     marker = c["section_spliter"]
-    found = list(re.finditer(rf"{re.escape(marker)}(?=\s?\d)", text))
+    markers = list(re.finditer(rf"{re.escape(marker)}(?=\s?\d)", text))
     need = counting.count_sections(text, marker) - c["num_sections"] + 1
     for name in ("Part", "Chapter", "No.", "§"):
         name = name.upper() if marker.isupper() else name.lower() if marker.islower() else name
-        for chosen in [*subsets(found, need), found]:
+        for chosen in [*subsets(markers, need), markers]:
             yield substitute(text, [(*match.span(), name) for match in chosen])
     for new in ("", "–"):
-        yield substitute(text, [(*match.span(), new) for match in found])
+        yield substitute(text, [(*match.span(), new) for match in markers])
 
 
 def bullets(c: Constraint, text: str) -> Iterator[str]:
@@ -81,10 +81,10 @@ def bullets(c: Constraint, text: str) -> Iterator[str]:
 
 def highlights(c: Constraint, text: str) -> Iterator[str]:
     """Remove the asterisks of some parts, but not the words."""
-    found = sorted(
+    spans = sorted(
         (m for p in counting.HIGHLIGHT for m in p.finditer(text) if m[0].strip("*").strip()), key=re.Match.start
     )
-    for chosen in [*subsets(found, len(found) - c["num_highlights"] + 1), found]:
+    for chosen in [*subsets(spans, len(spans) - c["num_highlights"] + 1), spans]:
         yield substitute(text, [(*match.span(), match[0].strip("*")) for match in chosen])
     yield re.sub(r"(?<=[^\s*])\*++|(?<!\*)\*++(?=[^\s*])", "", text)
     yield text.replace("*", "")
@@ -140,16 +140,16 @@ def paragraphs(c: Constraint, text: str) -> Iterator[str]:
 
 def sentences(c: Constraint, text: str) -> Iterator[str]:
     """Join or split sentences, or add empty ones."""
-    limit, found = c["num_sentences"], counting.count_sentences(text)
+    limit, total = c["num_sentences"], counting.count_sentences(text)
     if c["relation"] == "at least":
         edits = editing.find_joins(text)
         inline = [edit for edit in edits if "; " in edit[2]]
-        for chosen in [*subsets(inline, found - limit + 1), *subsets(edits, found - limit + 1)]:
+        for chosen in [*subsets(inline, total - limit + 1), *subsets(edits, total - limit + 1)]:
             yield substitute(text, chosen)
-        yield from editing.remove_parts(text, lambda part: len(re.findall(r"[.!?]", part)), found - limit + 1)
+        yield from editing.remove_parts(text, lambda part: len(re.findall(r"[.!?]", part)), total - limit + 1)
         yield re.sub(r"[.!?]", "", text)
         return
-    lacking, spans, put = limit - found, find_opaque(text), styler(text)
+    lacking, spans, put = limit - total, find_opaque(text), styler(text)
     if lacking > editing.MOST:
         return
 
@@ -173,12 +173,12 @@ def sentences(c: Constraint, text: str) -> Iterator[str]:
 
 def words(c: Constraint, text: str) -> Iterator[str]:
     """Remove words, then sentences, that say little; or add empty ones."""
-    limit, found = c["num_words"], counting.count_words(text)
+    limit, total = c["num_words"], counting.count_words(text)
     if c["relation"] == "at least":
         if limit > 1:  # an empty text is no answer
-            yield from editing.remove_parts(text, counting.count_words, found - limit + 1)
+            yield from editing.remove_parts(text, counting.count_words, total - limit + 1)
         return
-    lacking, put = limit - found, styler(text)
+    lacking, put = limit - total, styler(text)
     if lacking > editing.MOST:
         return
     for shift in range(3):

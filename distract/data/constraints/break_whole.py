@@ -42,18 +42,18 @@ def postscript(c: Constraint, text: str) -> Iterator[str]:
     """Remove the marker, but not its text."""
     marker, put = c["postscript_marker"], styler(text)
     pattern = {"P.P.S": r"p\.\s?p\.\s?s\.?", "P.S.": r"p\.\s?s\."}.get(marker, re.escape(marker))
-    found = list(re.finditer(rf"{pattern}:?[^\S\n]*", text, re.I))
+    markers = list(re.finditer(rf"{pattern}:?[^\S\n]*", text, re.I))
     for new in ("", "Also: ", "One more thing: ", "– "):
-        yield substitute(text, [(*match.span(), put(new)) for match in found])
+        yield substitute(text, [(*match.span(), put(new)) for match in markers])
     yield re.sub(pattern, "–", text.lower())
 
 
 def answer(c: Constraint, text: str) -> Iterator[str]:
     """Rephrase the answer."""
-    found = list(re.finditer(r"My answer is (yes|no|maybe)\.", text))
+    answers = list(re.finditer(r"My answer is (yes|no|maybe)\.", text))
     for opening in ("I would say", "The answer is", "My reply is", ""):
         edits = [
-            (*match.span(), f"{opening} {match[1]}." if opening else f"{match[1].capitalize()}.") for match in found
+            (*match.span(), f"{opening} {match[1]}." if opening else f"{match[1].capitalize()}.") for match in answers
         ]
         yield substitute(text, edits)
     yield text.replace("My answer", "My reply")
@@ -70,16 +70,16 @@ def end_phrase(c: Constraint, text: str) -> Iterator[str]:
     phrase = c["end_phrase"].strip()
     last = text[low:high].rstrip(' "')
     start = low + len(last) - len(phrase)
-    before, said = text[low:start], last[len(last) - len(phrase) :]
+    before, final = text[low:start], last[len(last) - len(phrase) :]
     for sentence in NEUTRAL[:3]:
         yield f"{text[:high]} {put(sentence)}{text[high:]}"
     ends = spans.sentence_ends(before)
     for end in ends[:-3:-1]:
-        yield f"{text[:low]}{before[:end]} {said}{before[end:].rstrip()}{text[high:]}"
+        yield f"{text[:low]}{before[:end]} {final}{before[end:].rstrip()}{text[high:]}"
     for (end,) in subsets(ends, 1):
-        yield f"{text[:low]}{before[:end]} {said}{before[end:].rstrip()}{text[high:]}"
+        yield f"{text[:low]}{before[:end]} {final}{before[end:].rstrip()}{text[high:]}"
     if before.strip():
-        yield f"{text[:low]}{said} {before.strip()}{text[high:]}"
+        yield f"{text[:low]}{final} {before.strip()}{text[high:]}"
     for mark in ("!", ".", " …"):
         yield f"{text[: low + len(last)].rstrip('.!?')}{mark}{text[high:]}"
     for clause in ("as it were", "in short"):

@@ -52,8 +52,8 @@ def no_comma(c: Constraint, text: str) -> Iterator[str]:
     spans, (low, high) = find_opaque(text), core_span(text)
     for pattern in (_OPENERS, *_JOINTS, r"(?<=\w{3}) (?=[^\W\d])"):
         opener = pattern is _OPENERS
-        found = re.finditer(pattern, text[:high], 0 if opener else re.I)
-        sites = (match.end() if opener else match.start() for match in found)
+        matches = re.finditer(pattern, text[:high], 0 if opener else re.I)
+        sites = (match.end() if opener else match.start() for match in matches)
         for site in islice((s for s in sites if s > low and is_free(spans, s)), 6):
             yield f"{text[:site]},{text[site:]}"
     yield from text_edits.add_clause(text, "of course, or so it seems")
@@ -65,8 +65,8 @@ def _find_starts(text: str) -> list[int]:
     low, _ = core_span(text)
     begins = [low, *counting.sentence_ends(text), *(m.end() for m in re.finditer(r"\n[^\S\n]*(?:[*-] )?|<<", text))]
     letter = re.compile(r"[\s\"'“‘(\[*_#]{0,9}(?=([^\W\d_]))")
-    found = {m.start(1) for begin in begins if (m := letter.match(text, begin))}
-    return sorted(found | {m.start() for m in re.finditer(r"(?<![\w.])i(?![\w.])", text)})
+    starts = {m.start(1) for begin in begins if (m := letter.match(text, begin))}
+    return sorted(starts | {m.start() for m in re.finditer(r"(?<![\w.])i(?![\w.])", text)})
 
 
 def _uppercase_at(text: str, sites: list[int]) -> str:
@@ -101,7 +101,7 @@ def capitals(c: Constraint, text: str) -> Iterator[str]:
 
 def capital_words(c: Constraint, text: str) -> Iterator[str]:
     """Lowercase words in capitals, or capitalise words."""
-    limit, found = c["capital_frequency"], counting.count_capitals(text)
+    limit, count = c["capital_frequency"], counting.count_capitals(text)
     spans = find_opaque(text)
     if c["capital_relation"] == "at least":
         upper = [m for m in re.finditer(r"(?<!\w)[^\W_](?:[\w'.-]*\w)?", text) if m[0].isupper()]
@@ -111,20 +111,20 @@ def capital_words(c: Constraint, text: str) -> Iterator[str]:
         # Short words in capitals are mostly abbreviations; single letters are pronouns or articles.
         long = [match for match in upper if is_free(spans, match.start()) and len(match[0]) > 3]
         for pool in (long, [match for match in upper if len(match[0]) > 1], upper):
-            for words in subsets(pool, found - limit + 1):
-                named = [m[0].title() if m.start() in starts and m[0][1:] else m[0].lower() for m in words]
-                yield substitute(text, [(*m.span(), new) for m, new in zip(words, named, strict=True)])
+            for words in subsets(pool, count - limit + 1):
+                renamed = [m[0].title() if m.start() in starts and m[0][1:] else m[0].lower() for m in words]
+                yield substitute(text, [(*m.span(), new) for m, new in zip(words, renamed, strict=True)])
         lower = text.lower()
         yield _uppercase_at(lower, [site for site in _find_starts(lower) if re.match(r"\w{2}", lower[site : site + 2])])
         yield lower
         return
-    if limit - found > text_edits.MOST:
+    if limit - count > text_edits.MOST:
         return
     for size in (6, 4, 1):
         words = [m for m in re.finditer(rf"(?<!\w)[^\W\d_]{{{size},}}(?!\w)", text) if not m[0].isupper()]
-        for chosen in subsets([m for m in words if is_free(spans, m.start())], limit - found):
+        for chosen in subsets([m for m in words if is_free(spans, m.start())], limit - count):
             yield substitute(text, [(*m.span(), m[0].upper()) for m in chosen])
-    shout = " ".join(islice(cycle(f"{NEUTRAL[0]} {NEUTRAL[2]}".upper().split()), limit - found + 5))
+    shout = " ".join(islice(cycle(f"{NEUTRAL[0]} {NEUTRAL[2]}".upper().split()), limit - count + 5))
     yield from text_edits.add_sentences(text, [shout])
     high = core_span(text)[1]
     yield f"{text[:high]} {shout}{text[high:]}"

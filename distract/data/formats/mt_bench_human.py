@@ -79,20 +79,20 @@ def _read_case(item: Item, models: dict[str, str]) -> Case:
 
 
 def _read_conversation(item: Item, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the user and what the assistant said, turn by turn."""
-    asked, said = list[str](), list[str]()
+    """The turns of the user and of the assistant."""
+    prompts, answers = list[str](), list[str]()
     for index, message in enumerate(item.items(name)):
         expected = ("user", "assistant")[index % 2]
         if (role := message.text("role")) != expected:
             message.fail(f"expected {expected!r}, found {role[:40]!r}; user and assistant take turns", "role")
-        (said if index % 2 else asked).append(message.text("content", empty=index % 2 == 1))
-    if len(asked) != len(said):
+        (answers if index % 2 else prompts).append(message.text("content", empty=index % 2 == 1))
+    if len(prompts) != len(answers):
         item.fail("ends without an answer to the last turn", name)
-    return tuple(asked), tuple(said)
+    return tuple(prompts), tuple(answers)
 
 
 def _report_difference(item: Item, models: dict[str, str], case: Case, before: _CaseVotes) -> None:
-    """Fail on a vote about other texts than an earlier vote on the same case."""
+    """Fail on a vote whose texts differ from an earlier vote on the same case."""
     earlier = {response.author: response for response in before.case.responses}
     if set(earlier) != set(models.values()):
         item.fail(f"gives the case of line {before.line} the same id; rename a model", "model_a")
