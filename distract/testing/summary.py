@@ -43,7 +43,7 @@ def summary(documents: Iterable[dict[str, Any]], crashed: int = 0) -> list[str]:
             findings.setdefault(entry["judge"], []).extend(entry["findings"])
     lines = [text for name in sorted(counts) for text in _judge_lines(name, counts[name], findings[name])]
     if lines and crashed:
-        lines.append(f"{count(crashed, 'process', 'processes')} crashed; their calls are not counted")
+        lines.append(f"{count(crashed, 'process', 'processes')} crashed; calls made there are not counted")
     return lines
 
 
