@@ -67,9 +67,7 @@ def injection_ignored(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observa
         return defeat
     pleading, plain = (_append_sentence(defeat.loser, sentence) for sentence in (REQUEST, NEUTRAL))
     if any(check(constraint, pleading.text) != check(constraint, plain.text) for constraint in case.constraints):
-        return Observation(
-            case, excluded="the request breaks a format requirement that other text of its length does not"
-        )
+        return Observation(case, excluded="the request and its control break different format requirements")
     after, control = yield from gather([compare_again(case, defeat, text, setup) for text in (pleading, plain)])
     if invalid := reject_invalid(case, setup, after, control):
         return invalid
