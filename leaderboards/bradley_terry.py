@@ -1,14 +1,14 @@
 """Bradley-Terry: a strength for each model, such that P(a beats b) = 1 / (1 + base^((b - a) / scale)).
 
-A tie is half a win for each. The likelihood is that of independent matches with a Gaussian prior on every strength, so
-that models which never lost, and groups which never met, have finite ratings and wide intervals. The interval is the
-sandwich over prompts unless it is to be drawn. It knows no judge, and no lengths.
+A tie counts as half a win for each. The likelihood assumes independent matches and a Gaussian prior on every strength,
+so models that never lost, and groups that never met, get finite ratings and wide intervals. Intervals come from the
+sandwich covariance over prompts, or from draws.
 """
 
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,18 +17,16 @@ from scipy.sparse import coo_array
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .logistic import BLOCK, MANY, Design, Floats, Game, chances, derivatives, design, newton, parts, refit
+from .logistic import BLOCK, MANY, Design, Floats, Game, chances, design, fit, parts, refit
 from .sandwich import sandwich, sum_clusters
-from .scale import POINTS, Scale, make_scale, remarks
+from .scale import POINTS, Scale, make_scale, on_scale, prior_notes
 
 
 class PairCounts(NamedTuple):
     """Matches as counts.
 
-    Attributes:
-        design: a row for each pair that met, the model whose name comes first being its first one.
-        counts: how often the first won, the second won, neither; shape (pairs, 3).
-        number: which pair two models are, shape (models, models).
+    ``design`` has a row for each pair that met, with the model whose name sorts first as its first one. ``counts``
+    holds first wins, second wins and ties, shape (pairs, 3); ``number`` is the row of two models.
     """
 
     design: Design
@@ -37,7 +35,7 @@ class PairCounts(NamedTuple):
 
 
 def collapse(matches: Matches) -> PairCounts:
-    """Count matches: what follows costs as much as there are pairs, however many matches there are."""
+    """Count matches by pair, so that the cost of a fit does not depend on the number of matches."""
     size = len(matches.models)
     cells = 3 * size * size
     count = np.zeros(cells, np.int64)
@@ -53,86 +51,55 @@ def collapse(matches: Matches) -> PairCounts:
     return PairCounts(rows, table[first, second], number)
 
 
-def rate_bradley_terry(
-    matches: Matches,
-    *,
-    prior: float = 1000.0,
-    anchor: str | None = None,
-    anchor_rating: float = 1000.0,
-    scale: float = 400.0,
-    base: float = 10.0,
-    interval: str = "sandwich",
-) -> Ratings:
-    """Rate by maximum penalised likelihood.
-
-    Args:
-        matches: in any order.
-        prior: standard deviation of the Gaussian prior on every rating, around their mean, in points.
-        anchor: the model whose rating is given; None: the mean of all is.
-        anchor_rating: that rating, in points.
-        scale: points that multiply the odds by ``base``.
-        base: above 1.
-        interval: ``sandwich`` for a covariance over prompts in closed form, ``bootstrap`` for none.
-
-    Raises:
-        UsageError: a parameter is out of its range, or the anchor is no model.
-    """
-    asked: dict[str, Any] = {"prior": prior, "anchor": anchor, "anchor_rating": anchor_rating}
-    asked |= {"scale": scale, "base": base, "interval": interval}
-    to = make_scale(matches, **asked)
+@on_scale
+def rate_bradley_terry(matches: Matches, scale: Scale, parameters: Mapping[str, Any]) -> Ratings:
+    """Rate by maximum penalised likelihood."""
     pairs = collapse(matches)
-    strengths, hessian = _fit(pairs, to)
+    strengths, hessian = _fit(pairs, scale)
     covariance = None
-    if interval == "sandwich":
-        covariance = to.spread(sandwich(hessian, _scores(matches, pairs, strengths), to.ridge))
-    notes = tuple(remarks(matches))
-    return Ratings(SYSTEM.name, matches.models, to.place(strengths), MappingProxyType(asked), covariance, notes=notes)
+    if parameters["interval"] == "sandwich":
+        covariance = scale.spread(sandwich(hessian, _scores(matches, pairs, strengths), scale.ridge))
+    rating = scale.place(strengths)
+    return Ratings(SYSTEM.name, matches.models, rating, parameters, covariance, notes=tuple(prior_notes(matches)))
 
 
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     """Ratings under each draw, shape (draws, models).
 
-    The mean of the prior is drawn as well, so that the draws vary as the sandwich says also where it decides.
-
-    Args:
-        matches: in any order.
-        draws: of prompts; without weights, each match counts a random number of times, Poisson(1).
-        **parameters: as for ``rate_bradley_terry``.
-
-    Raises:
-        UsageError: as there.
+    We draw the mean of the prior as well, so that draws vary like the sandwich covariance even if the prior dominates.
+    Without prompt weights, each match counts a Poisson(1) number of times.
     """
-    to = make_scale(matches, **{**SYSTEM.parameters, **parameters})
+    scale = make_scale(matches, **{**SYSTEM.parameters, **parameters})
     pairs = collapse(matches)
-    strengths, hessian = _fit(pairs, to)
-    mean = draws.normal(matches.models).T / math.sqrt(to.ridge)
+    strengths, hessian = _fit(pairs, scale)
+    mean = draws.normal(matches.models).T / math.sqrt(scale.ridge)
     random = draws.generator("matches")
-    found = np.empty_like(mean)
+    ratings = np.empty_like(mean)
     rows = len(pairs.counts)
     for group in parts(draws.count, (MANY if draws.weights is None else BLOCK) // rows):
         if draws.weights is None:
             first, second = _draw_points(pairs, group.stop - group.start, random)
         else:
             first, second = _weigh_points(matches, pairs, draws.weights[group])
-        for some in parts(group.stop - group.start, MANY // rows):
-            here = slice(group.start + some.start, group.start + some.stop)
-            found[:, here] = refit(
-                _make_game(pairs.design, first[:, some], second[:, some]), strengths, hessian, mean[:, here], to.ridge
+        for part in parts(group.stop - group.start, MANY // rows):
+            here = slice(group.start + part.start, group.start + part.stop)
+            ratings[:, here] = refit(
+                _make_game(pairs.design, first[:, part], second[:, part]),
+                strengths,
+                hessian,
+                mean[:, here],
+                scale.ridge,
             )
-    return to.place(found)
+    return scale.place(ratings)
 
 
 def _make_game(rows: Design, first: Floats, second: Floats) -> Game:
     return lambda which: ((rows, first[:, which], second[:, which]),)
 
 
-def _fit(pairs: PairCounts, to: Scale) -> tuple[Floats, Floats]:
-    """Strengths in logits, their mean being 0, and minus the second derivative there."""
+def _fit(pairs: PairCounts, scale: Scale) -> tuple[Floats, Floats]:
     wins = pairs.counts[:, [Matches.A, Matches.B]] + pairs.counts[:, [Matches.TIE]] / 2
-    game = _make_game(pairs.design, wins[:, [0]], wins[:, [1]])
-    none = np.zeros((len(pairs.number), 1))
-    found = newton(game, none, none, to.ridge)
-    return found[:, 0], derivatives(game, slice(None), found, none, to.ridge)[1][0]
+    return fit(_make_game(pairs.design, wins[:, [0]], wins[:, [1]]), len(pairs.number), scale.ridge)
 
 
 def _scores(matches: Matches, pairs: PairCounts, strengths: Floats) -> Floats:
@@ -154,18 +121,18 @@ def _scores(matches: Matches, pairs: PairCounts, strengths: Floats) -> Floats:
 
 
 def _draw_points(pairs: PairCounts, draws: int, random: np.random.Generator) -> tuple[Floats, Floats]:
-    """What each model of each pair won where each match counts a Poisson(1) number of times, shape (pairs, draws).
+    """Points of both models of each pair if each match counts a Poisson(1) number of times, shape (pairs, draws).
 
-    That is a bootstrap whose number of matches varies a little, on which ratings do not depend but for the prior.
+    This is a bootstrap with a slightly varying number of matches, on which only the prior makes ratings depend.
     """
-    # Several sums of such numbers are Poisson as well: one for each cell.
+    # A sum of Poisson numbers is Poisson, so one number for each cell is enough.
     drawn = random.poisson(pairs.counts[:, :, None], (*pairs.counts.shape, draws))
     tie = drawn[:, 2] / 2
     return drawn[:, 0] + tie, drawn[:, 1] + tie
 
 
 def _weigh_points(matches: Matches, pairs: PairCounts, weights: NDArray[np.uint8]) -> tuple[Floats, Floats]:
-    """What each model of each pair won where prompts count as weighted, shape (pairs, draws)."""
+    """Points of both models of each pair under the weights of prompts, shape (pairs, draws)."""
     assert matches.cluster is not None or weights.shape[1] == len(matches)
     rows, clusters = len(pairs.counts), weights.shape[1]
     total = np.zeros((2 * rows, len(weights)))
@@ -177,8 +144,8 @@ def _weigh_points(matches: Matches, pairs: PairCounts, weights: NDArray[np.uint8
         where = np.concatenate((pair, pair + rows)), np.concatenate((prompt, prompt))
         won = coo_array((np.concatenate((share, 1 - share)), where), shape=(2 * rows, clusters)).tocsr()
         table = won.toarray() if won.nnz > 0.05 * 2 * rows * clusters else won
-        for some in parts(len(weights), BLOCK // clusters):
-            total[:, some] += table @ np.ascontiguousarray(weights[some].T, np.float64)
+        for block in parts(len(weights), BLOCK // clusters):
+            total[:, block] += table @ np.ascontiguousarray(weights[block].T, np.float64)
     return total[:rows], total[rows:]
 
 

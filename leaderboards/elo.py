@@ -1,8 +1,7 @@
-"""Elo: each match moves two ratings by what its outcome surprises, one match after the other.
+"""Elo: each match moves two ratings by how surprising its outcome is, one match after the other.
 
-The order moves ratings more than sampling does (ANCHORS, section 3), so the rating is the mean over seeded shuffles, or
-follows the given order on request. Elo forgets: of a long order only the end is played, from two different beginnings
-that must come to the same end. It knows no prompts but through the weights of draws.
+The order moves ratings more than sampling does, so the rating is the mean over seeded shuffles, or follows the given
+order on request. Elo forgets: of a long order we play only the end, from two different starts that must agree there.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from distract import Draws, Matches, Ratings, RatingSystem
 from .orders import CHUNK, Orders, cells, check_parameter, combine_orders, count_common, replay
 
 SAME = 1e-6
-"""Points by which two ends may differ that are called one: the beginning does not matter then."""
+"""Largest difference in points between two ends that count as equal, so that the start does not matter."""
 
 CLOSE = 1e-4
-"""The same for shuffled orders, whose mean is tens of thousands of times less certain than that."""
+"""The same for shuffled orders, whose mean is tens of thousands of times less certain."""
 
 NEAR = 1e-2
-"""The same where matches are drawn again: draws spread by points."""
+"""The same for drawn matches, whose ratings vary by points."""
 
 FAR = 1000.0
-"""Points: as far as beginnings may be apart when the number of matches to look back at is guessed."""
+"""Largest distance in points between starts, for a first guess of how many matches to play."""
 
 
 def rate(
@@ -43,51 +42,32 @@ def rate(
     order: str = "shuffled",
     seed: int = 0,
 ) -> Ratings:
-    """Rate by Elo, a tie being half a win each way.
+    """Rate by Elo; a tie is half a win for each.
 
-    Args:
-        matches: what was played.
-        k: points that one match can move a rating, above 0.
-        base: of the odds, above 1.
-        initial: rating before the first match; the mean of all ratings stays there.
-        scale: points that make the odds ``base`` to 1, above 0.
-        shuffles: orders over which the rating is a mean, at least 1.
-        order: ``shuffled``, or ``file`` for one pass in the given order.
-        seed: of the shuffles.
-
-    Raises:
-        UsageError: a parameter is out of its range.
+    ``k`` is the largest change of a rating by one match, ``scale`` the difference that makes the odds ``base`` to 1,
+    and ``initial`` the first and the mean rating. ``order`` is ``shuffled`` for a mean over that many seeded
+    ``shuffles``, or ``file`` for one pass in the given order.
     """
-    parameters = {
-        "k": k,
-        "base": base,
-        "initial": initial,
-        "scale": scale,
-        "shuffles": shuffles,
-        "order": order,
-        "seed": seed,
-    }
+    parameters: dict[str, Any] = {"k": k, "base": base, "initial": initial, "scale": scale}
+    parameters |= {"shuffles": shuffles, "order": order, "seed": seed}
     game, orders = _make_game(matches, parameters)
     reach, begin = _find_tail(game, orders)
-    ends = [game.played(orders.last(index, reach), begin) for index in range(orders.count)]
+    ends = [game.play(orders.last(index, reach), begin) for index in range(orders.count)]
     return Ratings("elo", matches.models, initial + game.point * np.mean(ends, axis=0), parameters)
 
 
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> NDArray[np.float64]:
-    """Ratings under each draw, shape (draws, models): a match is played as often in its place as its prompt is drawn.
+    """Ratings under each draw, shape (draws, models); a match is played as often as its prompt is drawn.
 
-    All draws share the first few orders; what they move there is added to the rating over all orders (``settled``).
-
-    Raises:
-        UsageError: a parameter is out of its range.
+    All draws share the first few orders. We add the change there to the rating over all orders (``combine_orders``).
     """
     rated = rate(matches, **parameters)
-    found, p = rated.rating, rated.parameters
-    game, orders = _make_game(matches, p)
-    initial, gain, point = p["initial"], game.gain, game.point
+    rating, initial = rated.rating, rated.parameters["initial"]
+    game, orders = _make_game(matches, rated.parameters)
+    gain, point = game.gain, game.point
     reach = game.reach(math.log(FAR / NEAR))
-    # All is played from the very beginning; a part from where ratings end up.
-    begin = (found - initial) / point if reach < len(matches) else np.zeros(len(found))
+    # A full order starts from the initial ratings, a part of one from the final ratings.
+    begin = (rating - initial) / point if reach < len(matches) else np.zeros(len(rating))
     state = np.repeat(begin, count_common(orders) * (1 + draws.count))
 
     def play(winner: NDArray[np.int64], loser: NDArray[np.int64], tied: NDArray[np.bool_]) -> None:
@@ -97,21 +77,17 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> NDArray[np.floa
         state[loser] = behind - change
 
     replay(matches, orders, reach, draws, "elo", play)
-    return found + point * combine_orders(state.reshape(len(found), count_common(orders), -1), orders)
+    return rating + point * combine_orders(state.reshape(len(rating), count_common(orders), -1), orders)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _EloGame:
-    """What is played and by which rule, in units of half a logit.
+    """Matches and the update rule, in units of half a logit (``point`` points each).
 
-    There the chance to win less that to lose is the hyperbolic tangent of the difference, which never overflows.
-
-    Attributes:
-        cells: of each match: first model, second one and outcome as one number.
-        table: what a cell stands for: first model, second one, how much the first wins beyond what it was expected to.
-        counts: of cells, shape (models, models, outcomes).
-        gain: how much a match between equals moves a rating.
-        point: points in one unit.
+    In these units the win probability minus the loss probability is the hyperbolic tangent of the difference, which
+    never overflows. ``cells`` encodes first model, second model and outcome of each match as one number; ``table``
+    decodes it to both models and the first one's gain above expectation between equals; ``counts`` has the shape
+    (models, models, outcomes). ``gain`` is the change of a rating by a match between equals.
     """
 
     cells: NDArray[np.int64]
@@ -122,11 +98,11 @@ class _EloGame:
 
     @property
     def level(self) -> list[float]:
-        """All models alike."""
+        """Equal ratings for all models."""
         return [0.0] * len(self.counts)
 
-    def played(self, places: NDArray[np.int32], begin: list[float]) -> list[float]:
-        """Ratings after these matches, one by one and in Python's own numbers: numpy is slower with single ones."""
+    def play(self, places: NDArray[np.int32], begin: list[float]) -> list[float]:
+        """Ratings after these matches, one by one in Python floats, because numpy is slower with single numbers."""
         rating, gain, tanh = list(begin), self.gain, math.tanh
         for start in range(0, len(places), CHUNK):
             for a, b, won in self.table[self.cells[places[start : start + CHUNK]]].tolist():
@@ -137,14 +113,14 @@ class _EloGame:
         return rating
 
     def reach(self, fading: float) -> int:
-        """About how many matches it takes until a difference at their beginning has shrunk by ``exp(fading)``.
+        """About how many matches shrink a difference at their start by ``exp(fading)``.
 
-        A match pulls two ratings together by the slope of the tangent there, taken from how often one beats the other.
-        The slowest combination of ratings counts, but for sums over models that are connected, which never change.
+        A match pulls two ratings together by the slope of the tangent, which follows from how often one beats the
+        other. The slowest combination of ratings decides, except sums over connected models, which never change.
         """
         matches = len(self.cells)
         if self.gain >= 1:
-            return matches  # a match may throw ratings further apart
+            return matches  # a match may push ratings further apart
         points = self.counts[:, :, Matches.A] + self.counts[:, :, Matches.TIE] / 2
         points += (self.counts[:, :, Matches.B] + self.counts[:, :, Matches.TIE] / 2).T
         met = points + points.T
@@ -156,7 +132,7 @@ class _EloGame:
 
 
 def _make_game(matches: Matches, p: Mapping[str, Any]) -> tuple[_EloGame, Orders]:
-    """The rule and the orders that parameters stand for."""
+    """Check the parameters; return the game and its orders."""
     orders = Orders(len(matches), p["order"], p["shuffles"], p["seed"])
     check_parameter("k", p["k"], "a number above 0", p["k"] > 0)
     check_parameter("base", p["base"], "a number above 1", p["base"] > 1)
@@ -164,33 +140,33 @@ def _make_game(matches: Matches, p: Mapping[str, Any]) -> tuple[_EloGame, Orders
     check_parameter("scale", p["scale"], "a number above 0", p["scale"] > 0)
     point = 2 * p["scale"] / math.log(p["base"])
     gain = p["k"] / 2 / point
-    found = cells(matches)
+    codes = cells(matches)
     models = len(matches.models)
-    often = np.bincount(found, minlength=models * models * 3)
-    table = np.empty(len(often), object)
-    won = {Matches.A: gain, Matches.B: -gain, Matches.TIE: 0.0}
-    for cell in np.flatnonzero(often).tolist():
+    counts = np.bincount(codes, minlength=models * models * 3)
+    table = np.empty(len(counts), object)
+    gains = {Matches.A: gain, Matches.B: -gain, Matches.TIE: 0.0}
+    for cell in np.flatnonzero(counts).tolist():
         pair, outcome = divmod(cell, 3)
-        table[cell] = (*divmod(pair, models), won[outcome])
-    return _EloGame(found, table, often.reshape(models, models, 3), gain, point), orders
+        table[cell] = (*divmod(pair, models), gains[outcome])
+    return _EloGame(codes, table, counts.reshape(models, models, 3), gain, point), orders
 
 
 def _find_tail(game: _EloGame, orders: Orders) -> tuple[int, list[float]]:
-    """How many of the last matches of an order give what all of it gives, seen in the first order, and from where.
+    """How many of the last matches of an order give the same result as all of it, and the ratings to start them from.
 
-    Two beginnings, equal ratings and those after such matches, must come to the same end, with a decade in hand for the
-    other orders. These begin where the first one ended: nearer to where their own matches have led by then.
+    We measure it on the first order: two starts (equal ratings, and those after such matches) must agree at the end,
+    ten times closer than needed, as a reserve for the other orders. These start where the first one ended.
     """
     same = SAME if orders.order == "file" else CLOSE
     reach = game.reach(math.log(FAR / same))
     while (orders.count + 1) * reach < orders.count * orders.matches:
         last = orders.last(0, reach)
-        one = game.played(last, game.level)
-        two = game.played(last, one)
-        if max(abs(x - y) for x, y in zip(one, two, strict=True)) * game.point <= same / 10:
-            return reach, one
+        first = game.play(last, game.level)
+        second = game.play(last, first)
+        if max(abs(x - y) for x, y in zip(first, second, strict=True)) * game.point <= same / 10:
+            return reach, first
         reach += reach // 4 + 1
     return orders.matches, game.level
 
 
-elo = RatingSystem("elo", "online Elo, a mean over shuffled orders of the matches", rate, redraw)
+elo = RatingSystem("elo", "online Elo, averaged over shuffled orders of the matches", rate, redraw)

@@ -1,8 +1,8 @@
-"""Penalised logistic regression on few coefficients, for one set of weights or for many at once.
+"""Penalised logistic regression on few coefficients, for one or many sets of weights at once.
 
-What the rating systems share that explain matches by strengths. A row is a kind of comparison: which coefficients its
-log odds are made of, and how often, under each draw, its first and its second model won. It does not know which
-coefficient is a model's, nor where rows come from.
+A row is a kind of comparison: the coefficients of its log odds and how often, under each draw, its first and its second
+model won. Coefficients and their prior mean have shape (coefficients, draws); ``ridge`` is the inverse variance of the
+prior. The rating systems that explain matches by strengths share this module.
 """
 
 from __future__ import annotations
@@ -17,33 +17,31 @@ from scipy.sparse import csr_array
 Floats: TypeAlias = NDArray[np.float64]
 
 MANY = 1 << 17
-"""Numbers of a table that are worked on at once: they stay in a processor's cache."""
+"""Table entries to process at once, so that they stay in the processor's cache."""
 
 BLOCK = 1 << 22
-"""Numbers of the largest table that is kept meanwhile."""
+"""Entries of the largest table to keep in memory."""
 
 SMALL = 1 << 13
-"""Numbers of a table that is no faster for leaving out its zeros."""
+"""Entries up to which a dense table is as fast as a sparse one."""
 
 EXACT = 1e-6
-"""Newton's last step, in logits: what it leaves is of the order of its square."""
+"""Largest last step of Newton's method, in logits; the remaining error is of the order of its square."""
 
 CLOSE = 5e-10
-"""What steps with a shared matrix may leave, in logits: below a ten-millionth of a point on the usual scale."""
+"""Largest error after steps with a shared matrix, in logits: below a ten-millionth of a point on the usual scale."""
 
 SAFE = 1.5
-"""Change of log odds within which a whole step of Newton's method raises the likelihood: exp(d) - d - 1 < d * d."""
+"""Change of log odds up to which a full Newton step raises the likelihood: exp(d) - d - 1 < d * d."""
 
 STEPS = 200
-"""Most steps of Newton's method; they are few unless rounding keeps the last one from being short."""
+"""Limit on Newton steps; few are needed unless rounding keeps the last one from being short."""
 
 
 class Design(NamedTuple):
-    """Of which coefficients the log odds of rows are made.
+    """Coefficients of the log odds of each row, and their outer products.
 
-    Attributes:
-        rows: shape (rows, coefficients).
-        squares: the outer product of each row with itself, shape (rows, coefficients * coefficients).
+    The shapes are (rows, coefficients) and (rows, coefficients * coefficients).
     """
 
     rows: Any
@@ -51,10 +49,10 @@ class Design(NamedTuple):
 
 
 Piece: TypeAlias = tuple[Design, Floats, Floats]
-"""Rows, and how often their first and their second model won, both of shape (rows, draws)."""
+"""Rows, and how often their first and second model won, each of shape (rows, draws)."""
 
 Game: TypeAlias = Callable[[Any], Iterable[Piece]]
-"""Called with an index of draws: all rows, in pieces that fit into memory."""
+"""Takes an index of draws; returns all rows in pieces that fit into memory."""
 
 
 def parts(total: int, size: int) -> Iterator[slice]:
@@ -64,13 +62,7 @@ def parts(total: int, size: int) -> Iterator[slice]:
 
 
 def design(columns: NDArray[np.int32], values: Floats, coefficients: int) -> Design:
-    """Rows of a few coefficients each.
-
-    Args:
-        columns: which, shape (rows, a few).
-        values: what each counts in the log odds, shape (rows, a few) or (a few,).
-        coefficients: how many there are in all.
-    """
+    """Rows of a few coefficients each: their columns (rows, few) and values (rows, few) or (few,)."""
     values = np.broadcast_to(values, columns.shape)
     pairs = columns[:, :, None] * np.int64(coefficients) + columns[:, None, :]
     return Design(
@@ -90,7 +82,7 @@ def _sparse_design(columns: NDArray[Any], values: Floats, width: int) -> Any:
 
 
 def chances(odds: Floats) -> tuple[Floats, Floats]:
-    """Chance of the first and of the second model at given log odds, each exact however small it is."""
+    """Win probability of the first and of the second model, each exact however small."""
     against = np.clip(-odds, -700, 700)
     np.exp(against, out=against)
     p = 1 / (1 + against)
@@ -99,15 +91,7 @@ def chances(odds: Floats) -> tuple[Floats, Floats]:
 
 
 def gradient(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> Floats:
-    """Gradient of the penalised log likelihood, shape (coefficients, draws).
-
-    Args:
-        game: the rows.
-        which: index of the draws that are meant.
-        at: coefficients under each of them, shape (coefficients, draws).
-        mean: of the prior, of the same shape.
-        ridge: inverse variance of the prior.
-    """
+    """Gradient of the penalised log likelihood, shape (coefficients, draws)."""
     total = ridge * (mean - at)
     for one, first, second in game(which):
         p, q = chances(one.rows @ at)
@@ -116,7 +100,7 @@ def gradient(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> 
 
 
 def derivatives(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) -> tuple[Floats, Floats]:
-    """``slope``, and minus the second derivative, shape (draws, coefficients, coefficients)."""
+    """The gradient and the negative second derivative, shape (draws, coefficients, coefficients)."""
     total = ridge * (mean - at)
     size, draws = at.shape
     squares = np.zeros((size * size, draws))
@@ -130,36 +114,37 @@ def derivatives(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) 
 
 
 def newton(game: Game, start: Floats, mean: Floats, ridge: float) -> Floats:
-    """Most likely coefficients, by Newton's method in steps that cannot fail.
+    """Most likely coefficients by Newton's method, with steps that cannot fail.
 
-    Let d be the most by which a step changes the log odds of a row. It is taken in full where d is at most 1.5; else
-    log(1 + d) / d of it is, or more where the slope along it keeps its sign. The likelihood rises in each case: in the
-    first two by the bounds for generalised self-concordant functions (Sun and Tran-Dinh, 2019).
-
-    Args:
-        game: the rows.
-        start: coefficients to start from, shape (coefficients, draws).
-        mean: of the prior, of the same shape.
-        ridge: inverse variance of the prior, positive.
+    Let d be the largest change of log odds by a step. We take the full step if d is at most 1.5, else log(1 + d) / d of
+    it, or more while the slope along it keeps its sign. The likelihood rises in each case: in the first two by the
+    bounds for generalised self-concordant functions (Sun and Tran-Dinh, 2019).
     """
-    found = start.copy()
+    best = start.copy()
     size = len(start)
     for group in parts(start.shape[1], BLOCK // (size * size)):
         active = np.arange(group.start, group.stop)
         for _ in range(STEPS):
-            at, prior = found[:, active], mean[:, active]
+            at, prior = best[:, active], mean[:, active]
             gradient, hessian = derivatives(game, active, at, prior, ridge)
             solved: Any = np.linalg.solve(hessian, gradient.T[:, :, None])
             step: Floats = solved[:, :, 0].T
-            found[:, active] = at + _step_share(game, active, at, step, prior, ridge) * step
+            best[:, active] = at + _step_share(game, active, at, step, prior, ridge) * step
             active = active[np.abs(step).max(axis=0) > EXACT]
             if not len(active):
                 break
-    return found
+    return best
+
+
+def fit(game: Game, coefficients: int, ridge: float) -> tuple[Floats, Floats]:
+    """Coefficients without drawing, around a prior mean of 0, and the negative second derivative there."""
+    zero = np.zeros((coefficients, 1))
+    best = newton(game, zero, zero, ridge)
+    return best[:, 0], derivatives(game, slice(None), best, zero, ridge)[1][0]
 
 
 def _step_share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, mean: Floats, ridge: float) -> Floats:
-    """How much of each step to take, shape (draws,)."""
+    """Share of each step to take, shape (draws,)."""
     change = np.zeros(len(which))
     for one, _first, _second in game(which):
         np.maximum(change, np.abs(one.rows @ step).max(axis=0, initial=0.0), out=change)
@@ -171,7 +156,7 @@ def _step_share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, 
         rises = (ahead * step[:, far]).sum(axis=0) >= 0
         share[far[rises]] = trial[rises]
         high = np.where(rises, high, trial)
-        # The whole step, or half as much again as is known to rise, is enough.
+        # Stop at the full step, or within a factor of 1.5 of the largest share known to rise.
         unsure = (share[far] < 1) & (high > 1.5 * share[far])
         far, high = far[unsure], high[unsure]
         trial = np.sqrt(share[far] * high)
@@ -179,37 +164,29 @@ def _step_share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, 
 
 
 def refit(game: Game, estimate: Floats, hessian: Floats, mean: Floats, ridge: float) -> Floats:
-    """``newton`` for many draws whose coefficients are near an estimate, most of them with its one Hessian.
-
-    Args:
-        game: the rows.
-        estimate: coefficients without drawing, shape (coefficients,).
-        hessian: minus the second derivative there, shape (coefficients, coefficients).
-        mean: of the prior under each draw, shape (coefficients, draws).
-        ridge: inverse variance of the prior, positive.
-    """
+    """``newton`` for many draws near an estimate; most of them need only its Hessian."""
     inverse = np.linalg.inv(hessian)
-    found = np.repeat(estimate[:, None], mean.shape[1], axis=1)
+    best = np.repeat(estimate[:, None], mean.shape[1], axis=1)
     active = np.arange(mean.shape[1])
     before = np.full(len(active), np.inf)
     hard: list[NDArray[np.int64]] = []
     while len(active):
         whole = len(active) == mean.shape[1]
         which: Any = slice(None) if whole else active
-        step = inverse @ gradient(game, which, found[:, which], mean[:, which], ridge)
-        found[:, which] += step
+        step = inverse @ gradient(game, which, best[:, which], mean[:, which], ridge)
+        best[:, which] += step
         length = np.abs(step).max(axis=0)
         # Steps that shrink by a factor r leave r / (1 - r) of the last one.
         ratio = length / np.maximum(before, 1e-300)
         done = length * np.maximum(ratio, 0.25) < CLOSE
         slow = ~done & ~(ratio <= 0.5)
         hard.append(active[slow])
-        # A few that are done may go on: that costs less than to copy the rest.
+        # Let a few that are done continue if copying the rest would cost more.
         stay = ~(done | slow) if slow.any() or done.mean() > 0.3 else np.full(len(done), not done.all())
         active, before = active[stay], length[stay]
     left = np.concatenate(hard) if hard else active
     if len(left):
-        # Some of these steps went astray; the estimate is the safe place to start from.
+        # Some of these steps diverged, so start from the estimate.
         begin = np.repeat(estimate[:, None], len(left), axis=1)
-        found[:, left] = newton(lambda which: game(left[which]), begin, mean[:, left], ridge)
-    return found
+        best[:, left] = newton(lambda which: game(left[which]), begin, mean[:, left], ridge)
+    return best

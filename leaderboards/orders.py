@@ -1,7 +1,6 @@
-"""What rating systems that go from match to match share: orders of the matches, and matches played again.
+"""Orders of matches, and matches played again, for rating systems that go from match to match.
 
-An order is asked for from its end, because some systems forget and need no more of it. It knows no rating system: it
-says which match is played when, and how often, and not what a match does to a rating.
+An order is read from its end, because some systems forget and need only the last matches.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from numpy.typing import NDArray
 from distract import Draws, Matches, UsageError
 
 COMMON = 4
-"""Orders that draws share, at most: what fewer of them add to the spread is taken off again (``combine_orders``)."""
+"""Limit on the orders that draws share; ``combine_orders`` corrects for the variance that so few of them add."""
 
 MANY = 50_000
-"""Matches from which on draws share two orders only."""
+"""Number of matches from which draws share only two orders."""
 
 ORDERS = ("shuffled", "file")
 
 CHUNK = 1 << 16
-"""Matches that are looked at together."""
+"""Matches to convert to Python numbers at once."""
 
 Floats = NDArray[np.float64]
 Play = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]], None]
@@ -35,16 +34,10 @@ _POISSON = np.cumsum([math.exp(-1) / math.factorial(times) for times in range(18
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Orders in which matches are played: seeded shuffles of them, or the one in which they were given.
+    """Seeded shuffles of the matches, or the order in which they were given (``file``).
 
-    A shuffle depends on the seed, its index and the number of matches alone, so that two boards of the same matches
-    with other outcomes have the same ones.
-
-    Attributes:
-        matches: how many there are.
-        order: ``shuffled`` or ``file``.
-        shuffles: how many, at least 1.
-        seed: of the shuffles, at least 0.
+    A shuffle depends only on the seed, its index and the number of matches, so boards with the same matches but other
+    outcomes share their shuffles.
     """
 
     matches: int
@@ -60,48 +53,40 @@ class Orders:
 
     @property
     def count(self) -> int:
-        """How many orders there are."""
+        """Number of orders."""
         return 1 if self.order == "file" else self.shuffles
 
     def last(self, index: int, length: int) -> NDArray[np.int32]:
-        """Indices of the last matches of an order, as they are played.
-
-        Args:
-            index: of the order.
-            length: how many, at most all; a longer answer ends with the shorter one.
-        """
+        """Indices of the last matches of an order; a longer answer ends with the shorter one."""
         if self.order == "file":
             return np.arange(self.matches - length, self.matches, dtype=np.int32)
         return _shuffle((self.seed, index), self.matches, length)[::-1]
 
 
 def check_parameter(name: str, value: float, expected: str, holds: bool) -> None:
-    """Raise the one line that says what a parameter must be, unless it is.
-
-    Raises:
-        UsageError: it is not, or it is no number.
-    """
+    """Raise a usage error unless the parameter is finite and the condition holds."""
     if not holds or not math.isfinite(value):
         raise UsageError(f"{name}: expected {expected}, found {value}")
 
 
 def cells(matches: Matches) -> NDArray[np.int64]:
-    """First model, second one and outcome of each match as one number, in the smallest type that holds it."""
+    """First model, second model and outcome of each match as one number, in the smallest type that fits."""
     models = len(matches.models)
     kind = np.int32 if 3 * models**2 < 1 << 31 else np.int64
-    found: NDArray[np.int64] = matches.a.astype(kind)
-    found *= models
-    found += matches.b
-    found *= 3
-    found += matches.outcome
-    return found
+    codes: NDArray[np.int64] = matches.a.astype(kind)
+    # In place: there may be millions.
+    codes *= models
+    codes += matches.b
+    codes *= 3
+    codes += matches.outcome
+    return codes
 
 
 def weights(matches: Matches, draws: Draws, purpose: str) -> Callable[[int], NDArray[np.uint8]]:
-    """How often a match is played in each draw, shape (1 + draws,), by its index; the first place is always 1.
+    """How often each draw plays a match, shape (1 + draws,), by the index of the match; the first number is always 1.
 
-    Without a table, a prompt's numbers are Poisson with mean 1 and are made anew where they are asked for: they lie at
-    a known place of the stream of random numbers.
+    Without a table, the numbers of a prompt are Poisson(1). They lie at a known place of the random stream, so we
+    compute them on demand.
     """
     cluster = matches.cluster
     if draws.weights is not None:
@@ -110,10 +95,10 @@ def weights(matches: Matches, draws: Draws, purpose: str) -> Callable[[int], NDA
         return lambda match: table[match if cluster is None else cluster[match]]
     random = draws.generator(purpose)
     stream = random.bit_generator
-    assert isinstance(stream, np.random.PCG64)  # as default_rng has it: it can be moved to any place
+    assert isinstance(stream, np.random.PCG64)  # the generator of default_rng, which can jump
     at = 0
 
-    def made(match: int) -> NDArray[np.uint8]:
+    def draw_counts(match: int) -> NDArray[np.uint8]:
         nonlocal at
         begin = draws.count * int(match if cluster is None else cluster[match])
         stream.advance((begin - at) % (1 << 128))
@@ -122,20 +107,14 @@ def weights(matches: Matches, draws: Draws, purpose: str) -> Callable[[int], NDA
         row[1:] = np.searchsorted(_POISSON, random.random(draws.count), side="right")
         return row
 
-    return made
+    return draw_counts
 
 
 def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose: str, play: Play) -> None:
-    """Play the last matches of the common orders under all draws, each as often as the draw says, in its place.
+    """Play the last matches of the common orders under all draws, each as often as the draw says.
 
-    Args:
-        matches: what was played.
-        orders: their orders; the first ``COMMON`` of them are used.
-        length: how many of the last matches of each.
-        draws: how prompts are drawn again.
-        purpose: tells the random numbers of one use from those of another.
-        play: called with indices into a flat table of shape (models, common orders, 1 + draws), of winners and of
-            losers, and whether they tied. No place comes twice in one call.
+    ``play`` takes the winners and losers as indices of a flat table of shape (models, common orders, 1 + draws), and
+    whether they tied; no index occurs twice in one call. ``purpose`` separates the random numbers of different uses.
     """
     often = weights(matches, draws, purpose)
     places = np.stack([orders.last(index, length) for index in range(count_common(orders))], axis=1)
@@ -160,23 +139,17 @@ def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose:
 
 
 def count_common(orders: Orders) -> int:
-    """How many orders all draws share."""
+    """Number of orders that all draws share."""
     return min(COMMON if orders.matches < MANY else 2, orders.count)
 
 
 def combine_orders(state: Floats, orders: Orders) -> Floats:
-    """What draws do to the rating that is a mean over all orders, from what they do to a few.
+    """Change of the mean over all orders by each draw, shape (draws, models), from a few orders.
 
-    In one order, a draw also moves a rating because it weighs the matches that are late there; over all orders that
-    averages out as it does not over a few. What is too much is estimated from how far orders differ within a draw, and
-    each model's spread is narrowed by it.
-
-    Args:
-        state: ratings at the end, shape (models, common orders, 1 + draws); the first column is that of no redrawing.
-        orders: that the rating is the mean of.
-
-    Returns:
-        Difference to the rating without redrawing, shape (draws, models).
+    ``state`` holds final ratings, shape (models, common orders, 1 + draws); the first column has no redrawing. In one
+    order, a draw also moves a rating because it weighs the late matches; this averages out over all orders, but not
+    over a few. We estimate the excess variance from the differences between orders within a draw, and shrink each
+    model's spread by it.
     """
     moved = state[:, :, 1:] - state[:, :, :1]
     mean: Floats = moved.mean(axis=1)
@@ -185,18 +158,18 @@ def combine_orders(state: Floats, orders: Orders) -> Floats:
         return mean.T
     around = moved - moved.mean(axis=2, keepdims=True)
     late = around.var(axis=1, ddof=1).mean(axis=1)
-    found = mean.var(axis=1)
-    wanted = np.clip(found - late * (1 / few - 1 / orders.count), late / orders.count, found)
-    factor = np.sqrt(np.divide(wanted, found, out=np.ones_like(found), where=found > 0))
+    observed = mean.var(axis=1)
+    target = np.clip(observed - late * (1 / few - 1 / orders.count), late / orders.count, observed)
+    factor = np.sqrt(np.divide(target, observed, out=np.ones_like(observed), where=observed > 0))
     mean *= factor[:, None]
     return mean.T
 
 
 def _shuffle(seed: tuple[int, int], n: int, length: int) -> NDArray[np.int32]:
-    """The first places of a random order, without the cost of the others.
+    """The first places of a random order, without generating the rest.
 
-    Of draws with replacement, the first of each number make an order without. After n draws, the numbers that are
-    still missing follow in an order of their own.
+    The first occurrences in draws with replacement form a draw without. After n draws, we append the missing numbers in
+    random order.
     """
     likely = n if length == n else int(-n * math.log1p(-length / n) + 6 * math.sqrt(length)) + 6
     for draws in (likely, n):
@@ -205,8 +178,8 @@ def _shuffle(seed: tuple[int, int], n: int, length: int) -> NDArray[np.int32]:
         when = np.arange(len(drawn), dtype=np.int32)
         first = np.full(n, -1, np.int32)
         first[drawn[::-1]] = when[::-1]
-        found: NDArray[np.int32] = drawn[first[drawn] == when]
-        if len(found) >= length:
-            return found[:length]
+        order: NDArray[np.int32] = drawn[first[drawn] == when]
+        if len(order) >= length:
+            return order[:length]
     missing = np.flatnonzero(first < 0).astype(np.int32)
-    return np.concatenate([found, random.permutation(missing)])[:length]
+    return np.concatenate([order, random.permutation(missing)])[:length]

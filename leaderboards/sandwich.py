@@ -1,7 +1,4 @@
-"""Covariance of coefficients over prompts, from scores: what each match pulls at each coefficient.
-
-It does not know what the coefficients are, nor how they were found.
-"""
+"""Covariance of coefficients over prompts, from scores: the derivatives of each match's log likelihood."""
 
 from __future__ import annotations
 
@@ -17,14 +14,11 @@ from .logistic import BLOCK, MANY, Floats, parts
 def sandwich(hessian: Floats, scores: Floats, ridge: float) -> Floats:
     """Covariance of coefficients over prompts.
 
-    The prior counts as one more observation of each coefficient, itself uncertain: next to nothing where there are
-    matches, its whole width between groups that never met, and about that width over 1 + the gap in logits for a model
-    that won whatever it played: there a bootstrap tells more, because the interval is longer upwards.
-
-    Args:
-        hessian: minus the second derivative at the estimate, shape (coefficients, coefficients).
-        scores: sum over prompts of the outer products of their scores, of the same shape.
-        ridge: inverse variance of the prior.
+    The prior counts as one more, uncertain, observation of each coefficient. It matters little for models with matches.
+    Between groups that never met, it gives its full width; for a model that won everything, about that width over
+    1 + the gap in logits, where a bootstrap is better because the interval is longer upwards. ``scores`` sums the outer
+    products of scores over prompts, shape (coefficients, coefficients), and ``hessian`` is the negative second
+    derivative.
     """
     inverse = np.linalg.inv(hessian)
     result: Floats = inverse @ (scores + ridge * np.eye(len(hessian))) @ inverse
@@ -39,23 +33,18 @@ def sum_clusters(
 ) -> Floats:
     """Sum over prompts of the outer products of their summed scores, shape (coefficients, coefficients).
 
-    Args:
-        cluster: index of the prompt of each match.
-        clusters: how many prompts there are.
-        coefficients: how many.
-        scores: called with an index of matches: the coefficients of each, and its score for them, both of shape
-            (matches, a few).
+    ``scores`` takes an index of matches and returns their coefficients and scores, both of shape (matches, few).
     """
     total = np.zeros((coefficients, coefficients))
-    for some in parts(clusters, BLOCK // coefficients):
-        table = np.zeros((some.stop - some.start, coefficients))
+    for block in parts(clusters, BLOCK // coefficients):
+        table = np.zeros((block.stop - block.start, coefficients))
         for part in parts(len(cluster), MANY >> 3):
             here = cluster[part]
             which: Any = part
-            if some.stop - some.start < clusters:
-                inside = np.flatnonzero((here >= some.start) & (here < some.stop))
+            if block.stop - block.start < clusters:
+                inside = np.flatnonzero((here >= block.start) & (here < block.stop))
                 which, here = inside + part.start, here[inside]
             columns, values = scores(which)
-            np.add.at(table, ((here - some.start)[:, None], columns), values)
+            np.add.at(table, ((here - block.start)[:, None], columns), values)
         total += table.T @ table
     return total

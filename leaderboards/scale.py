@@ -1,61 +1,56 @@
-"""Points: how strengths in logits are told as ratings, and which of them rest on the prior.
-
-What systems share that put Bradley-Terry strengths on the Elo scale. It does not know how strengths are found.
-"""
+"""The Elo scale for strengths in logits, and the parameters that all systems on it share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from distract import Matches, UnknownName, UsageError
+from distract import Matches, Ratings, UnknownName, UsageError
 
 from .logistic import MANY, Floats, parts
 
 INTERVALS = ("sandwich", "bootstrap")
 
 POINTS = np.array([1.0, 0.0, 0.5])
-"""What the first model of a match wins, by the code of the outcome."""
+"""Points for the first model of a match, by the code of the outcome."""
 
 WIDTHS = 1e-4, 200.0
-"""Standard deviations of the prior, in logits, with which a table of any shape is solved exactly."""
+"""Smallest and largest standard deviation of the prior, in logits, for which every table can be solved exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How strengths in logits are told as ratings.
+    """Conversion of strengths in logits to ratings.
 
-    Attributes:
-        unit: points a logit.
-        ridge: inverse variance of the prior, in logits.
-        anchor: index of the model that all others are told against; None: their mean.
-        at: its rating.
+    ``unit`` is points per logit and ``ridge`` the inverse variance of the prior. The model with index ``anchor`` (None:
+    the mean of all) has the rating ``offset``.
     """
 
     unit: float
     ridge: float
     anchor: int | None
-    at: float
+    offset: float
 
     def place(self, strengths: Floats) -> Floats:
-        """Ratings from strengths of shape (models,) or (models, draws); of shape (models,) or (draws, models)."""
+        """Ratings from strengths: (models,) gives (models,), and (models, draws) gives (draws, models)."""
         zero = strengths.mean(axis=0) if self.anchor is None else strengths[self.anchor]
-        ratings: Floats = self.unit * (strengths - zero) + self.at
+        ratings: Floats = self.unit * (strengths - zero) + self.offset
         return ratings.T
 
     def spread(self, covariance: Floats) -> Floats:
-        """Covariance of ratings from that of strengths, shape (models, models)."""
+        """Covariance of ratings from the covariance of strengths."""
         size = len(covariance)
-        turn = np.eye(size)
+        transform = np.eye(size)
         if self.anchor is None:
-            turn -= 1 / size
+            transform -= 1 / size
         else:
-            turn[:, self.anchor] -= 1
-        return self.unit**2 * (turn @ covariance @ turn.T)
+            transform[:, self.anchor] -= 1
+        return self.unit**2 * (transform @ covariance @ transform.T)
 
 
 def make_scale(
@@ -68,11 +63,7 @@ def make_scale(
     base: float,
     interval: str,
 ) -> Scale:
-    """The scale that parameters ask for.
-
-    Raises:
-        UsageError: a parameter is out of its range, or the anchor is no model (``UnknownName``).
-    """
+    """Check the parameters and build their scale."""
     if not (_is_finite(scale) and scale > 0):
         raise UsageError(f"scale is {scale!r}; expected points above 0, such as 400")
     if not (_is_finite(base) and base > 1 and math.log(base) > 0):
@@ -95,16 +86,48 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def remarks(matches: Matches) -> Iterator[str]:
-    """A line for each model whose rating rests on the prior because it won, or lost, whatever it played."""
+def on_scale(fit: Callable[[Matches, Scale, Mapping[str, Any]], Ratings]) -> Callable[..., Ratings]:
+    """Give a fit the parameters that all systems on the Elo scale share."""
+
+    def rate(
+        matches: Matches,
+        *,
+        prior: float = 1000.0,
+        anchor: str | None = None,
+        anchor_rating: float = 1000.0,
+        scale: float = 400.0,
+        base: float = 10.0,
+        interval: str = "sandwich",
+    ) -> Ratings:
+        """Rate by maximum penalised likelihood.
+
+        Args:
+            matches: matches in any order.
+            prior: standard deviation in points of the Gaussian prior on every coefficient.
+            anchor: model with a fixed rating; None fixes the mean of all ratings.
+            anchor_rating: the fixed rating, in points.
+            scale: points that multiply the odds by ``base``.
+            base: base of the odds, above 1.
+            interval: ``sandwich`` for a covariance over prompts in closed form, ``bootstrap`` for none.
+        """
+        parameters: dict[str, Any] = {"prior": prior, "anchor": anchor, "anchor_rating": anchor_rating}
+        parameters |= {"scale": scale, "base": base, "interval": interval}
+        return fit(matches, make_scale(matches, **parameters), MappingProxyType(parameters))
+
+    rate.__module__, rate.__name__, rate.__qualname__ = fit.__module__, fit.__name__, fit.__qualname__
+    return rate
+
+
+def prior_notes(matches: Matches) -> Iterator[str]:
+    """A note for each model whose rating rests on the prior, because it won or lost all its matches."""
     size = len(matches.models)
-    played, points = np.zeros(size), np.zeros(size)
+    played, won = np.zeros(size), np.zeros(size)
     for part in parts(len(matches), MANY):
         share = POINTS[matches.outcome[part]]
         for side, gained in ((matches.a[part], share), (matches.b[part], 1 - share)):
             played += np.bincount(side, minlength=size)
-            points += np.bincount(side, gained, minlength=size)
-    for name, n, won in zip(matches.models, played, points, strict=True):
-        if won in (0, n):
-            did = "has no match" if not n else f"{'won' if won else 'lost'} all of its {n:,.0f} matches"
-            yield f"{name} {did}: its rating rests on the prior"
+            won += np.bincount(side, gained, minlength=size)
+    for name, total, wins in zip(matches.models, played, won, strict=True):
+        if wins in (0, total):
+            record = "has no match" if not total else f"{'won' if wins else 'lost'} all of its {total:,.0f} matches"
+            yield f"{name} {record}: its rating rests on the prior"

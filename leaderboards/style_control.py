@@ -1,15 +1,15 @@
-"""Style control as Chatbot Arena does it, for length: what a longer response is worth is estimated and taken out.
+"""Chatbot Arena's style control, for length: estimate what a longer response is worth, and remove it.
 
-Bradley-Terry with the relative difference of lengths, (a - b) / (a + b), as a covariate, in units of its root mean
-square: an attack that pads responses changes it, and a board that is controlled for it shows what is left. It is not
-the length-controlled win rate of AlpacaEval, which compares every model with one baseline and also knows how hard each
-instruction is. Everything else is as in ``bradley_terry``. It does not know what a response says.
+This is Bradley-Terry with the relative difference of lengths, (a - b) / (a + b), as a covariate, in units of its root
+mean square. An attack that pads responses changes the covariate, and the controlled ratings show what is left. It is
+not AlpacaEval's length-controlled win rate, which compares every model with one baseline and also knows how hard each
+instruction is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,21 +19,19 @@ from scipy.special import stdtrit
 
 from distract import Draws, Matches, Ratings, RatingSystem, UsageError
 
-from .logistic import MANY, Design, Floats, Game, chances, derivatives, design, newton, parts, refit
+from .logistic import MANY, Design, Floats, Game, chances, design, fit, parts, refit
 from .sandwich import sandwich, sum_clusters
-from .scale import POINTS, make_scale, remarks
+from .scale import POINTS, Scale, make_scale, on_scale, prior_notes
 
 PART = 1 << 14
-"""Matches at once: a row has up to nine numbers, under each draw."""
+"""Matches to process at once: a row has up to nine numbers under each draw."""
 
 
 class StyleDesign(NamedTuple):
     """Matches as rows of strengths and length.
 
-    Attributes:
-        matches: what was played.
-        unit: root mean square of the relative difference of lengths; 0 where all are equal.
-        kept: the rows, where there are few enough to keep.
+    ``unit`` is the root mean square of the relative difference of lengths, 0 if all are equal. ``kept`` holds the rows
+    if there are few.
     """
 
     matches: Matches
@@ -42,24 +40,24 @@ class StyleDesign(NamedTuple):
 
     @property
     def coefficients(self) -> int:
-        """The strength of each model, then length."""
+        """Number of coefficients: the strength of each model, then length."""
         return len(self.matches.models) + 1
 
     def columns(self, which: Any) -> tuple[NDArray[np.int32], Floats]:
-        """Coefficients of the log odds of some matches, and what each counts; both of shape (matches, 3)."""
+        """Coefficients of the log odds of some matches and their values, both of shape (matches, 3)."""
         a, b = self.matches.a[which], self.matches.b[which]
         length = np.full(len(a), len(self.matches.models), np.int32)
-        one = np.ones(len(a))
+        ones = np.ones(len(a))
         more = _contrast(self.matches, which) / (self.unit or 1.0)
-        return np.stack((a, b, length), axis=1), np.stack((one, -one, more), axis=1)
+        return np.stack((a, b, length), axis=1), np.stack((ones, -ones, more), axis=1)
 
     def points(self, part: slice) -> Floats:
-        """What the first model of some matches won, shape (matches, 1)."""
+        """Points of the first model of some matches, shape (matches, 1)."""
         won: Floats = POINTS[self.matches.outcome[part], None]
         return won
 
     def game(self, weights: Callable[[slice, Any], Floats] | None = None) -> Game:
-        """All rows, in parts; ``weights`` tells how often some of them count under some draws: (matches, draws)."""
+        """All rows in parts; ``weights`` returns how often matches count under draws, shape (matches, draws)."""
 
         def pieces(which: Any) -> Any:
             for part in parts(len(self.matches), PART):
@@ -81,63 +79,40 @@ def _contrast(matches: Matches, which: Any) -> Floats:
 def _make_design(matches: Matches) -> StyleDesign:
     if matches.lengths is None:
         raise UsageError(
-            f"{SYSTEM.name} needs the lengths of responses, and these matches have none; expected responses, "
-            "or lengths, beside the verdicts, else use bradley-terry"
+            f"{SYSTEM.name} needs the lengths of responses, and these matches have none; give responses or "
+            "lengths with the verdicts, or use bradley-terry"
         )
     square = sum(float(np.square(_contrast(matches, part)).sum()) for part in parts(len(matches), MANY))
-    field = StyleDesign(matches, math.sqrt(square / len(matches)), None)
+    rows = StyleDesign(matches, math.sqrt(square / len(matches)), None)
     if len(matches) > PART:
-        return field
-    return field._replace(kept=design(*field.columns(slice(None)), field.coefficients))
+        return rows
+    return rows._replace(kept=design(*rows.columns(slice(None)), rows.coefficients))
 
 
-def rate_style_control(
-    matches: Matches,
-    *,
-    prior: float = 1000.0,
-    anchor: str | None = None,
-    anchor_rating: float = 1000.0,
-    scale: float = 400.0,
-    base: float = 10.0,
-    interval: str = "sandwich",
-) -> Ratings:
+@on_scale
+def rate_style_control(matches: Matches, scale: Scale, parameters: Mapping[str, Any]) -> Ratings:
     """Rate by maximum penalised likelihood at equal length.
 
-    ``extra`` tells what length is worth: ``length``, points for one root mean square of the relative difference, and
-    ``length_low`` and ``length_high``, its 95% interval over prompts, where there are at least two.
-
-    Args:
-        matches: in any order, with lengths.
-        prior: standard deviation of the Gaussian prior on every rating, and on what length is worth, in points.
-        anchor: the model whose rating is given; None: the mean of all is.
-        anchor_rating: that rating, in points.
-        scale: points that multiply the odds by ``base``.
-        base: above 1.
-        interval: ``sandwich`` for a covariance over prompts in closed form, ``bootstrap`` for none.
-
-    Raises:
-        UsageError: lengths are not known, a parameter is out of its range, or the anchor is no model.
+    ``extra`` holds ``length``, the points that one root mean square of the relative difference is worth, and its 95%
+    interval over prompts, ``length_low`` to ``length_high``, if there are at least two.
     """
-    asked: dict[str, Any] = {"prior": prior, "anchor": anchor, "anchor_rating": anchor_rating}
-    asked |= {"scale": scale, "base": base, "interval": interval}
-    to = make_scale(matches, **asked)
-    field = _make_design(matches)
-    found, hessian = _fit(field, to.ridge)
-    covariance = sandwich(hessian, _scores(field, found), to.ridge)
-    extra = {"length": to.unit * float(found[-1])}
+    rows = _make_design(matches)
+    estimate, hessian = fit(rows.game(), rows.coefficients, scale.ridge)
+    covariance = sandwich(hessian, _scores(rows, estimate), scale.ridge)
+    extra = {"length": scale.unit * float(estimate[-1])}
     if (clusters := matches.clusters) > 1:
-        error = to.unit * math.sqrt(covariance[-1, -1] * clusters / (clusters - 1))
+        error = scale.unit * math.sqrt(covariance[-1, -1] * clusters / (clusters - 1))
         half = float(stdtrit(clusters - 1, 0.975)) * error
         extra |= {"length_low": extra["length"] - half, "length_high": extra["length"] + half}
-    notes = list(remarks(matches))
-    if not field.unit:
-        notes.append("responses are equally long in every match: what length is worth rests on the prior")
+    notes = list(prior_notes(matches))
+    if not rows.unit:
+        notes.append("responses are equally long in every match: the worth of length rests on the prior")
     return Ratings(
         SYSTEM.name,
         matches.models,
-        to.place(found[:-1]),
-        MappingProxyType(asked),
-        to.spread(covariance[:-1, :-1]) if interval == "sandwich" else None,
+        scale.place(estimate[:-1]),
+        parameters,
+        scale.spread(covariance[:-1, :-1]) if parameters["interval"] == "sandwich" else None,
         extra=MappingProxyType(extra),
         notes=tuple(notes),
     )
@@ -146,29 +121,21 @@ def rate_style_control(
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     """Ratings under each draw, shape (draws, models); the unit of length stays that of all matches.
 
-    The mean of the prior is drawn as well, as in ``bradley_terry``.
-
-    Args:
-        matches: in any order, with lengths.
-        draws: of prompts; without weights, each match counts a random number of times, Poisson(1).
-        **parameters: as for ``rate_style_control``.
-
-    Raises:
-        UsageError: as there.
+    Like ``bradley_terry.redraw``, this draws the mean of the prior and, without prompt weights, counts of matches.
     """
-    to = make_scale(matches, **{**SYSTEM.parameters, **parameters})
-    field = _make_design(matches)
-    estimate, hessian = _fit(field, to.ridge)
-    mean = draws.normal((*matches.models, " length")).T / math.sqrt(to.ridge)
+    scale = make_scale(matches, **{**SYSTEM.parameters, **parameters})
+    rows = _make_design(matches)
+    estimate, hessian = fit(rows.game(), rows.coefficients, scale.ridge)
+    mean = draws.normal((*matches.models, " length")).T / math.sqrt(scale.ridge)
     random = draws.generator("matches")
-    found = np.empty_like(mean)
-    for some in parts(draws.count, 4 * MANY // len(matches)):
+    redrawn = np.empty_like(mean)
+    for part in parts(draws.count, 4 * MANY // len(matches)):
         table = (
-            _draw_counts(len(matches), some.stop - some.start, random) if draws.weights is None else draws.weights[some]
+            _draw_counts(len(matches), part.stop - part.start, random) if draws.weights is None else draws.weights[part]
         )
-        game = field.game(_weights(matches, table))
-        found[:, some] = refit(game, estimate, hessian, mean[:, some], to.ridge)
-    return to.place(found[:-1])
+        game = rows.game(_weights(matches, table))
+        redrawn[:, part] = refit(game, estimate, hessian, mean[:, part], scale.ridge)
+    return scale.place(redrawn[:-1])
 
 
 def _draw_counts(total: int, draws: int, random: np.random.Generator) -> NDArray[np.uint8]:
@@ -190,29 +157,20 @@ def _weights(matches: Matches, table: NDArray[np.uint8]) -> Callable[[slice, Any
     return weights
 
 
-def _fit(field: StyleDesign, ridge: float) -> tuple[Floats, Floats]:
-    """Strengths and what length is worth, in logits, and minus the second derivative there."""
-    game = field.game()
-    none = np.zeros((field.coefficients, 1))
-    found = newton(game, none, none, ridge)
-    return found[:, 0], derivatives(game, slice(None), found, none, ridge)[1][0]
-
-
-def _scores(field: StyleDesign, found: Floats) -> Floats:
+def _scores(rows: StyleDesign, estimate: Floats) -> Floats:
     """Sum over prompts of the outer products of their scores, shape (coefficients, coefficients)."""
 
     def scores(which: Any) -> tuple[NDArray[np.int32], Floats]:
-        columns, values = field.columns(which)
-        expected = chances((values * found[columns]).sum(axis=1))[0]
-        return columns, values * (field.points(which)[:, 0] - expected)[:, None]
+        columns, values = rows.columns(which)
+        expected = chances((values * estimate[columns]).sum(axis=1))[0]
+        return columns, values * (rows.points(which)[:, 0] - expected)[:, None]
 
-    matches, size = field.matches, field.coefficients
+    matches, size = rows.matches, rows.coefficients
     if matches.cluster is not None:
         return sum_clusters(matches.cluster, len(matches.prompts), size, scores)
     total = np.zeros((size, size))
     for part in parts(len(matches), PART):
-        columns, values = scores(part)
-        total += design(columns, values, size).squares.T.sum(axis=1).reshape(size, size)
+        total += design(*scores(part), size).squares.T.sum(axis=1).reshape(size, size)
     return total
 
 

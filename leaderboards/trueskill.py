@@ -1,9 +1,9 @@
 """TrueSkill for two players: a rating is a normal belief that each match narrows.
 
-With two players the update is a closed form (Herbrich, Minka and Graepel, TrueSkill, 2006, equations of section 3.2): a
-win cuts the normal distribution of the difference at the draw margin, a tie cuts it on both sides. All matches together
-move up or down by what order they come in, so ratings over shuffles are centred; in file order they are what the
-library `trueskill` computes. It knows no prompts but through the weights of draws.
+With two players the update has a closed form (Herbrich, Minka and Graepel, TrueSkill, 2006, section 3.2): a win cuts
+the normal distribution of the difference at the draw margin, a tie cuts it on both sides. The order of the matches
+shifts all ratings together, so ratings over shuffles are centred; in file order they equal those of the library
+`trueskill`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from distract import Draws, Matches, Ratings, RatingSystem
 from .orders import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
 
 TAIL = 30.0
-"""Standard deviations beyond which functions of the normal distribution are taken from their continued fraction."""
+"""Standard deviations beyond which we compute functions of the normal distribution by continued fraction."""
 
 NARROW, AHEAD = 1e-3, 8.0
-"""A draw margin below the first or a lead above the second leaves too few digits to the closed form of a tie."""
+"""For a draw margin below the first or a lead above the second, the closed form of a tie loses too many digits."""
 
 # Gauss and Legendre's points above 0 with their weights: 32 points are exact to 1e-15 wherever a tie is not a win.
 _POINTS, _WEIGHTS = (half[16:] for half in np.polynomial.legendre.leggauss(32))
@@ -51,41 +51,20 @@ def rate(
 ) -> Ratings:
     """Rate by TrueSkill.
 
-    Args:
-        matches: what was played.
-        mu: mean of the belief before the first match; over shuffles, also the mean of all ratings.
-        sigma: its standard deviation, above 0.
-        beta: standard deviation of how well a model of known rating plays, above 0.
-        tau: what is added to every belief before a match, as a standard deviation, 0 or more; None: 0 over shuffles,
-            and a hundredth of sigma in file order, which is the usual one.
-        draw_probability: of equal models, at least 0 and below 1; None: the share of ties among the matches, which
-            many judges give far oftener than the 0.1 that is usual in games.
-        shuffles: orders over which the rating is a mean, at least 1.
-        order: ``shuffled``, or ``file`` for one pass in the given order, which is not centred.
-        seed: of the shuffles.
-
-    Returns:
-        Ratings with the mean of sigma over the orders; ``tau`` and ``draw_probability`` are recorded as they were used.
-
-    Raises:
-        UsageError: a parameter is out of its range.
+    ``mu`` and ``sigma`` are the mean and standard deviation of the first belief, ``beta`` the standard deviation of the
+    performance of a model, ``tau`` the deviation added before each match (None: 0 over shuffles, sigma / 100 in file
+    order) and ``draw_probability`` that of equal models (None: the share of ties, which for judges is far above the
+    usual 0.1 of games). ``order`` is ``shuffled`` for a mean over that many seeded ``shuffles``, or ``file``. The
+    result records ``tau`` and ``draw_probability`` as used.
     """
-    parameters = {
-        "mu": mu,
-        "sigma": sigma,
-        "beta": beta,
-        "tau": tau,
-        "draw_probability": draw_probability,
-        "shuffles": shuffles,
-        "order": order,
-        "seed": seed,
-    }
+    parameters: dict[str, Any] = {"mu": mu, "sigma": sigma, "beta": beta, "tau": tau}
+    parameters |= {"draw_probability": draw_probability, "shuffles": shuffles, "order": order, "seed": seed}
     notes = []
     if draw_probability is None:
         share = parameters["draw_probability"] = _share_of_ties(matches)
         notes.append(f"draw probability {share:.3f}: the share of ties among these matches")
     game, orders = _make_game(len(matches), parameters)
-    ends = [game.played(matches, orders.last(index, len(matches))) for index in range(orders.count)]
+    ends = [game.play(matches, orders.last(index, len(matches))) for index in range(orders.count)]
     rating, spread = np.mean(ends, axis=0)
     if order != "file":
         rating += mu - rating.mean()
@@ -94,15 +73,9 @@ def rate(
 
 
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
-    """Ratings under each draw, shape (draws, models): a match is played as often in its place as its prompt is drawn.
-
-    All draws share the first few orders; what they move there is added to the rating over all orders (``settled``).
-
-    Raises:
-        UsageError: a parameter is out of its range.
-    """
-    found = rate(matches, **parameters)
-    game, orders = _make_game(len(matches), found.parameters)
+    """Ratings under each draw, shape (draws, models); see ``elo.redraw``."""
+    rated = rate(matches, **parameters)
+    game, orders = _make_game(len(matches), rated.parameters)
     shape = len(matches.models), count_common(orders), 1 + draws.count
     mean, variance = np.full(math.prod(shape), game.mu), np.full(math.prod(shape), game.sigma**2)
 
@@ -125,12 +98,12 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     state = mean.reshape(shape)
     if orders.order != "file":
         state -= state.mean(axis=0)
-    return found.rating + combine_orders(state, orders)
+    return rated.rating + combine_orders(state, orders)
 
 
 @dataclass(frozen=True, slots=True)
 class _TrueSkillGame:
-    """The rule of the game; ``margin`` is by how much a better performance still ties."""
+    """The rules of the game; performances within ``margin`` tie."""
 
     mu: float
     sigma: float
@@ -138,8 +111,8 @@ class _TrueSkillGame:
     tau: float
     margin: float
 
-    def played(self, matches: Matches, places: NDArray[np.int32]) -> tuple[list[float], list[float]]:
-        """Means and standard deviations after these matches, one by one and in Python's own numbers."""
+    def play(self, matches: Matches, places: NDArray[np.int32]) -> tuple[list[float], list[float]]:
+        """Means and standard deviations after these matches, one by one in Python floats for speed."""
         mean, variance = ([begin] * len(matches.models) for begin in (self.mu, self.sigma**2))
         margin, noise, room = self.margin, self.tau**2, 2 * self.beta**2
         sqrt, exp, erfc = math.sqrt, math.exp, math.erfc
@@ -162,17 +135,17 @@ class _TrueSkillGame:
                 mean[loser] -= down * shift
                 variance[winner] = up * (1 - up * shrink)
                 variance[loser] = down * (1 - down * shrink)
-        return mean, [sqrt(one) for one in variance]
+        return mean, [sqrt(value) for value in variance]
 
 
 def _share_of_ties(matches: Matches) -> float:
-    """Never 1: with an endless margin no match says anything."""
+    """The share of ties, but below 1: with an infinite margin no match would matter."""
     ties = int(np.count_nonzero(matches.outcome == Matches.TIE))
     return ties / max(len(matches), ties + 1)
 
 
 def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orders]:
-    """The rule and the orders that parameters stand for."""
+    """Check the parameters; return the game and its orders."""
     orders = Orders(matches, p["order"], p["shuffles"], p["seed"])
     sigma, tau, chance = p["sigma"], p["tau"], p["draw_probability"]
     if tau is None:
@@ -187,7 +160,7 @@ def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orde
 
 
 def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
-    """Winners, losers and whether they tied."""
+    """The winners, the losers, and whether they tied."""
     a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
     return (
         np.where(outcome == Matches.B, b, a).tolist(),
@@ -197,7 +170,7 @@ def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], li
 
 
 def win_effect(beyond: float) -> tuple[float, float]:
-    """What a win does: how far means move apart and how much of the variance goes, for a lead less the margin.
+    """Shift of the means and shrinkage of the variance by a win, for a lead less the margin.
 
     The lead is in standard deviations of the difference of performances.
     """
@@ -208,15 +181,15 @@ def win_effect(beyond: float) -> tuple[float, float]:
 
 
 def tie_effect(ahead: float, margin: float) -> tuple[float, float]:
-    """The same for a tie: the one that is ahead comes down."""
+    """The same for a tie, which lowers the model that is ahead."""
     lead = abs(ahead)
-    if margin * lead > TAIL:  # the far side of the margin is out of reach: the one behind has caught up, no more
+    if margin * lead > TAIL:  # the far end of the margin is out of reach, so this is a win of the model behind
         shift, shrink = win_effect(margin - lead)
         return math.copysign(shift, -ahead), shrink
     if margin < NARROW or lead > AHEAD:
         shift, shrink = _inner_tie_effect(lead, margin)
         return math.copysign(shift, -ahead), shrink
-    # Densities at both ends of the margin, and what lies between, as multiples of the density at the near end.
+    # Densities at both ends of the margin and the probability between, as multiples of the density at the near end.
     gone = math.expm1(-2 * margin * lead)
     inside = _mills_ratio(lead - margin) - (1 + gone) * _mills_ratio(lead + margin)
     shift = gone / inside
@@ -250,7 +223,7 @@ def tie_effects(ahead: Floats, margin: Floats) -> tuple[Floats, Floats]:
 
 
 def _inner_tie_effect(lead: float, margin: float) -> tuple[float, float]:
-    """A tie by quadrature: mean and variance between both ends of the margin, where the closed form cancels."""
+    """A tie by quadrature, for arguments at which the closed form cancels."""
     steep, bend = margin * lead, margin * margin / 2
     total = mean = square = 0.0
     for point, weight in _PAIRS:
@@ -264,7 +237,7 @@ def _inner_tie_effect(lead: float, margin: float) -> tuple[float, float]:
 
 
 def _inner_tie_effects(lead: Floats, margin: Floats) -> tuple[Floats, Floats]:
-    """``_inner_tie_effect`` for arrays; past ``TAIL``, where it is not used, it stays finite."""
+    """``_inner_tie_effect`` for arrays; past ``TAIL``, where it is unused, it stays finite."""
     steep = np.minimum(margin * lead, TAIL)[:, None] * _POINTS
     height = _WEIGHTS * np.exp(-((margin[:, None] * _POINTS) ** 2) / 2)
     even = height * np.cosh(steep)
@@ -280,7 +253,7 @@ def _upset_effect(behind: float) -> tuple[float, float]:
 
 
 def _excess_density(far: Any) -> Any:
-    """Density over tail probability, less the number itself, from 30 on: Laplace's continued fraction to 1e-16."""
+    """Density over tail probability, minus the number, by Laplace's continued fraction: to 1e-16 from 30 on."""
     return 1 / (far + 2 / (far + 3 / (far + 4 / (far + 5 / (far + 6 / far)))))
 
 
@@ -291,4 +264,4 @@ def _mills_ratio(number: float) -> float:
     return math.erfc(number * _ROOT) * math.exp(number * number / 2) / _DENSITY
 
 
-trueskill = RatingSystem("trueskill", "TrueSkill for two players, a mean over shuffled orders", rate, redraw)
+trueskill = RatingSystem("trueskill", "TrueSkill for two players, averaged over shuffled orders", rate, redraw)

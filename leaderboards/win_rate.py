@@ -1,8 +1,8 @@
-"""Win rate: the share of points that a model takes from its matches, a tie being half a point.
+"""Win rate: the share of points that a model takes from its matches; a tie is half a point for each.
 
-It is no strength: who beats weak opponents has a high one. Matches of one prompt are not independent, so the covariance
-is that of ratios of sums over prompts. It looks at prompts in blocks, and at single matches through how often each
-pair had each outcome.
+It does not measure strength: beating weak opponents gives a high win rate. Matches of one prompt are not independent,
+so the covariance is that of ratios of sums over prompts. We process prompts in blocks; if matches have no prompts, we
+only count how often each pair had each outcome.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .orders import cells
 from .scale import POINTS
 
 BLOCK = 1 << 21
-"""Numbers of a table that is held at one time."""
+"""Entries of a table to hold at once."""
 
 Floats = NDArray[np.float64]
 
 
 def rate(matches: Matches) -> Ratings:
-    """Rate by win rate, with the covariance over prompts (over matches, where prompts are not known).
+    """Rate by win rate, with the covariance over prompts, or over matches without prompts.
 
-    A model without a match has the rating 0.5; none comes out of ``encode``.
+    A model without a match has the rating 0.5; ``encode`` creates none.
     """
     first, second, outcome, often = _cells(matches)
     points, played = _sums(first, second, outcome, often[None, :], len(matches.models))
@@ -34,7 +34,7 @@ def rate(matches: Matches) -> Ratings:
     total = np.maximum(played[0], 1)
     covariance = np.zeros((len(share), len(share)))
     if matches.cluster is None:
-        # A match says something of two models only: all of one cell say the same.
+        # A match affects two models only, and all matches of one cell affect them equally.
         up, down = (
             (POINTS[outcome] - share[first]) / total[first],
             (1 - POINTS[outcome] - share[second]) / total[second],
@@ -51,7 +51,7 @@ def rate(matches: Matches) -> Ratings:
 
 
 def redraw(matches: Matches, draws: Draws) -> Floats:
-    """Win rates under each draw, shape (draws, models); a model of which no match is drawn keeps its own."""
+    """Win rates under each draw, shape (draws, models); a model without drawn matches keeps its win rate."""
     models = len(matches.models)
     random = draws.generator("win-rate")
     own = np.repeat(rate(matches).rating[None, :], draws.count, axis=0)
@@ -81,7 +81,7 @@ def _share(points: Floats, played: Floats, otherwise: Floats) -> Floats:
 def _cells(
     matches: Matches,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First model, second one, outcome and number of matches, of all that occur."""
+    """First model, second model, outcome and number of matches, for each combination that occurs."""
     models = len(matches.models)
     table = np.bincount(cells(matches), minlength=3 * models**2).reshape(models, models, 3)
     first, second, outcome = np.nonzero(table)
@@ -95,7 +95,7 @@ def _sums(
     times: NDArray[np.number],
     models: int,
 ) -> tuple[Floats, Floats]:
-    """Points and matches of each model where cells occur that often, shape of both (draws, models)."""
+    """Points and matches of each model, both of shape (draws, models)."""
     points, played = np.zeros((2, len(times), models))
     for row, often in enumerate(times):
         worth = POINTS[outcome]
@@ -105,7 +105,7 @@ def _sums(
 
 
 def _blocks(matches: Matches, width: int) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Points and matches of each model by prompt, shape of both (prompts of a block, models)."""
+    """Points and matches of each model by prompt, both of shape (prompts of a block, models)."""
     models, prompts = len(matches.models), matches.clusters
     cluster = np.arange(len(matches), dtype=np.int32) if matches.cluster is None else matches.cluster
     step = max(1, BLOCK // width)
@@ -121,4 +121,4 @@ def _blocks(matches: Matches, width: int) -> Iterator[tuple[slice, Floats, Float
         yield part, won.reshape(shape), had.reshape(shape)
 
 
-win_rate = RatingSystem("win-rate", "share of points, a tie being half a point", rate, redraw, unit="share")
+win_rate = RatingSystem("win-rate", "share of points; a tie is half a point", rate, redraw, unit="share")

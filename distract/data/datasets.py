@@ -1,9 +1,8 @@
 """Data sets: names, paths and formats to cases.
 
-A reader turns the text of a file into cases and raises ``DataError`` with the file, line and field of what is wrong.
-Which reader reads a file is found from the file's content, or named as ``FORMAT:PATH``. A format that holds prompts
-only takes the responses from further files, or is read without any by ``load_prompts``. It knows nothing of attacks,
-protocols or measures.
+A reader turns the text of a file into cases, and raises ``DataError`` with the file, line and field of a fault. We
+choose the reader by the content of the file, unless the user names it as ``FORMAT:PATH``. A format with prompts only
+takes the responses from further files; ``load_prompts`` reads it without them.
 """
 
 from __future__ import annotations
@@ -38,17 +37,15 @@ __all__ = [
 ]
 
 CASES_NAME = "cases"
-"""What a data set is called that a caller has put together."""
+"""Name of a data set of the caller's own cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Cases with where they come from.
+    """Cases and their origin.
 
-    Attributes:
-        checksum: SHA-256 (hex) of the file, or of the checksums of several.
-        left_out: how many entries are no case, by reason.
-        size: number of prompts in the data, those without a case included.
+    ``checksum`` is the SHA-256 (hex) of the file, or of the checksums of several. ``left_out`` counts entries that are
+    no case by reason; ``size`` counts all prompts, with and without a case.
     """
 
     name: str
@@ -60,19 +57,13 @@ class DataSet:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Which data these are, for the record of a run."""
+        """The identity of the data for the record of a run."""
         return {"name": self.name, "format": self.format, "sha256": self.checksum, "cases": self.size}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSet:
-    """Prompts without responses, with where they come from.
-
-    Attributes:
-        checksum: SHA-256 (hex) of the file.
-        left_out: how many prompts cannot be used, by reason.
-        size: number of prompts in the file, those left out included.
-    """
+    """Prompts without responses and their origin; the other fields are those of ``DataSet``."""
 
     name: str
     format: str
@@ -86,11 +77,11 @@ def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
     """Read a data set."""
     source = locate(spec, "cases")
     reader = READERS[source.format]
-    given = {path: read_bytes(Path(path)) for path in responses}
+    answers = {path: read_bytes(Path(path)) for path in responses}
     left_out = Counter[str]()
     cases: dict[str, Case] = {}
     size = 0
-    for entry in _read_entries(source, given):
+    for entry in _read_entries(source, answers):
         if isinstance(entry, Case):
             case = _draw_order(entry, seed) if reader.better_first else entry
             cases[case.id] = case
@@ -100,30 +91,30 @@ def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
             left_out[entry.reason] += 1
     if not cases:
         raise DataError(f"holds no case{_format_reasons(left_out)}", path=source.where)
-    return DataSet(source.name, source.format, _checksum(source, given), tuple(cases.values()), left_out, size)
+    return DataSet(source.name, source.format, _checksum(source, answers), tuple(cases.values()), left_out, size)
 
 
 def collect_cases(cases: Iterable[Case]) -> DataSet:
-    """Cases of a caller as a data set: checked like a file of the native format, whose lines they would be."""
+    """Make a data set of the caller's cases, with the same checks as a file in the native format."""
     cases = list(cases)
-    if wrong := next((one for one in cases if not isinstance(one, Case)), None):
+    if wrong := next((case for case in cases if not isinstance(case, Case)), None):
         raise DataError(f"expected cases, found {reprlib.repr(wrong)}", path=CASES_NAME)
     if not cases:
         raise DataError("holds no case", path=CASES_NAME)
     for place, case in enumerate(cases, 1):
         if field := next((field for field, turns in _list_turns(case) if isinstance(turns, str)), None):
-            problem = "expected a tuple of turns, found a text; write (text,)"
+            problem = "expected a tuple of turns, found a string; write (text,)"
             raise DataError(problem, path=CASES_NAME, line=place, field=field)
     try:
         raw = "".join(f"{native.format_line(case)}\n" for case in cases).encode()
     except (AttributeError, TypeError, ValueError) as error:
-        raise DataError(f"a case holds what no file can ({error})", path=CASES_NAME) from error
+        raise DataError(f"a case cannot be written to a file ({error})", path=CASES_NAME) from error
     read = tuple(native.read(raw.decode(), CASES_NAME))
     return DataSet(CASES_NAME, "native", hashlib.sha256(raw).hexdigest(), read, Counter(), len(read))
 
 
 def _list_turns(case: Case) -> Iterator[tuple[str, object]]:
-    """What holds turns in a case, by field."""
+    """The fields of a case that hold turns."""
     yield "prompt", case.prompt
     yield "reference", case.reference
     for index, response in enumerate(case.responses):
@@ -141,31 +132,29 @@ def load_prompts(spec: str) -> PromptSet:
         )
     entries = list(reader(source.text, source.where))
     left_out = Counter(entry.reason for entry in entries if isinstance(entry, Omission))
-    found = tuple(entry for entry in entries if isinstance(entry, ConstrainedPrompt))
-    if not found:
+    prompts = tuple(entry for entry in entries if isinstance(entry, ConstrainedPrompt))
+    if not prompts:
         raise DataError(f"holds no prompt{_format_reasons(left_out)}", path=source.where)
-    return PromptSet(source.name, source.format, _checksum(source, {}), found, left_out, len(entries))
+    return PromptSet(source.name, source.format, _checksum(source, {}), prompts, left_out, len(entries))
 
 
-def _read_entries(source: DataSource, given: dict[str, bytes]) -> Iterator[Case | Omission]:
-    """What the reader makes of the files; ``given`` are those named with ``--responses``."""
+def _read_entries(source: DataSource, answers: dict[str, bytes]) -> Iterator[Case | Omission]:
+    """Read the data with the files of ``--responses``."""
     reader = READERS[source.format]
-    if given and not reader.needs:
+    if answers and not reader.needs:
         able = ", ".join(key for key, other in READERS.items() if other.needs)
-        raise UsageError(f"--responses: {source.format} data hold their responses; it goes with {able}")
-    if reader.needs and not given:
-        raise UsageError(
-            f"{source.where}: {source.format} data need the responses of others; name {reader.needs} with --responses"
-        )
+        raise UsageError(f"--responses: {source.format} data hold their responses; use it with {able}")
+    if reader.needs and not answers:
+        raise UsageError(f"{source.where}: {source.format} data hold no responses; add --responses with {reader.needs}")
     if reader.join is not None:
-        files = {path: decode(raw, path) for path, raw in {**source.further, **given}.items()}
+        files = {path: decode(raw, path) for path, raw in {**source.further, **answers}.items()}
         return reader.join(source.text, source.where, files)
     assert reader.read is not None
     return reader.read(source.text, source.where)
 
 
 def _draw_order(case: Case, seed: int) -> Case:
-    """A case of two responses in an order drawn by its id; the authors are places and stay."""
+    """Order two responses by a draw from the id; the authors are places, so they stay."""
     if hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()[0] % 2:
         return case
     first, second = case.responses
@@ -174,20 +163,20 @@ def _draw_order(case: Case, seed: int) -> Case:
     return replace(case, responses=responses, preferred=other.get(case.preferred or "", case.preferred))
 
 
-def _checksum(source: DataSource, given: dict[str, bytes]) -> str:
-    """SHA-256 (hex) of the one file, or of everything that decides what is judged: names of authors, code."""
+def _checksum(source: DataSource, answers: dict[str, bytes]) -> str:
+    """SHA-256 (hex) of the file, or of all files, names of authors and code that affect the cases."""
     code = READERS[source.format].code
-    if not source.further and not given:
+    if not source.further and not answers:
         return source.checksum
     parts = [Path(str(code.__file__)).read_bytes()] if code else []
     for path, raw in source.further.items():
         parts += ["/".join(Path(path).parts[-2:]).encode(), raw]
-    for path, raw in given.items():
+    for path, raw in answers.items():
         parts += [Path(path).stem.encode(), raw]
     digests = [source.checksum, *(hashlib.sha256(part).hexdigest() for part in parts)]
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _format_reasons(left_out: Counter[str]) -> str:
-    why = "; ".join(f"{reason} ({n})" for reason, n in left_out.most_common())
-    return f": {why}" if why else ""
+    reasons = "; ".join(f"{reason} ({n})" for reason, n in left_out.most_common())
+    return f": {reasons}" if reasons else ""

@@ -1,7 +1,6 @@
-"""Typed access to the fields of a JSON object, with one clear error for whatever is wrong.
+"""Typed access to the fields of a JSON object, with one clear error for each fault.
 
-It knows no format: readers name the fields. Strictness is on purpose: a NaN, a null or a number where text belongs
-would otherwise end up inside a prompt.
+This is strict on purpose: a NaN, a null or a number in place of text would end up inside a prompt.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number",
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A JSON object with the place it was read from."""
+    """A JSON object and its place in a file."""
 
     value: Mapping[str, Any]
     path: str
@@ -29,11 +28,11 @@ class Item:
     inside: str = ""
 
     def fail(self, problem: str, field: str | None = None) -> NoReturn:
-        """Raise a DataError that names this place."""
+        """Raise a DataError for this place."""
         raise DataError(problem, path=self.path, line=self.line, field=f"{self.inside}{field}" if field else None)
 
     def only(self, *known: str) -> None:
-        """Fail on a field that the format does not have: more likely a slip than a wish."""
+        """Fail on unknown fields, which are probably typos."""
         for name in self.value:
             if name not in known:
                 self.fail(f"unknown field (known: {', '.join(known)})", name)
@@ -45,7 +44,7 @@ class Item:
         return self.checked(self.value[field], field, empty=empty)
 
     def checked(self, value: object, field: str, *, empty: bool = False) -> str:
-        """``value`` if it is a text that can be encoded, and is not blank unless ``empty``."""
+        """Check that a value is text, can be encoded, and is not blank unless ``empty``."""
         if not isinstance(value, str):
             self.fail(f"expected text, found {describe(value)}", field)
         if not value.isascii() and _SURROGATE.search(value):
@@ -55,11 +54,11 @@ class Item:
         return value
 
     def name(self, field: str) -> str:
-        """A required short text for ids and authors: one line, printable, usable in messages and file names."""
+        """A required id or author: one printable line, usable in messages and file names."""
         return self.check_name(self.text(field), field)
 
     def check_name(self, value: str, field: str) -> str:
-        """``value`` if it is fit for an id or an author."""
+        """Check an id or author."""
         self.check_line(value, field)
         if ".." in value.replace("\\", "/").split("/") or value.startswith("/"):
             self.fail("looks like a path out of the folder; use a plain name", field)
@@ -68,17 +67,27 @@ class Item:
         return value
 
     def check_line(self, value: str, field: str) -> str:
-        """``value`` if it has printable characters on one line only."""
+        """Check that a text is one printable line."""
         if clean_text(value) != value or any(character in value for character in "\t\n"):
             self.fail("holds control characters; use printable characters on one line", field)
         return value
 
+    def author(self, field: str) -> str:
+        """A required author."""
+        return self.check_author(self.text(field), field)
+
+    def check_author(self, value: str, field: str) -> str:
+        """Check an author: a name other than ``tie``."""
+        if self.check_name(value, field) == "tie":
+            self.fail("'tie' is reserved for labels; use another name", field)
+        return value
+
     def optional_name(self, field: str) -> str | None:
-        """Like ``name``, None where the field is absent."""
+        """Like ``name``; None without the field."""
         return self.name(field) if self.has(field) else None
 
     def has(self, field: str) -> bool:
-        """Whether an optional field says anything; exports often write null for nothing."""
+        """Whether an optional field has a value; exports often write null for none."""
         return self.value.get(field) is not None
 
     def turns(self, field: str, *, empty: bool = False) -> tuple[str, ...]:
@@ -99,14 +108,14 @@ class Item:
             yield self.object(entry, f"{field}[{index}]")
 
     def object(self, value: object, field: str) -> Item:
-        """``value`` if it is an object."""
+        """Check that a value is an object."""
         if not isinstance(value, dict):
             self.fail(f"expected an object, found {describe(value)}", field)
         return Item(value, self.path, self.line, f"{self.inside}{field}.")
 
 
 def describe(value: object) -> str:
-    """A JSON value's type, as a reader would say it."""
+    """The type of a JSON value in words."""
     if value is None:
         return "null"
     if isinstance(value, float):
@@ -130,7 +139,7 @@ def read_lines(text: str, path: str) -> Iterator[Item]:
 
 
 def _split_lines(text: str) -> Iterator[str]:
-    """The lines of a text, one at a time: a large file is not held a second time.
+    """The lines of a text, one at a time, so that a large file is not copied.
 
     ``str.splitlines`` would also split at characters that are legal inside JSON strings.
     """
@@ -182,21 +191,21 @@ def _skip(space: re.Pattern[str], text: str, position: int) -> int:
 
 
 def flaw(error: Exception) -> str:
-    """What is wrong with a JSON text, in words; the line is said elsewhere."""
+    """The fault in a JSON text in words, without the line."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at column {error.colno}"
-    if str(error).startswith("Exceeds the limit"):  # and then advice to programmers
+    if str(error).startswith("Exceeds the limit"):  # followed by advice for programmers
         return "a number has too many digits"
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose fields are there once: of two, the reader of a file sees the first and JSON takes the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Reject duplicate fields: a human reads the first one, and JSON takes the last."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"field {next(name for name in names if names.count(name) > 1)!r} is there twice")
-    return found
+    return fields
 
 
 def _reject_constant(name: str) -> NoReturn:
@@ -204,4 +213,4 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_build_object)
-"""Stricter than Python's own: no NaN, no infinity, no field twice."""
+"""Stricter than Python's own: no NaN, no infinity, no duplicate field."""

@@ -1,4 +1,4 @@
-"""Which responses of a case are known to be good, and which pairs a judge may be asked to compare."""
+"""The good response of a case, and the pairs that a judge can compare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from distract.data.constraints import check
 
 
 def good_response(case: Case) -> Response | None:
-    """The labelled better response, else the one that meets the constraints, else the only one there is."""
+    """The response labelled better, else the one that meets the constraints, else the only one."""
     originals = [r for r in case.originals if r.severity is None]
     labelled = [r for r in originals if r.author == case.preferred]
     if labelled:
@@ -26,14 +26,14 @@ def compliant_response(case: Case) -> Response | None:
 
 
 def pairs(case: Case) -> list[tuple[Response, Response]]:
-    """The pairs whose verdict may flip: originals of different authors.
+    """The pairs whose verdict may flip: original responses by different authors.
 
-    A case with severities pairs its unbroken responses with those of severity 1 only; lower ones are far apart
-    in quality and belong to another measure.
+    In a case with severities, we pair unbroken responses with those of severity 1 only; worse ones are too far apart in
+    quality and belong to another measure.
     """
     whole = [r for r in case.originals if r.severity is None]
     authors = {r.author for r in whole}
-    # A worse version of somebody's own response is no second response.
+    # An author's worse version of the same response is no second response.
     if broken := [r for r in case.originals if r.severity == 1 and r.author not in authors]:
         return [(r, s) for r in whole for s in broken]
     return [(r, s) for r, s in combinations(whole, 2) if r.author != s.author]

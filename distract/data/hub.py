@@ -1,7 +1,6 @@
-"""Data sets of the Hugging Face hub, through the optional library ``datasets``: a name to JSON Lines.
+"""Data sets of the Hugging Face hub as JSON Lines, through the optional library ``datasets``.
 
-It knows no format: the rows go to the same readers as a file's. Rows are data and nothing else, since the library no
-longer runs what a data set's author wrote (from version 4).
+Loading runs no code of the data set's author: the library stopped doing so in version 4.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from distract.core.errors import DataError, UsageError, install_command
 FORM = "hub:ORG/NAME[:CONFIG[:SPLIT]]"
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 PATIENCE = 10.0
-"""Seconds for the hub's first answer."""
+"""Seconds to wait for the hub's first answer."""
 
 
 def load_rows(name: str) -> str:
-    """The rows of a split, one JSON object a line."""
+    """The rows of a split, one JSON object per line."""
     where = f"hub:{name}"
     path, config, split = _split_name(name, where)
     api, library = _import_library(where)
@@ -41,7 +40,7 @@ def load_rows(name: str) -> str:
         return "".join(f"{json.dumps(_convert_value(row))}\n" for row in splits[split])
     except UsageError:
         raise
-    except Exception as error:  # the library raises what its many parts raise; whatever it is, it is no bug of ours
+    except Exception as error:  # the library passes on whatever its many parts raise
         choose = f" (expected {FORM})" if isinstance(error, ValueError) else ""
         raise UsageError(f"{where}: cannot be loaded: {_describe_error(error)}{choose}") from error
 
@@ -55,9 +54,9 @@ def _split_name(name: str, where: str) -> tuple[str, str | None, str | None]:
 
 
 def _import_library(where: str) -> tuple[Any, Any]:
-    """The client of the hub and the library that reads what it holds."""
-    found = importlib.util.find_spec("datasets")
-    if found is None or found.origin is None:  # a folder of that name is no library
+    """Import the client of the hub and the library that reads data sets."""
+    spec = importlib.util.find_spec("datasets")
+    if spec is None or spec.origin is None:  # a mere folder of that name
         raise UsageError(f"{where}: needs the library datasets, which is not installed: {install_command('hub')}")
     try:
         api, library = importlib.import_module("huggingface_hub"), importlib.import_module("datasets")
@@ -68,9 +67,9 @@ def _import_library(where: str) -> tuple[Any, Any]:
 
 
 def _reach(api: Any, path: str, where: str) -> None:
-    """Ask the hub once for the data set: loading it would try again and again, and speak of it."""
+    """Ask the hub once for the data set, because loading it would retry, with messages."""
     if api.constants.HF_HUB_OFFLINE:
-        return  # the user wants what was loaded before
+        return  # use the local copy
     try:
         api.HfApi().dataset_info(path, timeout=PATIENCE)
     except api.errors.RepositoryNotFoundError as error:
@@ -85,7 +84,7 @@ def _describe_error(error: Exception) -> str:
 
 
 def _convert_value(value: object) -> object:
-    """A cell as a JSON value; tables write NaN for nothing."""
+    """A cell as a JSON value; tables write NaN for empty cells."""
     if isinstance(value, Mapping):
         return {str(key): _convert_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

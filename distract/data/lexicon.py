@@ -1,4 +1,4 @@
-"""Words that carry meaning: without endings and without those that every text has."""
+"""Content words: without endings and without words that every text has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from distract.data.numbers import SCALES, SMALL
 
 PARTS = 2048
-"""Sentences and clauses whose reading is remembered: most of an original stands in its rewrites as well."""
+"""Sentences and clauses to cache: rewrites share most of them with their original."""
 
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")
 _COMMON = (
@@ -22,13 +22,13 @@ _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "es", "ly", "
 
 @lru_cache(PARTS)
 def content_words(text: str) -> frozenset[str]:
-    """Collect the words that carry meaning, roughly stemmed; single characters where words are not spaced."""
+    """Collect content words, roughly stemmed; single characters in scripts without spaces."""
     return frozenset(map(_stem, set(_WORD.findall(text.casefold())))) - {""}
 
 
 @lru_cache(8 * PARTS)
 def _stem(word: str) -> str:
-    """What is left of a word without its ending; nothing of one that carries no meaning."""
+    """A word without its ending; empty for a word without meaning."""
     if word in _STOP or (len(word) < 3 and word.isascii()):
         return ""
     stem = word.removesuffix(next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), ""))

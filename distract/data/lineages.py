@@ -1,7 +1,7 @@
-"""How a recorded response was written, in the native format: the ``lineage`` of a response, read and written.
+"""Read and write the ``lineage`` of a recorded response in the native format: how it was written.
 
-``{"generator", "model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``. Names and
-values are kept as they are and in their order; nothing is checked against the text.
+``{"generator", "model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``. We keep
+names and values as they are, in their order, and check nothing against the text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read(item: Item, response: Response) -> Lineage:
 
 
 def dump(lineage: Lineage) -> dict[str, Any]:
-    """The object for the field ``lineage``; what is empty is left out."""
+    """The object for the field ``lineage``, without empty parts."""
     parts = {
         "model": dict(lineage.model),
         "prompt": lineage.prompt,
@@ -52,7 +52,7 @@ def _read_values(item: Item, field: str) -> tuple[tuple[str, float | int | str],
     inner = item.object(item.value[field], field)
     for name, value in inner.value.items():
         inner.check_line(inner.checked(name, name), name)
-        # A bool is an int in Python, and no number in JSON.
+        # A bool is an int in Python, but no number in JSON.
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             inner.fail(f"expected a number or text, found {describe(value)}", name)
         if isinstance(value, str):

@@ -1,7 +1,6 @@
-"""Numbers, units and dates in a text, in digits and in words, and the same amounts said in another way.
+"""Find numbers, units and dates in English text, in digits and words, and equal amounts in other units.
 
-It reads English words and the usual ways of writing figures, strictly or leniently, in linear time. It does not know
-what the figures are about.
+Reading can be strict or lenient, and takes linear time.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LOOSE = _aliases(
     "4 fourth quarter|5 fifth|6 sixth|7 seventh|8 eighth|9 ninth|10 tenth|12 dozen twelfth|19 nineteenth|"
     "20 twentieth|0.5 half|0 none no"
 )
-_UNITS = _aliases(  # the plural in -s is taken off before the look-up
+_UNITS = _aliases(  # look-ups remove the plural -s
     "% percent percentage|$ dollar usd|€ euro eur|£ pound gbp lb|¥ yen|km kilometre kilometer|m metre meter|mm|cm "
     "centimetre centimeter|mile|ft foot feet|"
     "inch inches|kg kilogram|g gram|mg|µg mcg μg|oz ounce|l litre liter|ml millilitre|cup|"
@@ -47,7 +46,7 @@ _FACTORS = (
     ("l", 1000, "ml"),
 )
 _ORDINAL = re.compile(rf"\b(?:{'|'.join(filter(str.isalpha, _LOOSE))})\b")
-_SPANS = {  # figures that may stand for them, after numbers in words have become digits
+_SPANS = {  # equivalent figures, applied after numbers in words became digits
     "quarter of an hour": "15 minutes",
     "half an hour": "30 minutes",
     "half hour": "30 minutes",
@@ -96,7 +95,7 @@ _ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d{2})\b")
 
 def _parse_words(run: str) -> str:  # "two hundred and five" is 205
     total = current = 0
-    if len(run) > 200:  # no number, and its value might be too long to be written out
+    if len(run) > 200:  # no real number, and its value may be too long to print
         return run
     for word in run.replace("-", " ").replace(" and ", " ").split():
         if word in SMALL:
@@ -107,19 +106,19 @@ def _parse_words(run: str) -> str:  # "two hundred and five" is 205
     return str(total + current)
 
 
-def _numerals(digits: str) -> list[str]:  # 1,000.50 is 1000.5; a bare list such as 2,3,5 is several numbers
+def _numerals(digits: str) -> list[str]:  # 1,000.50 is 1000.5, but a list such as 2,3,5 is several numbers
     sign, digits = ("-", digits[1:]) if digits[0] == "-" else ("", digits)
     grouped = re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits)
-    found = []
+    numerals = []
     for part in [digits.replace(",", "")] if grouped else digits.split(","):
         whole, _, rest = part.partition(".")
         rest = rest if "." in rest else rest.rstrip("0")
-        found.append((whole.lstrip("0") or "0") + (f".{rest}" if rest else ""))
-    return [sign + found[0], *found[1:]]
+        numerals.append((whole.lstrip("0") or "0") + (f".{rest}" if rest else ""))
+    return [sign + numerals[0], *numerals[1:]]
 
 
 def _convert_units(numbers: set[str], units: set[str]) -> tuple[set[str], set[str]]:
-    """The same amounts in other units too: 3 weeks are 21 days."""
+    """Add equal amounts in other units: 3 weeks are 21 days."""
     more_numbers, more_units = set[str](), set[str]()
     for figure in sorted(units)[:200]:
         number, _, unit = figure.partition(" ")
@@ -127,31 +126,31 @@ def _convert_units(numbers: set[str], units: set[str]) -> tuple[set[str], set[st
             if unit in (larger, smaller) and len(number) < 15 and number.lstrip("-").replace(".", "", 1).isdigit():
                 value = Decimal(number) * factor if unit == larger else Decimal(number) / factor
                 if value == round(value, 2):
-                    found = _numerals(format(value.normalize(), "f"))[0]
-                    more_numbers.add(found)
-                    more_units.add(f"{found} {smaller if unit == larger else larger}")
+                    converted = _numerals(format(value.normalize(), "f"))[0]
+                    more_numbers.add(converted)
+                    more_units.add(f"{converted} {smaller if unit == larger else larger}")
     return numbers | more_numbers, units | more_units
 
 
 def amounts(text: str, strict: bool) -> dict[str, set[str]]:
-    """The numbers, units and dates of a text, each kind as a set."""
+    """The sets of numbers, units and dates in a text."""
     text = _normalise_figures(text)
-    # "one" is a pronoun as often as a number; an ordinal or "both" may stand for a number, and need not.
+    # "one" is often a pronoun; an ordinal or "both" may mean a number, so only lenient reading counts it.
     text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _parse_words(m[0]), text)
     if not strict:
         text = _SPAN.sub(lambda m: f"{m[0]} {_SPANS[m[0]]} ", text)
         text = _ORDINAL.sub(lambda m: f"{m[0]} {_LOOSE[m[0]]}", text)
     numbers, units = set[str](), set[str]()
-    found_numbers = _DIGIT.search(text) is not None
-    if found_numbers:
+    has_digits = _DIGIT.search(text) is not None
+    if has_digits:
         numbers.update(_NAMED.findall(text))
-    for match in _NUMBER.finditer(text) if found_numbers else ():
+    for match in _NUMBER.finditer(text) if has_digits else ():
         numbers.update(values := _numerals(match[0]))
-        # A unit behind the next number belongs to that one.
+        # A unit after the next number belongs to that number.
         after = _DIGIT.split(text[match.end() : match.end() + (20 if strict else 80)], maxsplit=1)[0]
         near = _NEXT.findall(after)[: 1 if strict else 4] if not strict or _JOINED.match(after) else []
-        found = map(_unit, (text[match.start() - 1 : match.start()], *near))
-        units |= {f"{values[-1]} {unit}" for unit in found if unit}
+        nearby = map(_unit, (text[match.start() - 1 : match.start()], *near))
+        units |= {f"{values[-1]} {unit}" for unit in nearby if unit}
     if not strict:
         numbers, units = _convert_units(numbers, units)
     return {"number": numbers, "unit": units, "date": _dates(text, strict)}
@@ -159,9 +158,9 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
 
 @lru_cache(4)
 def _normalise_figures(text: str) -> str:
-    """A text in lower case with one spelling of its figures; remembered since it is read strictly and leniently.
+    """Put a text in lower case with one spelling of figures; cached, because we read texts strictly and leniently.
 
-    Each search is slow beside the look for what it needs.
+    Quick tests come before each slow search.
     """
     text = _normalise_units(text).translate(_FRACTIONS)
     if "-" in text:
@@ -195,12 +194,12 @@ def _has_any(text: str, parts: Iterable[str]) -> bool:
 
 
 def find_units(text: str) -> set[str]:
-    """The units that a text names, whatever they belong to."""
+    """All units in a text."""
     return {unit for word in _NEXT.findall(_normalise_units(text)) if (unit := _unit(word))}
 
 
 def _normalise_units(text: str) -> str:
-    """A text in lower case with one spelling of units that have several."""
+    """Put a text in lower case with one spelling of each unit."""
     text = text.casefold().replace("per cent", "percent")
     if ".m" in text:
         text = _CLOCK.sub(r"\1m", text)
@@ -208,5 +207,5 @@ def _normalise_units(text: str) -> str:
 
 
 def _unit(word: str) -> str | None:
-    """The unit that a word names, in the plural too."""
+    """The unit for a word in the singular or plural."""
     return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))

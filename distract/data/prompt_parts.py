@@ -1,9 +1,8 @@
-"""Split a prompt that holds its format requirements into the question and the rest, where that can be done safely.
+"""Split a prompt into its question and its format requirements if that is safe.
 
-A sentence is taken for a format requirement when it reads as an instruction about the answer, speaks of what one of the
-case's constraints is about, and holds no word that could be about anything else. The prompt is split only if every
-constraint has such a sentence and a question is left; otherwise it stays whole, and the judge sees its requirements
-twice. It checks no text.
+We take a sentence for a format requirement if it reads as an instruction about the answer, mentions the topic of one of
+the case's constraints, and has no word that could be about anything else. We split only if every constraint has such a
+sentence and a question is left. Otherwise the prompt stays whole, and the judge sees its requirements twice.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _TOPICS: Mapping[str, str] = {
     "punctuation:no_comma": r"comma",
     "startend:quotation": r"quotation|double quotes",
 }
-"""What a requirement of a kind speaks of; kinds with their own words are found by those words."""
+"""Topic of the requirements of a kind; kinds with words as arguments are found by those words."""
 
 _WORDS: Mapping[str, str] = {
     "keywords:existence": "keywords",
@@ -103,7 +102,7 @@ _STOP = re.compile(r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!P\.)(?<!P\.S\.)(?<!etc\
 
 
 def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
-    """The question of a prompt without its format requirements, or None where it cannot be told apart."""
+    """The question of a prompt without its format requirements, or None if we cannot separate them."""
     pieces = _find_sentences(prompt)
     stated, kept, taken = set[int](), list[str](), ""
     marks = Counter[str]()
@@ -111,11 +110,11 @@ def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
         piece = prompt[start:end]
         quoted = marks['"'] % 2 or marks["“"] > marks["”"]
         marks.update({mark: piece.count(mark) for mark in '"“”'})
-        if not quoted and (found := _find_stated(piece, constraints)):
-            stated |= found
+        if not quoted and (matches := _find_stated(piece, constraints)):
+            stated |= matches
             taken = piece.rstrip()
         elif taken and (_REST.match(piece) or (taken.endswith(":") and piece.startswith(("*", "-", "[")))):
-            continue  # the example or the afterthought of the requirement before it
+            continue  # an example or afterthought of the previous requirement
         else:
             kept.append(piece)
             taken = ""
@@ -126,13 +125,13 @@ def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
 
 
 def _find_sentences(text: str) -> list[tuple[int, int]]:
-    """Spans of the sentences, each with the white space after it."""
+    """Spans of the sentences, including the white space after them."""
     edges = [0, *(match.end() for match in _STOP.finditer(text)), len(text)]
     return list(pairwise(edges))
 
 
 def _find_stated(sentence: str, constraints: Sequence[Constraint]) -> set[int]:
-    """Which constraints a sentence states; none unless it is an instruction about the answer and says nothing else."""
+    """The constraints that a sentence states; none unless it is an instruction about the answer and nothing else."""
     plain = sentence.strip()
     if not _INSTRUCTION.match(plain):
         return set()
@@ -148,7 +147,7 @@ def _find_stated(sentence: str, constraints: Sequence[Constraint]) -> set[int]:
 def _is_stated(sentence: str, c: Constraint) -> bool:
     if name := _WORDS.get(c.kind):
         words = c[name] if isinstance(c[name], tuple) else (c[name],)
-        # "It is white." holds the word too, and says nothing about words.
+        # "It is white." has the word too, but is not about words.
         return _ABOUT_WORDS.search(sentence) is not None and all(
             word.casefold() in sentence.casefold() for word in words
         )

@@ -1,7 +1,7 @@
-"""What the readers of published sets share: rows of a file in either JSON form, ids, labels and how a file is told.
+"""Rows of published sets: either JSON form, ids, labels, and field names to recognise a format by.
 
-Sets are published as one JSON array, as JSON Lines, or as both; rows of the hub arrive as lines. A row may hold more
-fields than a reader asks for, because published sets carry what they were made from. It knows no format.
+Sets come as one JSON array, as JSON Lines, or both; rows from the hub come as lines. We ignore fields that no reader
+asks for, because published sets keep their sources.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from distract.core.records import Case, Response
 from distract.data.fields import Item, describe, read_array, read_lines
 
 DISAGREE = "the annotators do not agree"
-"""Why a case without a most frequent vote is left out."""
 
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 _BEGINNING = 20_000
-"""Characters in which the names of a row are looked for that cannot be decoded."""
+"""Characters to search for field names in a row that cannot be decoded."""
 
 
 def read_rows(text: str, path: str) -> Iterator[Item]:
-    """The objects of a JSON array or of JSON Lines, whichever the text is."""
+    """The objects of a JSON array or of JSON Lines."""
     return read_array(text, path) if text.lstrip().startswith("[") else read_lines(text, path)
 
 
 def field_names(text: str) -> frozenset[str]:
-    """The names of the fields of the first row, by which a format is told.
+    """The field names of the first row, for recognising a format.
 
-    A first row that is cut off or wrong inside gives the names that it holds so far: its reader says what is wrong.
+    Of a broken row we return the names found so far, so that its reader can report the fault.
     """
     begin = text.lstrip()
     if begin.startswith("["):
@@ -46,12 +45,11 @@ def field_names(text: str) -> frozenset[str]:
 
 
 def make_ids(items: Sequence[Item], field: str | None = None) -> list[str]:
-    """Ids of cases: ``item-`` and the field where every row has one of its own, else the 1-based position."""
+    """Ids of cases: ``item-`` and the field if it is unique, else the 1-based position."""
     if field is not None:
-        found = [_identity(item, field) for item in items]
-        named = [name for name in found if name is not None]
-        if len(set(named)) == len(items):
-            return named
+        names = [name for item in items if (name := _identity(item, field)) is not None]
+        if len(set(names)) == len(items):
+            return names
     return [f"item-{number:04d}" for number, _ in enumerate(items, 1)]
 
 
@@ -62,36 +60,36 @@ def _identity(item: Item, field: str) -> str | None:
     try:
         return item.check_name(item.checked(f"item-{value}", field), field)
     except DataError:
-        return None  # a position serves as well as an id that cannot be shown
+        return None  # use the position instead of an id that cannot be printed
 
 
 def read_number(item: Item, field: str) -> str:
-    """A required id that is a whole number in most files and text in some."""
+    """A required id, a whole number in most files and text in some."""
     value = item.value.get(field)
     return str(value) if type(value) is int else item.name(field)
 
 
 def read_label(item: Item, field: str, meanings: Mapping[str | int, str]) -> str:
-    """What a required label means."""
-    known = [repr(one) if isinstance(one, str) else str(one) for one in meanings]
+    """The meaning of a required label."""
+    known = [repr(label) if isinstance(label, str) else str(label) for label in meanings]
     expected = f"{', '.join(known[:-1])} or {known[-1]}"
     if field not in item.value:
         item.fail(f"missing; expected {expected}", field)
     value = item.value[field]
-    # True equals 1 in Python, and is no number in JSON.
+    # True equals 1 in Python, but is no number in JSON.
     if type(value) in (str, int) and value in meanings:
         return meanings[value]
-    shown = json.dumps(value)[:40] if type(value) in (str, int) else describe(value)
-    item.fail(f"expected {expected}, found {shown}", field)
+    actual = json.dumps(value)[:40] if type(value) in (str, int) else describe(value)
+    item.fail(f"expected {expected}, found {actual}", field)
 
 
 def plurality(votes: Counter[str]) -> str | None:
-    """What has more votes than anything else, None where nothing has; at least one vote is expected."""
+    """The most frequent of at least one vote; None for a draw."""
     first, *others = votes.most_common(2)
     return None if others and others[0][1] == first[1] else first[0]
 
 
 def make_case(item: Item, name: str, prompt: str, fields: tuple[str, str], preferred: str, source: str) -> Case:
-    """A case of two responses, blank ones included, whose authors are the fields that hold them."""
+    """A case of two responses, possibly blank, with their fields as authors."""
     responses = tuple(Response(field, (item.text(field, empty=True),)) for field in fields)
     return Case(name, (prompt,), responses, preferred, source=source)

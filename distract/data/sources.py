@@ -1,7 +1,4 @@
-"""Where a data set lies: names, paths, folders and the hub to texts in a known format.
-
-What a spec may be is said in ``distract.data.datasets.load``. It makes no cases.
-"""
+"""Find data: from names, paths, folders and the hub to texts in a known format."""
 
 from __future__ import annotations
 
@@ -25,15 +22,11 @@ HUB = "hub"
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """A data set whose format is known.
+    """A data set in a known format (a key of ``READERS``).
 
-    Attributes:
-        text: of the file, or of the first one.
-        checksum: SHA-256 (hex) of its bytes, which are not kept: a large file would be held twice.
-        where: the file in messages.
-        name: of the data set.
-        format: a key of ``READERS``.
-        further: bytes of the files that the format finds beside the first, by path.
+    ``text`` and ``checksum`` (SHA-256, hex) belong to the only or first file. We do not keep its bytes, which would
+    double the memory for a large file. ``where`` names the file in messages, and ``further`` holds the bytes of the
+    other files by path.
     """
 
     text: str
@@ -45,13 +38,13 @@ class DataSource:
 
 
 def locate(spec: str, expected: str) -> DataSource:
-    """The data set that a spec means."""
+    """Find the data set for a name, path, ``FORMAT:PATH`` or hub name."""
     if spec in BUILT_IN:
         raw = (resources.files("distract.data") / BUILT_IN[spec][0]).read_bytes()
         return _make_source(raw, spec, spec, "native", expected)
     form, place = None, spec
     prefix, colon, rest = spec.partition(":")
-    # A path that exists wins over a format's name, so that no file name is out of reach.
+    # An existing path takes precedence over a format, so that users can reach every file.
     if colon and prefix != HUB and not _exists(spec):
         if prefix not in READERS:
             raise UnknownName("data format", prefix, [*READERS, HUB])
@@ -68,13 +61,13 @@ def locate(spec: str, expected: str) -> DataSource:
 
 
 def _read_path(path: Path, form: str | None, expected: str) -> DataSource:
-    """What lies at a path: a file, or a folder of a format that is one."""
+    """Read a file, or a folder in a format of several files."""
     if _exists(str(path)) and path.is_dir():
         for name in READERS if form is None else (form,):
             if files := _gather_files(name, path):
                 return _read_folder(files, name, expected)
-        wanted = f"is not {READERS[form].summary}" if form and READERS[form].gather else "name a file in it"
-        raise DataError(f"is a directory; {wanted}", path=path)
+        advice = f"is not {READERS[form].summary}" if form and READERS[form].gather else "name a file in it"
+        raise DataError(f"is a directory; {advice}", path=path)
     source = _make_source(read_bytes(path), str(path), path.name, form, expected)
     files = _gather_files(source.format, path)
     return _read_folder(files, source.format, expected) if files else source
@@ -93,14 +86,14 @@ def _read_folder(files: tuple[Path, ...], form: str, expected: str) -> DataSourc
 
 
 def _make_source(raw: bytes, where: str, name: str, form: str | None, expected: str) -> DataSource:
-    """A text in the format given, or told from its beginning."""
+    """Decode a text and recognise its format unless it is known."""
     text = decode(raw, where)
     if not text or text.isspace():
         raise DataError(f"is empty; expected {expected}", path=where)
     form = form or detect_format(text)
     if form is None:
         raise DataError(
-            f"in no format that distract knows ({', '.join(READERS)}); `distract list data` says what each holds",
+            f"unknown format (known: {', '.join(READERS)}); `distract list data` describes each",
             path=where,
         )
     return DataSource(text, hashlib.sha256(raw).hexdigest(), where, name, form)
@@ -109,5 +102,5 @@ def _make_source(raw: bytes, where: str, name: str, form: str | None, expected: 
 def _exists(path: str) -> bool:
     try:
         return Path(path).exists()
-    except (OSError, ValueError):  # too long for a name, or holds a character that none may hold
+    except (OSError, ValueError):  # the name is too long or has an illegal character
         return False

@@ -1,1 +1,1 @@
-"""Figures: intervals, exact tests, agreement and ratings, on counts and columns of numbers."""
+"""Intervals, exact tests, agreement and ratings, on counts and columns of numbers."""

@@ -1,7 +1,8 @@
-"""Agreement beyond chance and rank correlation, each with an interval that allows for clusters.
+"""Agreement beyond chance and rank correlation, with intervals that allow for clusters.
 
-Pure functions on labels, numbers and cluster names; nothing here knows who gave a label or what it means. All figures
-lie in -1..1. Intervals use no random numbers. Their coverage: ``benchmarks/coverage.py``.
+Units of one cluster may be dependent. All figures lie in -1..1, and intervals use no random numbers;
+``benchmarks/coverage.py`` measures their coverage. An interval always holds the estimate, is never a point, and is None
+if the estimate is None or there are too few clusters. Sequences of different length raise ValueError.
 """
 
 from __future__ import annotations
@@ -23,13 +24,9 @@ _ROUNDING = 1e-12
 def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     """Krippendorff's alpha for nominal data (Krippendorff, 2011, Computing Krippendorff's alpha-reliability).
 
-    Args:
-        units: of each unit the values that it was given, any number and in any order; a missing value is left out.
-            Units with fewer than two values hold no pair and are dropped.
-
-    Returns:
-        1 without disagreement, 0 for as much as chance gives, down to -1; None without a pair, and where every value
-        is the same: the definition is then 0/0, since nothing shows that the judge can tell two things apart.
+    A unit is a sequence of values in any order, without missing ones; we drop units with fewer than two. The result is
+    1 without disagreement, 0 for as much as chance gives, and down to -1. It is None without a pair, and if all values
+    are equal: the definition is then 0/0, since nothing shows that the judge can tell two things apart.
     """
     pairable = [unit for unit in units if len(unit) > 1]
     return _alpha(*_coincidences(pairable, [0] * len(pairable))) if pairable else None
@@ -38,19 +35,7 @@ def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
 def alpha_interval(
     units: Sequence[Sequence[Hashable]], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval | None:
-    """Interval for ``alpha``, never a point.
-
-    Args:
-        units: as ``alpha`` takes them.
-        clusters: the cluster of each unit; units of one cluster may be dependent.
-        confidence: nominal coverage.
-
-    Returns:
-        An interval that holds the estimate; None where that is None or fewer than two clusters hold a pair.
-
-    Raises:
-        ValueError: units and clusters differ in number.
-    """
+    """Interval for ``alpha``; needs two clusters with a pair."""
     kept = [(unit, cluster) for unit, cluster in zip(units, clusters, strict=True) if len(unit) > 1]
     if not kept:
         return None
@@ -60,8 +45,8 @@ def alpha_interval(
         return None
     totals = counts.sum(axis=0)
     sizes = n - counts.sum(axis=1)
-    # Chance without the correction n / (n - 1), which the estimate carries: repeating all rows then changes no
-    # replicate, and so cannot narrow the interval.
+    # Chance without the correction n / (n - 1) of the estimate, so that repeating all rows changes no replicate and
+    # cannot narrow the interval.
     return _interval(
         estimate,
         (float(disagreement.sum()) / n, (disagreement.sum() - disagreement) / sizes),
@@ -71,14 +56,10 @@ def alpha_interval(
 
 
 def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Cohen's kappa of two raters (Cohen, 1960); whatever can be hashed is a category, None among them.
+    """Cohen's kappa of two raters (Cohen, 1960); any hashable value is a category, including None.
 
-    Returns:
-        1 without disagreement, 0 for as much as chance gives, down to -1; None without data and where both raters
-        gave one and the same category throughout, so that chance alone agrees fully.
-
-    Raises:
-        ValueError: the sequences differ in length.
+    The result is 1 without disagreement, 0 for as much as chance gives, and down to -1. It is None without data, and if
+    both raters gave only one and the same category, so that chance alone agrees fully.
     """
     return _kappa(*_table(first, second, [0] * len(first))) if first or second else None
 
@@ -86,20 +67,7 @@ def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None
 def kappa_interval(
     first: Sequence[Hashable], second: Sequence[Hashable], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval | None:
-    """Interval for ``kappa``, never a point.
-
-    Args:
-        first: categories of one rater.
-        second: those of the other, on the same units.
-        clusters: the cluster of each unit; units of one cluster may be dependent.
-        confidence: nominal coverage.
-
-    Returns:
-        An interval that holds the estimate; None where that is None or there are fewer than two clusters.
-
-    Raises:
-        ValueError: the sequences differ in length.
-    """
+    """Interval for ``kappa``; needs two clusters."""
     disagreement, left, right = _table(first, second, _number_names(clusters))
     if len(disagreement) < 2 or (estimate := _kappa(disagreement, left, right)) is None:
         return None
@@ -114,18 +82,14 @@ def kappa_interval(
 
 
 def ranks(values: Sequence[float], descending: bool = False) -> list[float]:
-    """Ranks of finite numbers, in their order: 1 for the least or, ``descending``, the largest; ties share a mean."""
+    """Ranks of finite numbers: 1 for the least or, if ``descending``, the largest; ties share their mean rank."""
     array = np.asarray(values, dtype=float)
     _, place, counts = np.unique(-array if descending else array, return_inverse=True, return_counts=True)
     return [float(rank) for rank in (np.cumsum(counts) - (counts - 1) / 2)[place]]
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Spearman's rank correlation, ties with average ranks; None below two points and where x or y is constant.
-
-    Raises:
-        ValueError: the sequences differ in length.
-    """
+    """Spearman's rank correlation with average ranks; None below two points, or if x or y is constant."""
     if len(x) != len(y):
         raise ValueError(f"expected as many x as y, got {len(x)} and {len(y)}")
     if len(x) < 2:
@@ -137,15 +101,9 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def spearman_interval(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> Interval | None:
-    """Fisher's z interval for ``spearman`` with the standard error of Bonett and Wright (2000), never a point.
+    """Fisher's z interval for ``spearman`` with the standard error of Bonett and Wright (2000); needs four points.
 
-    A perfect correlation gets the bound of the nearest imperfect one, two neighbours swapped.
-
-    Returns:
-        An interval that holds the estimate; None where that is None or there are fewer than four points.
-
-    Raises:
-        ValueError: the sequences differ in length.
+    A perfect correlation gets the bound of the nearest imperfect one, with two neighbours swapped.
     """
     r, n = spearman(x, y), len(x)
     if r is None or n < 4:
@@ -158,25 +116,25 @@ def spearman_interval(x: Sequence[float], y: Sequence[float], confidence: float 
 
 
 def _number_names(names: Iterable[Hashable]) -> list[int]:
-    """Each name as a number from 0, by first appearance."""
-    seen: dict[Hashable, int] = {}
-    return [seen.setdefault(name, len(seen)) for name in names]
+    """Number names from 0 by first appearance."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
 def _counts(groups: ArrayLike, categories: Sequence[int], shape: tuple[int, int]) -> _Array:
-    """How often each group (row) has each category (column)."""
+    """Count each category (column) in each group (row)."""
     flat = np.asarray(groups, dtype=np.int64) * shape[1] + np.asarray(categories, dtype=np.int64)
     return np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
 
 
 def _coincidences(units: Sequence[Sequence[Hashable]], groups: Sequence[int]) -> tuple[_Array, _Array]:
-    """Of each group the sum of its disagreeing coincidences, and its counts of each category."""
+    """Disagreeing coincidences of each group, and its counts of each category."""
     sizes = np.array([len(unit) for unit in units], dtype=float)
     values = _number_names(value for unit in units for value in unit)
     unit_of = np.repeat(np.arange(len(units)), sizes.astype(int))
-    given = _counts(unit_of, values, (len(units), max(values) + 1))
-    disagreement = (sizes**2 - (given**2).sum(axis=1)) / (sizes - 1)
-    counts = _counts(np.asarray(groups)[unit_of], values, (max(groups) + 1, given.shape[1]))
+    by_unit = _counts(unit_of, values, (len(units), max(values) + 1))
+    disagreement = (sizes**2 - (by_unit**2).sum(axis=1)) / (sizes - 1)
+    counts = _counts(np.asarray(groups)[unit_of], values, (max(groups) + 1, by_unit.shape[1]))
     return np.bincount(groups, disagreement).astype(float), counts
 
 
@@ -190,7 +148,7 @@ def _alpha(disagreement: _Array, counts: _Array) -> float | None:
 def _table(
     first: Sequence[Hashable], second: Sequence[Hashable], groups: Sequence[int]
 ) -> tuple[_Array, _Array, _Array]:
-    """Of each group how often the raters differ, and the counts of each category of the one and of the other."""
+    """Disagreements of each group, and the counts of each category by the first and the second rater."""
     n = len(groups)
     if not n == len(first) == len(second):
         raise ValueError(f"expected as many verdicts as units, got {len(first)} and {len(second)} for {n}")
@@ -213,19 +171,14 @@ def _interval(
 ) -> Interval:
     """Interval for 1 - factor * observed / chance disagreement, where the factor follows from the estimate.
 
-    Korn and Graubard's way with a proportion: half that ratio lies in 0..1; the jackknife over clusters says how many
+    ``observed`` and ``chance`` hold the disagreement, 0 to 1, of all units and without each cluster. This is Korn and
+    Graubard's method with a proportion: half that ratio lies in 0..1; the jackknife over clusters says how many
     independent trials would leave it this uncertain, and the exact binomial bounds for so many follow the skew near
-    both ends, where Student's interval does not, transformed or not. Without variance (no disagreement was seen, or a
-    rater never varied) the disagreement itself is bounded, and each cluster is one trial.
-
-    Args:
-        estimate: the coefficient.
-        observed: disagreement, 0 to 1, of all units and without each cluster.
-        chance: disagreement expected by chance, likewise.
-        confidence: nominal coverage.
+    both ends, unlike Student's interval, transformed or not. Without variance (no disagreement, or a rater that never
+    varied) we bound the disagreement itself, with each cluster as one trial.
     """
     if bool((chance[1] <= _ROUNDING).any()):
-        # One cluster alone holds what makes the coefficient defined at all.
+        # The coefficient is undefined without one of the clusters.
         return -1.0, 1.0
     m, one_sided = len(observed[1]), 0.5 + confidence / 2
     share = observed[0] / chance[0] / 2

@@ -1,7 +1,4 @@
-"""One measured figure: a value with its denominator and interval, and what it was measured on.
-
-It knows no measure by name and counts nothing.
-"""
+"""A measured figure: a value with its denominator and interval, and what it was measured on."""
 
 from __future__ import annotations
 
@@ -15,32 +12,29 @@ from distract.stats import intervals
 CONFIDENCE = 0.95
 
 Condition = tuple[str, int | None]
-"""An attack (``none`` without one) and a severity."""
+"""An attack (``none`` before any rewrite) and a severity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure.
+    """A measured figure.
 
     Attributes:
-        measure: its name in DESIGN.
-        protocol: None where it belongs to no protocol.
+        measure: name of the measure.
+        protocol: None for figures of no single protocol.
         rule: ``score`` or ``rating`` for a scoring protocol.
         attack: ``none`` before any rewrite.
-        severity: of measure 3 only.
-        value: a share or a mean, 0 to 1, or a difference of shares, -1 to 1; None when n is 0.
-        low: lower end of the 95% interval.
-        high: upper end.
-        k: how many of n; None for a mean.
+        severity: for severity measures only.
+        value: a share or mean, 0 to 1, or a difference of shares, -1 to 1; None if n is 0.
+        low, high: ends of the 95% interval.
+        k: count out of n; None for a mean.
         n: valid and eligible comparisons.
         invalid: comparisons without a valid verdict.
         excluded: comparisons not made, or not eligible.
         unit: ``share``.
-        against: the protocol that a difference is taken against (value = this figure's - that one's).
-        against_rule: its rule.
-        against_attack: the attack that it is taken under: the same one, or ``none`` for what a distractor does.
+        against, against_rule, against_attack: protocol, rule and attack of the figure that a difference subtracts.
         p_value: exact two-sided McNemar test of a difference.
-        p_adjusted: after Holm, over all differences that are shown together.
+        p_adjusted: p_value after Holm, over all differences shown together.
         effective_n: n shrunk by the dependence of cases that share a prompt.
     """
 
@@ -71,14 +65,14 @@ class Figure:
 
 
 PLACE_FIELDS = ("measure", "protocol", "rule", "attack", "severity", "against", "against_rule", "against_attack")
-"""What tells the figures of one run apart."""
+"""The fields that identify a figure within a run."""
 
 
 _ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted")
 
 
 def field_texts(figure: Figure, names: Sequence[str]) -> tuple[str, ...]:
-    """The values of these fields as text, nothing being empty."""
+    """The values of these fields as text; None is empty."""
     values = (getattr(figure, name) for name in names)
     return tuple("" if value is None else str(value) for value in values)
 
@@ -87,12 +81,12 @@ F = TypeVar("F", bound=Figure)
 
 
 def round_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as documents show them: numbers that are no counts to four decimals."""
+    """Values for documents, with floats rounded to four decimals."""
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def flatten(figure: Figure, *more: str) -> dict[str, Any]:
-    """One figure as JSON values, rounded; ``more`` names fields that only a difference has, beside the usual ones."""
+    """A figure as rounded JSON values; ``more`` names further fields that only differences have."""
     values = round_values(asdict(figure))
     if figure.against is None:
         for name in (*_ONLY_DIFFERENCES, *more):
@@ -101,16 +95,16 @@ def flatten(figure: Figure, *more: str) -> dict[str, Any]:
 
 
 def adjust_p_values(figures: Sequence[F]) -> list[F]:
-    """The same figures in their order, the p-values of differences adjusted by Holm for how many there are."""
+    """The figures with the p-values of differences adjusted by Holm."""
     tested = [at for at, figure in enumerate(figures) if figure.p_value is not None]
-    filled = list(figures)
+    adjusted = list(figures)
     for at, p in zip(tested, intervals.holm([figures[at].p_value or 0.0 for at in tested]), strict=True):
-        filled[at] = replace(filled[at], p_adjusted=p)
-    return filled
+        adjusted[at] = replace(adjusted[at], p_adjusted=p)
+    return adjusted
 
 
 def fill_rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:
-    """Fill in a share with its interval; ``capped`` as in ``intervals.effective_n``."""
+    """Fill in a share and its interval; ``capped`` as in ``intervals.effective_n``."""
     n, k = len(values), int(math.fsum(values))
     if not n:
         return replace(figure, k=0)
@@ -120,9 +114,9 @@ def fill_rate(figure: F, values: Sequence[float], clusters: Sequence[str], cappe
 
 
 HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy": "score"}
-"""The rule by which a scoring protocol is summed up; ``rating`` where nothing is named, as in the paper."""
+"""The rule that summarises a scoring protocol for a measure; the default is ``rating``, as in the paper."""
 
 
 def headline(measure: str, rules: Sequence[str]) -> str | None:
-    """The rule by which a measure of a protocol with these rules is summed up; None without rules."""
+    """The rule that summarises a measure for a protocol with these rules; None without rules."""
     return HEADLINE.get(measure, "rating") if rules else None

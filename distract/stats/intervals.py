@@ -1,7 +1,7 @@
 """Intervals, exact tests and their corrections, on counts alone.
 
-Pure functions over numbers and cluster names; nothing here knows what was counted. All proportions are shares,
-0 to 1; all intervals are two-sided unless a name says otherwise. Coverage figures: DESIGN and ANCHORS, section 3.
+All proportions are shares, 0 to 1; intervals are two-sided unless a name says otherwise. Values of one cluster may be
+dependent. Empty or negative counts raise ValueError.
 """
 
 from __future__ import annotations
@@ -18,21 +18,17 @@ Interval = tuple[float, float]
 _ROUNDING = 1e-12
 
 _WIDEST_TAIL = 0.49
-"""At a half, Student's quantiles are 0 and have no ratio."""
+"""At one half, Student's quantiles are 0 and have no ratio."""
 
 
 def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
-    """Wilson's score interval for k successes in n independent trials.
-
-    Raises:
-        ValueError: n is not positive or k is not in 0..n.
-    """
+    """Wilson's score interval for k successes in n independent trials."""
     _check_counts(k, n)
     z = float(ndtri(0.5 + confidence / 2))
     p, zz = k / n, z * z / n
     centre = (p + zz / 2) / (1 + zz)
     half = z * math.sqrt(p * (1 - p) / n + zz / (4 * n)) / (1 + zz)
-    # At the ends the interval touches 0 or 1 exactly; arithmetic misses by an ulp.
+    # At the ends the interval touches 0 or 1 exactly, but arithmetic may miss by an ulp.
     return (0.0 if k == 0 else max(0.0, centre - half)), (1.0 if k == n else min(1.0, centre + half))
 
 
@@ -51,22 +47,13 @@ def upper_bound(k: float, n: float, confidence: float = 0.95) -> float:
 def effective_n(
     values: Sequence[float], clusters: Sequence[Hashable], tail: float = 0.025, capped: bool = True
 ) -> float:
-    """How many independent trials clustered ones are worth (Korn and Graubard, 1998).
+    """Number of independent trials that clustered ones are worth (Korn and Graubard, 1998).
 
-    The degrees of freedom are those of the clusters' totals (Satterthwaite), not the number of clusters less one: few
-    clusters that hold all the variance say little about it.
-
-    Args:
-        values: outcomes in 0..1, such as 0 or 1.
-        clusters: the cluster of each; outcomes of one cluster may be dependent.
-        tail: the chance that the bound it is for leaves out on one side, above 0 and at most 0.5.
-        capped: whether there can be no more of them than values. Without, outcomes that balance each other within a
-            cluster count for more, as the slots of a judge that keeps its verdict when the order changes do.
-
-    Returns:
-        The number of values when every cluster has one; else n over the design effect, corrected for the degrees
-        of freedom, at most n if capped. When all values are equal, the number of clusters: the variance between them
-        is then not estimable and each cluster may be one trial repeated.
+    That is the number of values if every cluster has one, else n over the design effect, corrected for the degrees of
+    freedom: those of the clusters' totals (Satterthwaite), because a few clusters that hold all the variance say little
+    about it. If all values are equal, it is the number of clusters, because each may be one trial repeated. ``tail`` is
+    the one-sided error of the bound to compute. Without ``capped``, outcomes that balance each other within a cluster
+    may count for more than n, as the slots of a judge that keeps its verdict when the order changes do.
     """
     n = len(values)
     names = dict.fromkeys(clusters)
@@ -75,7 +62,7 @@ def effective_n(
         return float(n)
     centre = math.fsum(values) / n
     variance = math.fsum((value - centre) ** 2 for value in values) / n
-    # Sums of deviations are zero only up to rounding, hence no comparison with zero itself.
+    # Sums of deviations are zero only up to rounding.
     if m < 2 or variance <= _ROUNDING:
         return float(m)
     totals = dict.fromkeys(names, 0.0)
@@ -92,7 +79,7 @@ def effective_n(
 
 
 def kish_n(clusters: Sequence[Hashable]) -> float:
-    """How many independent trials clustered ones are worth at least: those of a cluster are one trial (Kish, 1965)."""
+    """Least number of independent trials that clustered ones are worth: one for each cluster (Kish, 1965)."""
     sizes = Counter(clusters).values()
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
@@ -100,11 +87,7 @@ def kish_n(clusters: Sequence[Hashable]) -> float:
 def rate_interval(
     values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95, capped: bool = True
 ) -> Interval:
-    """Interval for a rate: Wilson on independent trials, Korn-Graubard where clusters repeat.
-
-    Raises:
-        ValueError: there are no values.
-    """
+    """Interval for a rate: Wilson for independent trials, Korn-Graubard for clusters."""
     k, n, independent = math.fsum(values), len(values), len(set(clusters)) == len(values)
     if independent:
         return wilson(k, n, confidence)
@@ -131,17 +114,7 @@ def mean_interval(values: Sequence[float], clusters: Sequence[Hashable], confide
 def difference_interval(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval:
-    """Interval for the difference of two paired proportions (Bonett and Price, 2012, adjusted Wald).
-
-    Args:
-        first: outcomes 0 or 1 of one way of asking.
-        second: outcomes 0 or 1 of the other on the same units.
-        clusters: the cluster of each unit; the number of units is shrunk to the effective one.
-        confidence: nominal coverage.
-
-    Raises:
-        ValueError: the sequences are empty.
-    """
+    """Interval for the difference of two paired proportions (Bonett and Price, 2012, adjusted Wald)."""
     n = len(first)
     if n == 0:
         raise ValueError("no pairs")
@@ -161,7 +134,7 @@ def mcnemar(only_first: float, only_second: float) -> float:
 
 
 def mcnemar_above(only_first: float, only_second: float) -> float:
-    """Exact one-sided McNemar test: how likely a fair coin gives the first at least as many discordant pairs.
+    """Exact one-sided McNemar test: the probability of at least as many discordant pairs for the first by a fair coin.
 
     Counts may be fractional (shrunk to an effective number); without any, the p-value is 1.
     """
@@ -169,7 +142,7 @@ def mcnemar_above(only_first: float, only_second: float) -> float:
 
 
 def paired_p(first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]) -> float:
-    """``mcnemar`` on paired outcomes 0 or 1, its counts shrunk by the dependence of units that share a cluster."""
+    """``mcnemar`` on paired outcomes 0 or 1, with counts shrunk by the dependence within clusters."""
     up, down, shrink = discordant_pairs(first, second, clusters)
     return mcnemar(up * shrink, down * shrink)
 
@@ -177,18 +150,10 @@ def paired_p(first: Sequence[float], second: Sequence[float], clusters: Sequence
 def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> Interval:
     """One-sided bounds of the difference of two paired proportions, for tests of its sign and of non-inferiority.
 
-    The upper one is Bonett and Price's with half a pair more that rose, and never below what the exact bound of the
-    share that rose gives, which rules where few pairs differ: over 900 cells of n and rates, it was too low in 5.0%
-    at most. The lower one is above 0 only where the exact McNemar test says so at this confidence.
-
-    Args:
-        up: pairs where the first is more.
-        down: pairs where it is less.
-        n: pairs, at least ``up + down``; like them it may be an effective, fractional number.
-        confidence: of each bound.
-
-    Raises:
-        ValueError: n is not positive, or less than the pairs that differ.
+    The upper bound is Bonett and Price's with half a rising pair more, and at least the exact bound of the share that
+    rose, which decides if few pairs differ: over 900 cells of n and rates, it was too low in at most 5.0%. The lower
+    bound is above 0 only if the exact McNemar test agrees at this confidence. Counts of pairs that rose, of those that
+    fell and of all may be effective, fractional numbers.
     """
     _check_counts(up + down, n)
     z = float(ndtri(confidence))
@@ -206,16 +171,9 @@ def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> I
 def discordant_pairs(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable], tail: float = 0.025
 ) -> tuple[int, int, float]:
-    """Pairs where the first is more, pairs where it is less, and effective over actual number of pairs (at least one).
-
-    Args:
-        first: outcomes 0 or 1 of one way of asking.
-        second: outcomes 0 or 1 of the other on the same units.
-        clusters: the cluster of each unit.
-        tail: as in ``effective_n``.
-    """
+    """Pairs with a larger first value, with a smaller one, and effective over actual pairs (at least one)."""
     pairs = list(zip(first, second, strict=True))
-    # The half-scaled difference lies in 0..1, which is what effective_n takes.
+    # Scale the difference to 0..1 for effective_n.
     shrink = effective_n([(1 + a - b) / 2 for a, b in pairs], clusters, tail) / len(pairs)
     return sum(a > b for a, b in pairs), sum(a < b for a, b in pairs), shrink
 

@@ -1,11 +1,9 @@
 """The pytest plugin: fixtures ``judge`` and ``distract_store``, the marker ``distract``, and a summary of the judges.
 
-Every pytest in an environment with distract loads this module, so it imports nothing but pytest and a little of the
-standard library; the engine comes with the first fixture that needs it. It knows no invariant and no protocol.
-
-A test with ``@pytest.mark.distract`` calls a model and is left out unless it is asked for: by ``--judge NAME``, by a
-``-m`` expression in which ``distract`` occurs, or by its own node id (``file.py::test_x``). Any fixture whose value is
-a ``Judge`` is counted, whatever its name; it is closed at the end of the session, or when nobody holds it any more.
+pytest loads this module in every environment with distract, so it imports only pytest and a little of the standard
+library; the first fixture that needs the engine imports it. A test marked ``distract`` calls a model and is deselected
+unless you ask for it: with ``--judge NAME``, a ``-m`` expression that contains ``distract``, or its node id. Every
+fixture that returns a ``Judge`` appears in the summary; we close its judge at the end of the session.
 """
 
 from __future__ import annotations
@@ -26,25 +24,24 @@ if TYPE_CHECKING:
     from distract.judging.judge import Judge
 
 NO_JUDGE = (
-    'no judge is named: run pytest with --judge NAME, set judge = "NAME" under [tool.distract] in pyproject.toml, or '
-    "write a fixture called judge in conftest.py"
+    'no judge: run pytest with --judge NAME, set judge = "NAME" under [tool.distract] in pyproject.toml, or define a '
+    "fixture called judge in conftest.py"
 )
 
-
 _Numbers = tuple[str, "Tally", "list[InvariantFinding]"]
-"""A judge's name, what it was asked, and what was found; these grow while it is used."""
+"""A judge's name, usage and findings; the last two grow while it is in use."""
 
 
 class _Session:
-    """What one session has come to know; under xdist a worker's, and the sum of all in the process that starts them."""
+    """The state of one session. Under xdist, each worker has its own, and the controller adds them up."""
 
     def __init__(self) -> None:
-        # Not the judges themselves: a fixture may make one for each test, and each keeps files open.
+        # Weak references: a fixture may open a judge for each test, and each keeps files open.
         self.judges: list[tuple[weakref.ref[Judge], _Numbers]] = []
         self.documents: list[dict[str, Any]] = []
         self.faults: list[str] = []
-        self.left_out = 0
-        self.lost = 0
+        self.deselected = 0
+        self.crashed = 0
 
 
 _SESSION = pytest.StashKey[_Session]()
@@ -52,49 +49,53 @@ _SESSION = pytest.StashKey[_Session]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--judge`` and ``--distract-store``."""
-    group = parser.getgroup("distract", "distract: how robust a judge is")
+    group = parser.getgroup("distract", "distract: robustness of LLM judges")
     group.addoption(
         "--judge",
         dest="distract_judge",
         metavar="NAME",
-        help="The judge of the fixture `judge` (see `distract list`); runs the tests that are marked distract.",
+        help="Judge for the fixture `judge` (see `distract list`); also runs tests marked distract.",
     )
     group.addoption(
         "--distract-store",
         dest="distract_store",
         metavar="FILE",
-        help="The store of its replies (default: .distract/replies.sqlite in the current folder, as for commands).",
+        help="File for its replies (default: .distract/replies.sqlite in the current folder, as for commands).",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
-    for option, wanted in (("judge", "the name of a judge"), ("store", "the path of a file")):
-        given = config.getoption(f"distract_{option}")
-        # As from an empty variable: to leave all tests of the judge out would be a green build.
-        if given is not None and not given.strip():
-            flag = "--judge" if option == "judge" else "--distract-store"
-            raise pytest.UsageError(f"{flag}: expected {wanted}, found nothing")
-    config.addinivalue_line("markers", "distract: calls a judge; left out unless asked for (--judge NAME, -m distract)")
+    """Check the options and register the marker."""
+    for flag, option, expected in (
+        ("--judge", "distract_judge", "the name of a judge"),
+        ("--distract-store", "distract_store", "the path of a file"),
+    ):
+        value = config.getoption(option)
+        # An unset shell variable leaves it blank; deselecting all tests of the judge would then pass the build.
+        if value is not None and not value.strip():
+            raise pytest.UsageError(f"{flag}: expected {expected}, found nothing")
+    config.addinivalue_line(
+        "markers", "distract: calls a judge; deselected unless you pass --judge NAME or -m distract"
+    )
     config.stash[_SESSION] = _Session()
 
 
 @pytest.fixture(scope="session")
 def distract_store(pytestconfig: pytest.Config) -> Path:
-    """The file in which judges keep their replies: one for all tests and for all of xdist's workers."""
-    started = pytestconfig.invocation_params.dir
-    if given := pytestconfig.getoption("distract_store"):
-        return started / str(given)
-    if set_there := _project(pytestconfig).store:
-        return set_there
+    """The file in which judges keep replies, shared by all tests and xdist workers."""
+    folder = pytestconfig.invocation_params.dir
+    if path := pytestconfig.getoption("distract_store"):
+        return folder / str(path)
+    if configured := _project(pytestconfig).store:
+        return configured
     from distract.core.store import DEFAULT_PATH
 
-    return started / DEFAULT_PATH
+    return folder / DEFAULT_PATH
 
 
 @pytest.fixture(scope="session")
 def judge(pytestconfig: pytest.Config, distract_store: Path) -> Judge:
-    """The judge of ``--judge`` or of ``[tool.distract]``; a fixture of this name in conftest.py takes its place."""
+    """The judge that ``--judge`` or ``[tool.distract]`` names; define a fixture of this name to replace it."""
     name = pytestconfig.getoption("distract_judge") or _project(pytestconfig).judge
     if not name:
         pytest.fail(NO_JUDGE, pytrace=False)
@@ -105,7 +106,7 @@ def judge(pytestconfig: pytest.Config, distract_store: Path) -> Judge:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
-    """Notice every judge that a fixture makes; one that cannot be made is one line."""
+    """Record each judge that a fixture returns, and report a judge that cannot be opened in one line."""
     try:
         value = yield
     except Exception as error:
@@ -113,95 +114,93 @@ def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, obje
         if errors is not None and isinstance(error, errors.DistractError):
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         raise
-    # Where the module was never imported there is no judge, and it is not imported to find that out.
+    # Without this module there is no judge, so do not import it to find out.
     module = sys.modules.get("distract.judging.judge")
     if module is not None and isinstance(value, module.Judge):
         judges = request.config.stash[_SESSION].judges
-        if not any(value is seen() for seen, _ in judges):
+        if not any(value is known() for known, _ in judges):
             judges.append((weakref.ref(value), (value.name, value.tally, value.findings)))
     return value
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that call a judge, unless they are asked for; last, so that other choices count first."""
-    asked = config.getoption("distract_judge") or re.search(r"\bdistract\b", config.getoption("markexpr", "") or "")
-    if asked:
+    """Deselect tests that call a judge unless asked for; last, so that other selections come first."""
+    if config.getoption("distract_judge") or re.search(r"\bdistract\b", config.getoption("markexpr", "") or ""):
         return
-    out = {item for item in items if item.get_closest_marker("distract") and not _is_named(config, item)}
-    if out:
-        config.stash[_SESSION].left_out = len(out)
-        config.hook.pytest_deselected(items=[item for item in items if item in out])
-        items[:] = [item for item in items if item not in out]
+    deselected = [item for item in items if item.get_closest_marker("distract") and not _is_named(config, item)]
+    if deselected:
+        config.stash[_SESSION].deselected = len(deselected)
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item not in set(deselected)]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Close the judges, which no fixture needs any more, and keep their numbers; a worker of xdist hands them on."""
-    seen = session.config.stash[_SESSION]
-    if seen.judges:
+    """Close the judges and keep their numbers; an xdist worker passes them to the controller."""
+    state = session.config.stash[_SESSION]
+    if state.judges:
+        from distract.core.errors import BackendError
         from distract.testing.summary import document
 
-        seen.documents += [document(*numbers) for _, numbers in seen.judges]
-        from distract.core.errors import BackendError
-
-        for held, _ in seen.judges:
-            if (one := held()) is not None:
+        for reference, numbers in state.judges:
+            state.documents.append(document(*numbers))
+            if (judge := reference()) is not None:
                 try:
-                    one.close()
+                    judge.close()
                 except BackendError as error:  # its store was deleted
-                    seen.faults.append(str(error))
+                    state.faults.append(str(error))
                     session.exitstatus = session.exitstatus or pytest.ExitCode.INTERNAL_ERROR
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["distract"] = {"documents": seen.documents, "left_out": seen.left_out, "faults": seen.faults}
+        output["distract"] = {"documents": state.documents, "deselected": state.deselected, "faults": state.faults}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Add what a worker of xdist has seen; each of them left out the same tests."""
-    seen = node.config.stash[_SESSION]
-    told = getattr(node, "workeroutput", {}).get("distract")
-    if told is None:
-        seen.lost += 1
+    """Add the state of an xdist worker; all workers deselect the same tests."""
+    state = node.config.stash[_SESSION]
+    output = getattr(node, "workeroutput", {}).get("distract")
+    if output is None:
+        state.crashed += 1
     else:
-        seen.documents += told["documents"]
-        seen.faults += told["faults"]
-        seen.left_out = max(seen.left_out, told["left_out"])
+        state.documents += output["documents"]
+        state.faults += output["faults"]
+        state.deselected = max(state.deselected, output["deselected"])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what the judges were asked and found to do, and which tests were left out."""
-    seen = config.stash[_SESSION]
-    if seen.documents:
+    """Print the usage and findings of each judge, and how many tests were deselected."""
+    state = config.stash[_SESSION]
+    if state.documents:
         from distract.testing.summary import summary
 
-        if lines := summary(seen.documents, seen.lost):
+        if lines := summary(state.documents, state.crashed):
             terminalreporter.section("distract")
             for line in lines:
                 terminalreporter.write_line(line)
-    for fault in seen.faults:
+    for fault in state.faults:
         terminalreporter.write_line(f"distract: {fault}")
-    if seen.left_out:
-        one = seen.left_out == 1
-        tests = "1 test that calls a judge was" if one else f"{seen.left_out} tests that call a judge were"
-        run = f"run {'it' if one else 'them'} with --judge NAME or -m distract"
-        terminalreporter.write_line(f"distract: {tests} left out; {run}")
+    if state.deselected:
+        single = state.deselected == 1
+        tests = "1 test that calls a judge was" if single else f"{state.deselected} tests that call a judge were"
+        run = f"run {'it' if single else 'them'} with --judge NAME or -m distract"
+        terminalreporter.write_line(f"distract: {tests} deselected; {run}")
 
 
 def _is_named(config: pytest.Config, item: pytest.Item) -> bool:
-    """Whether a test was asked for by its own node id, or by its class's."""
+    """Whether the command line has the node id of a test or of its class."""
     own = item.nodeid.partition("::")[2]
-    for given in config.args:
-        path, _, names = given.partition("::")
-        within = names and (own == names or own.startswith((f"{names}::", f"{names}[")))
-        if within and (config.invocation_params.dir / path).resolve() == item.path.resolve():
+    for argument in config.args:
+        path, _, names = argument.partition("::")
+        is_match = names and (own == names or own.startswith((f"{names}::", f"{names}[")))
+        if is_match and (config.invocation_params.dir / path).resolve() == item.path.resolve():
             return True
     return False
 
 
 def _project(config: pytest.Config) -> Project:
-    """What ``pyproject.toml`` in pytest's root folder sets."""
+    """The settings in ``pyproject.toml`` of pytest's root folder."""
     from distract.core.project import FILE, Project, read_project
 
     path = config.rootpath / FILE

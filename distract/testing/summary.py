@@ -1,12 +1,9 @@
-"""What the judges of a test session were asked and found to do: numbers that processes can hand on, and lines of text.
-
-It knows no invariant by name, and neither pytest nor a terminal.
-"""
+"""Usage and findings of the judges of a test session: as JSON values for other processes, and as lines of text."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,41 +14,41 @@ if TYPE_CHECKING:
     from distract.judging.findings import InvariantFinding
 
 FLIPS = 10
-"""The most changes that are shown of one judge."""
+"""Limit on the smallest changes shown for one judge."""
 
 WIDTH = 160
-"""Characters of a change that are shown."""
+"""Characters shown of a change."""
 
 _HEADINGS = ("decision", "invariant", "of", "violated", "rate %", "bounds %", "threshold %", "", "")
 _WORST = ("pass", "inconclusive", "fail")
 
 
 def document(name: str, tally: Tally, findings: Sequence[InvariantFinding]) -> dict[str, Any]:
-    """The numbers of a judge as JSON values, whose texts are safe to print and to send."""
+    """The numbers of a judge as JSON values; texts are safe to print."""
     return {
         "judge": line(name),
         "counts": [tally.made, tally.stored, tally.unanswered, tally.tokens_in, tally.tokens_out],
-        "findings": [{name: _plain_value(value) for name, value in asdict(one).items()} for one in findings],
+        "findings": [{name: _plain_value(value) for name, value in asdict(finding).items()} for finding in findings],
     }
 
 
-def summary(documents: Iterable[dict[str, Any]], lost: int = 0) -> list[str]:
-    """What judges were asked and found to do."""
+def summary(documents: Iterable[dict[str, Any]], crashed: int = 0) -> list[str]:
+    """Lines about all judges; ``crashed`` worker processes are mentioned."""
     counts: dict[str, list[int]] = {}
     findings: dict[str, list[dict[str, Any]]] = {}
-    for one in documents:
-        if any(one["counts"]) or one["findings"]:
-            before = counts.get(one["judge"], [0] * len(one["counts"]))
-            counts[one["judge"]] = [a + b for a, b in zip(before, one["counts"], strict=True)]
-            findings.setdefault(one["judge"], []).extend(one["findings"])
+    for entry in documents:
+        if any(entry["counts"]) or entry["findings"]:
+            before = counts.get(entry["judge"], [0] * len(entry["counts"]))
+            counts[entry["judge"]] = [a + b for a, b in zip(before, entry["counts"], strict=True)]
+            findings.setdefault(entry["judge"], []).extend(entry["findings"])
     lines = [text for name in sorted(counts) for text in _judge_lines(name, counts[name], findings[name])]
-    if lines and lost:
-        lines.append(f"{count(lost, 'process', 'processes')} crashed: what was asked there is not counted")
+    if lines and crashed:
+        lines.append(f"{count(crashed, 'process', 'processes')} crashed; calls made there are not counted")
     return lines
 
 
 def _plain_value(value: Any) -> Any:
-    """A field of a finding as a JSON value: a number of numpy's cannot be sent to another process."""
+    """A field of a finding as a JSON value; xdist cannot send numpy numbers."""
     if isinstance(value, str):
         return line(value)
     if isinstance(value, tuple):
@@ -59,63 +56,61 @@ def _plain_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) else (float if isinstance(value, float) else int)(value)
 
 
-def _judge_lines(name: str, counts: Sequence[int], findings: Sequence[dict[str, Any]]) -> list[str]:
-    """A judge: its calls, a table of the invariants, the smallest changes that flip it."""
+def _judge_lines(name: str, counts: Sequence[int], findings: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The calls of a judge, a table of the invariants, and the smallest changes that flip its verdicts."""
     made, stored, unanswered, tokens_in, tokens_out = counts
     calls = f"judge {name}: {count(made, 'call')} made, {stored:,} saved by the store"
     if unanswered:
         calls += f", {unanswered:,} without an answer"
     if tokens_in or tokens_out:
         calls += f"; {count(tokens_in, 'token')} in, {tokens_out:,} out"
+    yield calls
     rows = sorted(_merge_findings(findings), key=_sort_key)
-    # Several tests may have come to the same.
-    cells = Counter(map(_table_row, rows))
-    table = [_HEADINGS, *((*row, f"{times} times" if times > 1 else "") for row, times in cells.items())]
-    table = table if rows else []
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    flips = sorted({(" ".join(_name_place(row)), ", ".join(row["words"])) for row in rows if row["words"]})
-    smallest = [
-        f"  {place}: {words if len(words) <= WIDTH else words[: WIDTH - 1] + '…'}" for place, words in flips[:FLIPS]
-    ]
+    if rows:
+        # Several tests may have the same result.
+        lines = Counter(map(_table_row, rows))
+        table = [_HEADINGS, *((*row, f"{times} times" if times > 1 else "") for row, times in lines.items())]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for row in table:
+            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    flips = sorted({(" ".join(_place(row)), ", ".join(row["words"])) for row in rows if row["words"]})
+    if flips:
+        yield "smallest changes that flip a verdict:"
+    for place, words in flips[:FLIPS]:
+        yield f"  {place}: {words if len(words) <= WIDTH else words[: WIDTH - 1] + '…'}"
     if len(flips) > FLIPS:
-        smallest.append(f"  and {len(flips) - FLIPS} more")
-    return [calls, *shown, *(["smallest changes that flip a verdict:", *smallest] if smallest else [])]
+        yield f"  and {len(flips) - FLIPS} more"
 
 
 def _merge_findings(findings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Findings with those added up that are single examples of one property; a rate with bounds stands by itself."""
+    """Add up the findings on single examples of a property; rates with bounds stay separate."""
     rows: list[dict[str, Any]] = []
-    added: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for one in findings:
-        if one["threshold"] is not None and not one["searching"]:
-            rows.append({**one, "examples": 1})
+    sums: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for finding in findings:
+        entry = {**finding, "examples": 1}
+        if finding["threshold"] is not None and not finding["searching"]:
+            rows.append(entry)
             continue
-        # A search tries the same property on one example after the other, and a strict test may do so by hand.
-        group = (*_name_place(one), one["searching"])
-        before = added.get(group)
-        if before is None:
-            added[group] = {**one, "examples": 1}
+        # A search tests one example after another; a test without a threshold may loop over cases.
+        total = sums.setdefault((*_place(finding), finding["searching"]), entry)
+        if total is entry:
             continue
-        before |= {key: before[key] + one[key] for key in ("n", "k", "invalid", "excluded")}
-        before["examples"] += 1
-        before["decision"] = max(before["decision"], one["decision"], key=_WORST.index)
-        before["words"] = min(filter(None, (before["words"], one["words"])), key=_length_key, default=[])
-    return rows + list(added.values())
+        for key in ("n", "k", "invalid", "excluded", "examples"):
+            total[key] += entry[key]
+        total["decision"] = max(total["decision"], entry["decision"], key=_WORST.index)
+        total["words"] = min(filter(None, (total["words"], entry["words"])), key=_length_key, default=[])
+    return rows + list(sums.values())
 
 
 def _table_row(row: dict[str, Any]) -> tuple[str, ...]:
-    """The cells of one line of the table."""
-    invariant, place = _name_place(row)
-    notes = [f"{row[what]:,} {what}" for what in ("invalid", "excluded") if row[what]]
+    notes = [f"{row[key]:,} {key}" for key in ("invalid", "excluded") if row[key]]
     if row["searching"]:
-        examples = count(row["examples"], "example")
-        found = "counterexample found" if row["k"] else "none found"
-        return row["decision"], invariant, place, f"{found} in {examples}", "", "", "", ", ".join(notes)
+        result = "counterexample found" if row["k"] else "none found"
+        violated = f"{result} in {count(row['examples'], 'example')}"
+        return row["decision"], *_place(row), violated, "", "", "", ", ".join(notes)
     return (
         row["decision"],
-        invariant,
-        place,
+        *_place(row),
         f"{row['k']:,} of {row['n']:,}",
         percent(row["k"] / row["n"] if row["n"] else None),
         interval(row["lower"], row["upper"]),
@@ -124,13 +119,13 @@ def _table_row(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _name_place(row: dict[str, Any]) -> tuple[str, str]:
+def _place(row: dict[str, Any]) -> tuple[str, str]:
     return row["invariant"], f"{row['protocol']}/{row['attack']}" if row["attack"] else row["protocol"]
 
 
 def _sort_key(row: dict[str, Any]) -> tuple[Any, ...]:
     return (
-        *_name_place(row),
+        *_place(row),
         row["searching"],
         row["threshold"] or 0.0,
         row["n"],

@@ -40,7 +40,7 @@ class TestWhatSaysNothing:
             (
                 invariants.injection_ignored,
                 Constraint("keywords:forbidden_words", (("forbidden_words", ("judge",)),)),
-                "the request breaks another format requirement than other text of its length",
+                "the request and its control break different format requirements",
             ),
             (
                 invariants.monotone_in_severity,

@@ -17,7 +17,7 @@ from distract.testing import invariants, summary
 
 IMPORTED = (invariants, judge, registry, opener, summary)
 
-LEFT_OUT = "distract: 1 test that calls a judge was left out; run it with --judge NAME or -m distract"
+LEFT_OUT = "distract: 1 test that calls a judge was deselected; run it with --judge NAME or -m distract"
 
 ASKING = """
 import pytest
@@ -86,7 +86,7 @@ import distract.testing.plugin
 print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["distract", "distract.testing.plugin"]
+    assert done.stdout.split() == ["distract", "distract.testing", "distract.testing.plugin"]
 
 
 class TestWhichTestsRun:
@@ -109,13 +109,11 @@ class TestWhichTestsRun:
         pytester.makepyfile(test_mixed=MIXED)
         result = inner(pytester, "-W", "ignore", *arguments)
         result.assert_outcomes(passed=passed, deselected=4 - passed)
-        assert ("were left out" in printed(result)) == (left_out > 1)
+        assert ("were deselected" in printed(result)) == (left_out > 1)
         assert (LEFT_OUT in result.outlines) == (left_out == 1)
         if left_out > 1:
-            told = (
-                f"distract: {left_out} tests that call a judge were left out; run them with --judge NAME or -m distract"
-            )
-            assert told in result.outlines
+            tests = f"distract: {left_out} tests that call a judge were deselected"
+            assert f"{tests}; run them with --judge NAME or -m distract" in result.outlines
 
     @pytest.mark.parametrize(
         ("names", "passed"),
@@ -160,7 +158,7 @@ class TestWhichJudge:
     @pytest.mark.parametrize(
         ("project", "arguments", "said"),
         [
-            ("", [], "no judge is named: run pytest with --judge NAME, set judge = "),
+            ("", [], "no judge: run pytest with --judge NAME, set judge = "),
             ("", ["--judge", "planted:fairr"], "unknown judge 'planted:fairr'; did you mean 'planted:fair'?"),
             ("[tool.distract]\njudge = 3", [], "tool.distract.judge: expected the name of a judge in quotes, found 3"),
             ("tool.distract = 3", [], "tool.distract: expected a table, found 3"),
@@ -289,7 +287,7 @@ def test_left_out(judge):
     assert sum("= distract =" in text for text in result.outlines) == 1
     assert sum("inconclusive  distractor_invariant" in text for text in result.outlines) == 1
     assert (
-        "distract: 3 tests that call a judge were left out; run them with --judge NAME or -m distract"
+        "distract: 3 tests that call a judge were deselected; run them with --judge NAME or -m distract"
         in result.outlines
     )
     assert [path.name for path in pytester.path.rglob("*.sqlite")] == ["replies.sqlite"]

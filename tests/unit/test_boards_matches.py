@@ -56,8 +56,8 @@ def test_a_match_may_be_played_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], [], []), "no match: nothing can be rated"),
-        (([], [], [], None, None, 3), "no match: nothing can be rated (3 comparisons are invalid)"),
+        (([], [], []), "no matches to rate"),
+        (([], [], [], None, None, 3), "no matches to rate (3 comparisons are invalid)"),
         ((["x"], ["y"], ["A"]), "unknown outcome 'A'; expected a, b or tie"),
         ((["x"], ["y"], [""]), "unknown outcome ''; expected a, b or tie"),
         ((["x", "y"], ["y", "y"], ["a", "a"]), "match 2: 'y' plays itself; a match needs two models"),

@@ -91,9 +91,9 @@ def test_responses_go_with_prompts_only(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds no case: .*has no response"):
         load(data, [write(tmp_path / "a.jsonl", {**ANSWER, "prompt": "Stray."})])
     (tmp_path / "b").mkdir()
-    with pytest.raises(UsageError, match="two files stand for the author 'a'"):
+    with pytest.raises(UsageError, match="two files are named after the author 'a'"):
         load(data, [answers, write(tmp_path / "b" / "a.jsonl", ANSWER)])
-    with pytest.raises(DataError, match="'tie' is what a label says"):
+    with pytest.raises(DataError, match="'tie' is reserved for labels"):
         load(data, [write(tmp_path / "tie.jsonl", ANSWER)])
     with pytest.raises(DataError, match="holds no response"):
         load(data, [write(tmp_path / "none.jsonl")])
@@ -122,7 +122,7 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
         ("none.jsonl", DataError, "no such file"),
         ("ifeval:none.jsonl", DataError, "no such file"),
         ("empty.jsonl", DataError, "is empty; expected prompts"),
-        ("words.jsonl", DataError, "in no format that distract knows"),
+        ("words.jsonl", DataError, "unknown format"),
         ("twice.jsonl", DataError, "twice.jsonl:2: field 'key': 7 was used on line 1"),
         ("odd.jsonl", DataError, "holds no prompt: the kind odd:kind cannot be checked (1)"),
     ],

@@ -118,7 +118,7 @@ class TestMadeJudges:
             return "first" if request.slots.shown[2].text in ("I do not know.", "Sorry.") else "second"
 
         lines = message(lambda: invariants.independent_of_irrelevant_response(judge(choosing(best)), case_))
-        assert lines[0] == "triadic verdict between two responses reverses when another third one is shown with them"
+        assert lines[0] == "triadic verdict between two responses reverses when a different third one is shown"
         assert [line.split()[0] for line in lines[3:7]] == ["third", "verdict", "third", "verdict"]
 
     def test_a_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
@@ -140,12 +140,12 @@ class TestMadeJudges:
         stars = judge(preferring(lambda one: one.text.count("*") + (one.author == "x") / 2))
         said = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
         lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, said))
-        assert lines[0] == "pairwise verdict flipped: the response that had lost wins by white space and markdown alone"
+        assert lines[0] == "pairwise verdict flipped: the losing response wins through white space and markdown alone"
         assert lines[-2:] == ["  was      It may be⏎⏎blue␣␣you know.", "  became   **It** may be⏎⏎⏎**blue**␣␣you know."]
 
     def test_one_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
         fickle = judge(choosing(lambda request: "second" if request.sample else "first"), Manner("given"))
-        assert "asked the same once more" in message(lambda: invariants.deterministic(fickle, PAIR))[0]
+        assert "asked the same question again" in message(lambda: invariants.deterministic(fickle, PAIR))[0]
         made = fickle.tally.made
         message(lambda: invariants.deterministic(fickle, PAIR))
         assert fickle.tally.made == made
@@ -175,7 +175,7 @@ class TestForms:
     def test_what_a_protocol_cannot_judge_says_nothing(self, judge: Open) -> None:
         test = partial(invariants.deterministic, judge(make_planted("fair")), [PAIR], protocol="strong-reference")
         assert message(test, Inconclusive) == [
-            "deterministic (strong-reference) is not decided: nothing says anything about it",
+            "deterministic (strong-reference) is undecided: no case tests it",
             "  judge    j",
             "  excluded no reference in the data (1)",
         ]
@@ -189,7 +189,7 @@ class TestForms:
 
     def test_an_invalid_verdict_is_no_violation_and_no_pass(self, judge: Open) -> None:
         lines = message(lambda: invariants.swap_consistent(judge(make_planted("garbage")), PAIR), NoVerdict)
-        assert lines[0] == "pairwise gave no valid verdict, so that nothing can be said"
+        assert lines[0] == "pairwise gave no valid verdict"
         assert lines[-1] == "  failed   2 of 2 judgments: no verdict"
 
     @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ class TestForms:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
         asked = judge(make_planted(backend))
         lines = message(lambda: invariants.swap_consistent(asked, cases, max_violation_rate=0.1), Inconclusive)
-        assert lines[0].startswith("swap_consistent (pairwise) is not decided: ")
+        assert lines[0].startswith("swap_consistent (pairwise) is undecided: ")
         assert why in lines[0]
         assert asked.findings[0].decision == "inconclusive"
 
@@ -217,7 +217,7 @@ class TestForms:
         many = [case(f"c{i}") for i in range(40)]
         assert invariants.swap_consistent(judge(make_planted("fair")), many).n == 40
         test = partial(invariants.swap_consistent, judge(make_planted("fair")), many, max_violation_rate=0.1)
-        assert "not decided" in message(test, Inconclusive)[0]
+        assert "undecided" in message(test, Inconclusive)[0]
 
     def test_a_failure_of_the_statistical_form_shows_the_clearest_counterexample(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
@@ -284,7 +284,7 @@ class TestRewrites:
         bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN))
         assert lines == [
-            "pairwise verdict flipped: the response that had lost wins after its rewrite (assertiveness)",
+            "pairwise verdict flipped: the losing response wins after its rewrite (assertiveness)",
             "  judge    j",
             "  prompt   Name a colour.",
             "  before   the other one wins: 1.00 to 0.00, tie 0.00",
@@ -415,32 +415,32 @@ def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
             "scores each response alone",
         ),
         (partial(invariants.swap_consistent, cases=PAIR, protocol="triadic"), UsageError, "shows 3 responses, not two"),
-        (partial(invariants.identical_responses_tie, cases=PAIR, protocol="base"), UsageError, "has no tie to give"),
+        (partial(invariants.identical_responses_tie, cases=PAIR, protocol="base"), UsageError, "has no ties"),
         (partial(invariants.transitive, cases=THREE, protocol="absolute"), UsageError, "cannot go in a circle"),
-        (partial(invariants.score_stable, cases=PAIR, protocol="pairwise"), UsageError, "gives no scores; name one of"),
+        (partial(invariants.score_stable, cases=PAIR, protocol="pairwise"), UsageError, "gives no scores; use one of"),
         (
             partial(invariants.independent_of_irrelevant_response, cases=THREE, protocol="pairwise"),
             UsageError,
-            "shows two responses only; name one of rank, triadic",
+            "shows two responses only; use one of rank, triadic",
         ),
         (
             partial(invariants.distractor_invariant, cases=PAIR),
             UsageError,
-            "the cases record no rewrite; name an attack",
+            "the cases record no rewrites; name an attack",
         ),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="bold"), UnknownName, "unknown attack 'bold'"),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="severity-1"), UsageError, "worse on purpose"),
-        (partial(invariants.score_stable, cases=PAIR, attack="none"), UsageError, "changes nothing; name an attack"),
+        (partial(invariants.score_stable, cases=PAIR, attack="none"), UsageError, "changes nothing; use an attack"),
         (partial(invariants.score_stable, cases=PAIR, attack="null", tolerance=-1), UsageError, "points from 0"),
         (partial(invariants.deterministic, cases=[]), UsageError, "deterministic: no cases; give at least one"),
-        (partial(invariants.deterministic, cases=["a"]), UsageError, "expected a case or several, found str"),  # type: ignore[list-item]
+        (partial(invariants.deterministic, cases=["a"]), UsageError, "expected one or more cases, found str"),  # type: ignore[list-item]
         (
             partial(invariants.deterministic, cases=PAIR, max_violation_rate=1.0),
             UsageError,
             "such as 0.1; leave it out",
         ),
         (partial(invariants.deterministic, cases=PAIR, confidence=0.2), UsageError, "confidence=0.2: expected a share"),
-        (partial(invariants.deterministic, cases=3), UsageError, "expected a case or several, found int"),  # type: ignore[arg-type]
+        (partial(invariants.deterministic, cases=3), UsageError, "expected one or more cases, found int"),  # type: ignore[arg-type]
         (
             partial(invariants.deterministic, cases=PAIR, confidence="1"),  # type: ignore[arg-type]
             UsageError,
@@ -461,7 +461,7 @@ def test_what_cannot_be_tested_is_one_clear_line(
 
 def test_a_case_that_can_say_nothing_fails(judge: Open) -> None:
     said = message(lambda: invariants.transitive(judge(make_planted("fair")), PAIR), Inconclusive)
-    assert said[0] == "transitive (pairwise) is not decided: nothing says anything about it"
+    assert said[0] == "transitive (pairwise) is undecided: no case tests it"
 
 
 def test_a_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:

@@ -130,7 +130,7 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
     ("rewardbench", 1, {"subset": "\x1b[2J"}, "subset", "holds control characters"),
     ("mt-bench-human", 1, {"winner": "gpt-x"}, "winner", "expected 'model_a', 'model_b', 'tie' or"),
     ("mt-bench-human", 1, {"model_b": "gpt-x"}, "model_b", "'gpt-x' is model_a too"),
-    ("mt-bench-human", 1, {"model_a": "tie"}, "model_a", "'tie' is what a label says"),
+    ("mt-bench-human", 1, {"model_a": "tie"}, "model_a", "'tie' is reserved for labels"),
     ("mt-bench-human", 1, {"turn": 0}, "turn", "expected the number of a turn, from 1"),
     ("mt-bench-human", 1, {"turn": True}, "turn", "expected the number of a turn, from 1"),
     ("mt-bench-human", 1, {"turn": 3}, "conversation_a", "has 2 turns, the vote is about turn 3"),
@@ -151,7 +151,7 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
      "conversation_b", "'gpt-x' answers otherwise than on line 5"),
     ("alpaca-eval", 1, {"generator": "other"}, "generator", "expected 'model-one' as in the first row"),
     ("alpaca-eval", 1, {"generator": None}, "generator", "missing"),
-    ("alpaca-eval", 0, {"generator": "tie"}, "generator", "'tie' is what a label says"),
+    ("alpaca-eval", 0, {"generator": "tie"}, "generator", "'tie' is reserved for labels"),
     ("alpaca-eval", 1, {"output": None}, "output", "missing"),
     ("alpaca-eval", 1, {"instruction": 5}, "instruction", "expected text"),
     ("alpaca-eval", 1, {"dataset": "a\tb"}, "dataset", "holds control characters"),
@@ -376,7 +376,7 @@ def test_what_is_wrong_in_a_folder_is_named(
 def test_a_folder_that_is_not_whole_is_refused(bench: Path, tmp_path: Path) -> None:
     assert "--responses: mt-bench data hold their responses" in problem(str(bench), [str(bench / "question.jsonl")])
     (bench / "model_answer" / "small.jsonl").rename(bench / "model_answer" / "tie.jsonl")
-    assert "'tie' is what a label says" in problem(str(bench))
+    assert "'tie' is reserved for labels" in problem(str(bench))
     shutil.rmtree(bench / "model_answer")
     said = problem(str(bench / "question.jsonl"))
     assert said == f"{bench}: holds no answers; expected model_answer/*.jsonl or answers/*.jsonl"
@@ -388,9 +388,9 @@ def test_a_folder_that_is_not_whole_is_refused(bench: Path, tmp_path: Path) -> N
 def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
     first, other = str(GOLDEN / "alpaca-eval.json"), str(GOLDEN / "alpaca-eval.other.json")
     said = problem(first)
-    assert "alpaca-eval data need the responses of others" in said
-    assert "name a further file of {instruction, output, generator} with --responses" in said
-    assert "two files hold the outputs of 'model-one'" in problem(first, [first])
+    assert "alpaca-eval data hold no responses" in said
+    assert "add --responses with a further file of {instruction, output, generator}" in said
+    assert "two files hold outputs of 'model-one'" in problem(first, [first])
     assert "holds no output" in problem(first, [write(tmp_path / "none.json", [], lines=False)])
     rows = first_rows("alpaca-eval")
     third = write(tmp_path / "third.json", [{**row, "generator": "model-three"} for row in rows], lines=False)

@@ -52,7 +52,7 @@ def test_workers_are_added_up_and_those_that_crashed_are_named() -> None:
     assert lines(told(), told(name="other"), told(), lost=1) == [
         "judge j: 8 calls made, 4 saved by the store",
         "judge other: 4 calls made, 2 saved by the store",
-        "1 process crashed: what was asked there is not counted",
+        "1 process crashed; calls made there are not counted",
     ]
 
 

@@ -119,9 +119,9 @@ def test_turns_stay_as_many() -> None:
     [
         (lambda: strategies.rewrites("assertive"), "did you mean 'assertiveness'?"),
         (lambda: strategies.rewrites("none"), "attack 'none' changes nothing"),
-        (lambda: strategies.rewrites("null", data=TWEAKSET), "attack 'null': it changes nothing in the 42 pairs"),
-        (lambda: strategies.rewrites("severity-1", kinds=["prose"]), "severity-1 is drawn of responses with format"),
-        (lambda: strategies.rewrites(kinds=["prose"], data=TWEAKSET), "leave one out"),
+        (lambda: strategies.rewrites("null", data=TWEAKSET), "attack 'null' changes nothing in the 42 pairs"),
+        (lambda: strategies.rewrites("severity-1", kinds=["prose"]), "severity-1 needs responses with format"),
+        (lambda: strategies.rewrites(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
         (lambda: strategies.rewrites("severity-1", data=[]), "expected cases with format requirements"),
     ],
 )

@@ -129,7 +129,7 @@ def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
     assert found.extra["length"] == 0
     assert found.notes == (
         *expected.notes,
-        "responses are equally long in every match: what length is worth rests on the prior",
+        "responses are equally long in every match: the worth of length rests on the prior",
     )
 
 

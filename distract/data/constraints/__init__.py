@@ -1,10 +1,9 @@
-"""Format requirements that a program can verify: read them, check a text, say them in words, break them.
+"""Format requirements that a program can verify: read them, check a text, describe them, break them.
 
-The kinds, their argument names and what counts as following them are IFEval's (its strict form: the whole
-response as it stands). It differs on purpose in four places: keywords are plain text and not patterns, the
-letter-case checks do not guess the language, sentences and words in capitals are found by rules instead of trained
-models, and languages by another library. It knows no cases, files or attacks, not whether a text is any good, and not
-whether constraints contradict each other. A kind is one entry of a family's ``KINDS``; adding a kind is adding one.
+The kinds, their arguments and their checks are IFEval's, in its strict form: the whole response as it stands. We
+differ on purpose in four places: keywords are plain text instead of patterns, the letter-case checks do not guess the
+language, rules instead of trained models find sentences and words in capitals, and another library detects languages.
+To add a kind, add an entry to the ``KINDS`` of its family.
 """
 
 from __future__ import annotations
@@ -31,27 +30,23 @@ def _find_kind(kind: object) -> ConstraintKind:
 
 
 def list_kinds() -> tuple[str, ...]:
-    """The kinds that can be checked, sorted."""
+    """All kinds, sorted."""
     return tuple(sorted(_KINDS))
 
 
 def parse(raw: Mapping[str, object]) -> Constraint:
-    """Read a constraint from a JSON object such as ``{"kind": "detectable_format:title"}``.
-
-    Raises:
-        ConstraintError: for an unknown kind, or a missing, wrong or unknown argument.
-    """
+    """Read a constraint from a JSON object such as ``{"kind": "detectable_format:title"}``."""
     kind = raw.get("kind")
     types = _find_kind(kind).arguments
     for name in raw:
         if name != "kind" and name not in types:
             raise ConstraintError(name, f"unknown; {kind} takes {', '.join(types) or 'no arguments'}")
     arguments: list[tuple[str, str | int | tuple[str, ...]]] = []
-    for name, wanted in sorted(types.items()):
+    for name, argument in sorted(types.items()):
         value: Any = raw.get(name)
-        if not wanted.fits(value):
-            found = f"found {value!r}" if name in raw else f"{kind} lacks it"
-            raise ConstraintError(name, f"expected {wanted.expected}; {found}")
+        if not argument.fits(value):
+            actual = f"found {value!r}" if name in raw else f"{kind} lacks it"
+            raise ConstraintError(name, f"expected {argument.expected}; {actual}")
         arguments.append((name, tuple(value) if isinstance(value, list) else value))
     return Constraint(str(kind), tuple(arguments))
 
@@ -67,14 +62,9 @@ def describe(constraint: Constraint) -> str:
 
 
 def breaks(constraint: Constraint, text: str) -> Iterator[str]:
-    """Edit a text that follows a constraint so that it does not, in different ways and places.
+    """Edit a text that follows a constraint so that it breaks it, in different ways and places.
 
-    Args:
-        constraint: what to break.
-        text: a text that follows it; for one that does not, nothing is yielded.
-
-    Yields:
-        Texts that fail the check, the smallest and most natural edit first; none where no edit is known.
+    The smallest and most natural edit comes first. Yields nothing if no edit is known or the text breaks it already.
     """
     kind, seen = _find_kind(constraint.kind), {text}
     if kind.check(constraint, text):
@@ -85,18 +75,9 @@ def breaks(constraint: Constraint, text: str) -> Iterator[str]:
 
 
 def break_(constraint: Constraint, text: str, keep: Sequence[Constraint] = ()) -> str:
-    """Break one constraint of a text, and no other where that is possible.
+    """Break one constraint of a text and, if possible, leave those in ``keep`` held or broken as they are.
 
-    Args:
-        constraint: what to break.
-        text: returned as it is where it fails the check already.
-        keep: constraints that should be held, or not held, as before; the broken one among them is ignored.
-
-    Returns:
-        The first of ``breaks`` that leaves ``keep`` as it was, else the first one.
-
-    Raises:
-        ConstraintError: where no edit is known that breaks it.
+    Returns a text that breaks it already unchanged, and raises ConstraintError if no edit is known.
     """
     if not check(constraint, text):
         return text
@@ -107,5 +88,5 @@ def break_(constraint: Constraint, text: str, keep: Sequence[Constraint] = ()) -
             return candidate
         first = candidate if first is None else first
     if first is None:
-        raise ConstraintError("kind", f"no edit is known that makes this text break {constraint.kind}")
+        raise ConstraintError("kind", f"no known edit makes this text break {constraint.kind}")
     return first

@@ -1,4 +1,4 @@
-"""Edits that break kinds about keywords. Whether one does break its constraint, the caller checks."""
+"""Edits that break kinds about keywords; the caller checks whether they do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ATTRIBUTES = ("ed", "able", "ible", "ful", "ous", "ive", "less", "ish", "ian", 
 
 
 def _suggest_words(word: str, before: str, after: str) -> list[str]:
-    """Words to put for one that must not be there, by what stands around it; an empty one leaves it out."""
+    """Replacements for a word, chosen by its context; an empty one removes it."""
     lower, previous = word.lower(), (before.split() or [""])[-1]
     options = [editing.SYNONYMS[lower]] if lower in editing.SYNONYMS else []
     plural = lower.endswith("s") and not lower.endswith("ss")
@@ -52,7 +52,7 @@ def _suggest_words(word: str, before: str, after: str) -> list[str]:
 
 
 def _word_span(text: str, start: int, end: int) -> editing.Span:
-    """The word that a part of it lies in."""
+    """Extend a span to the whole word."""
     low, high = max(start - 40, 0), min(end + 40, len(text))
     while start > low and (text[start - 1].isalnum() or text[start - 1] == "_"):
         start -= 1
@@ -62,7 +62,7 @@ def _word_span(text: str, start: int, end: int) -> editing.Span:
 
 
 def _replace_matches(text: str, matches: Sequence[re.Match[str]], choice: int) -> str:
-    """Say something vague for the words that hold the matches."""
+    """Replace the words with the matches by something vague."""
     edits, put = dict[int, editing.Edit](), styler(text)
     for start, end in (_word_span(text, *match.span()) for match in matches):
         before, after = text[max(0, start - 30) : start], text[end : end + 2]
@@ -80,7 +80,7 @@ def _replace_matches(text: str, matches: Sequence[re.Match[str]], choice: int) -
 
 
 def _remove_word(text: str, word: str, surplus: int | None = None) -> Iterator[str]:
-    """Put other words for all occurrences of one, or for so many."""
+    """Replace all occurrences of a word, or as many as are surplus."""
     matches = list(re.finditer(re.escape(word), text, re.I))
     for choice in range(4):
         for chosen in subsets(matches, surplus or len(matches)):
@@ -91,14 +91,14 @@ def _remove_word(text: str, word: str, surplus: int | None = None) -> Iterator[s
 
 
 def existence(c: Constraint, text: str) -> Iterator[str]:
-    """Put something vague for a keyword, the one that occurs least first."""
-    # A word in small letters is easier to do without than a name.
+    """Replace a keyword by something vague, the rarest one first."""
+    # A lower-case word is easier to replace than a name.
     for word in sorted(c["keywords"], key=lambda word: (word.lower() not in text, spans.count_occurrences(text, word))):
         yield from _remove_word(text, word)
 
 
 def _add_word(text: str, word: str, count: int) -> Iterator[str]:
-    """Bring a word in so many times."""
+    """Add a word that many times."""
     if count > editing.MOST:
         return
     extra = [f"Again: {' '.join([word] * (count - 4))}."] if count > 4 else []
@@ -113,16 +113,16 @@ def _add_word(text: str, word: str, count: int) -> Iterator[str]:
 
 
 def forbidden(c: Constraint, text: str) -> Iterator[str]:
-    """Bring in one of the words."""
+    """Add one of the words."""
     for word in c["forbidden_words"]:
         yield from _add_word(text, word, 1)
 
 
 def frequency(c: Constraint, text: str) -> Iterator[str]:
-    """Put something vague for the surplus, or bring in what is lacking."""
-    word, limit, found = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
+    """Replace the surplus by something vague, or add what is missing."""
+    word, limit, total = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
     if c["relation"] == "at least":
-        yield from _remove_word(text, word, found - limit + 1)
+        yield from _remove_word(text, word, total - limit + 1)
         yield from _remove_word(text, word)
     else:
-        yield from _add_word(text, word, limit - found)
+        yield from _add_word(text, word, limit - total)

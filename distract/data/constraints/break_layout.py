@@ -1,4 +1,4 @@
-"""Edits that break kinds about layout and length. Whether one does break its constraint, the caller checks."""
+"""Edits that break kinds about layout and length; the caller checks whether they do."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _VERB = r"\b(?:is|are|was|were|can|will|has|have|should|may|might|must|would|cou
 
 
 def placeholders(c: Constraint, text: str) -> Iterator[str]:
-    """Take the brackets off some placeholders; the words stay."""
-    found = list(counting.PLACEHOLDER.finditer(text))
-    for chosen in subsets(found, len(found) - c["num_placeholders"] + 1):
+    """Remove the brackets of some placeholders, but not the words."""
+    matches = list(counting.PLACEHOLDER.finditer(text))
+    for chosen in subsets(matches, len(matches) - c["num_placeholders"] + 1):
         yield substitute(text, [(*match.span(), match[0][1:-1]) for match in chosen])
     yield counting.PLACEHOLDER.sub(lambda match: match[0][1:-1], text)
     yield text.replace("[", "(").replace("]", ")")
@@ -34,7 +34,7 @@ def placeholders(c: Constraint, text: str) -> Iterator[str]:
 
 
 def json(c: Constraint, text: str) -> Iterator[str]:
-    """Leave out the last bracket, or write a sentence around it."""
+    """Remove the last bracket, or add a sentence."""
     inner = text.rstrip().removesuffix("```").rstrip()
     if inner.endswith(("}", "]")):
         yield inner[:-1].rstrip() + text[len(inner) :]
@@ -47,20 +47,20 @@ def json(c: Constraint, text: str) -> Iterator[str]:
 
 
 def sections(c: Constraint, text: str) -> Iterator[str]:
-    """Give some sections another name; their numbers stay."""
+    """Rename some sections, but keep their numbers."""
     marker = c["section_spliter"]
-    found = list(re.finditer(rf"{re.escape(marker)}(?=\s?\d)", text))
+    markers = list(re.finditer(rf"{re.escape(marker)}(?=\s?\d)", text))
     need = counting.count_sections(text, marker) - c["num_sections"] + 1
     for name in ("Part", "Chapter", "No.", "§"):
         name = name.upper() if marker.isupper() else name.lower() if marker.islower() else name
-        for chosen in [*subsets(found, need), found]:
+        for chosen in [*subsets(markers, need), markers]:
             yield substitute(text, [(*match.span(), name) for match in chosen])
     for new in ("", "–"):
-        yield substitute(text, [(*match.span(), new) for match in found])
+        yield substitute(text, [(*match.span(), new) for match in markers])
 
 
 def bullets(c: Constraint, text: str) -> Iterator[str]:
-    """Make one line of two bullets, a plain line of one, or two bullets of one."""
+    """Join two bullets, split one, or turn one into a plain line."""
     items, put = list(_ITEM.finditer(text)), styler(text)
     pairs = [(a, b) for a, b in pairwise(items) if not text[a.end() : b.start()].strip()]
     for a, b in [pair for chosen in subsets(pairs, 1) for pair in chosen][:3]:
@@ -80,20 +80,18 @@ def bullets(c: Constraint, text: str) -> Iterator[str]:
 
 
 def highlights(c: Constraint, text: str) -> Iterator[str]:
-    """Take the asterisks off some parts; the words stay."""
-    found = sorted((m for p in counting.HIGHLIGHT for m in p.finditer(text) if m[0].strip("*").strip()), key=_start)
-    for chosen in [*subsets(found, len(found) - c["num_highlights"] + 1), found]:
+    """Remove the asterisks of some parts, but not the words."""
+    spans = sorted(
+        (m for p in counting.HIGHLIGHT for m in p.finditer(text) if m[0].strip("*").strip()), key=re.Match.start
+    )
+    for chosen in [*subsets(spans, len(spans) - c["num_highlights"] + 1), spans]:
         yield substitute(text, [(*match.span(), match[0].strip("*")) for match in chosen])
     yield re.sub(r"(?<=[^\s*])\*++|(?<!\*)\*++(?=[^\s*])", "", text)
     yield text.replace("*", "")
 
 
-def _start(match: re.Match[str]) -> int:
-    return match.start()
-
-
 def title(c: Constraint, text: str) -> Iterator[str]:
-    """Take the brackets off; the words stay."""
+    """Remove the brackets, but not the words."""
     spans = []
     for line in re.finditer(r"[^\n]+", text):
         start, end = line[0].find("<<"), line[0].rfind(">>")
@@ -106,7 +104,7 @@ def title(c: Constraint, text: str) -> Iterator[str]:
 
 
 def nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
-    """Begin the paragraph with another word; or make one of two paragraphs, or two of one."""
+    """Start the paragraph with another word, join two paragraphs, or split one."""
     blocks = counting.split_blocks(text)
     start = sum(len(block) + 2 for block in blocks[: c["nth_paragraph"] - 1])
     word = re.compile(r"[\s\"'*_#>(-]{0,99}").match(text, start)
@@ -125,7 +123,7 @@ def nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
 
 
 def paragraphs(c: Constraint, text: str) -> Iterator[str]:
-    """Put a blank line for a divider, or a divider between two sentences."""
+    """Replace a divider by a blank line, or add one between two sentences."""
     high = core_span(text)[1]
     parts = [part.strip() for part in counting.DIVIDER.split(text)]
     dividers = [m for m, sides in zip(counting.DIVIDER.finditer(text), pairwise(parts), strict=True) if all(sides)]
@@ -141,17 +139,17 @@ def paragraphs(c: Constraint, text: str) -> Iterator[str]:
 
 
 def sentences(c: Constraint, text: str) -> Iterator[str]:
-    """Make one sentence of two, or two of one; or add sentences that say nothing."""
-    limit, found = c["num_sentences"], counting.count_sentences(text)
+    """Join or split sentences, or add empty ones."""
+    limit, total = c["num_sentences"], counting.count_sentences(text)
     if c["relation"] == "at least":
         edits = editing.find_joins(text)
         inline = [edit for edit in edits if "; " in edit[2]]
-        for chosen in [*subsets(inline, found - limit + 1), *subsets(edits, found - limit + 1)]:
+        for chosen in [*subsets(inline, total - limit + 1), *subsets(edits, total - limit + 1)]:
             yield substitute(text, chosen)
-        yield from editing.remove_parts(text, lambda part: len(re.findall(r"[.!?]", part)), found - limit + 1)
+        yield from editing.remove_parts(text, lambda part: len(re.findall(r"[.!?]", part)), total - limit + 1)
         yield re.sub(r"[.!?]", "", text)
         return
-    lacking, spans, put = limit - found, find_opaque(text), styler(text)
+    lacking, spans, put = limit - total, find_opaque(text), styler(text)
     if lacking > editing.MOST:
         return
 
@@ -164,7 +162,7 @@ def sentences(c: Constraint, text: str) -> Iterator[str]:
         yield split(marks)
     for shift in range(4):
         yield from editing.add_sentences(text, [" ".join(islice(cycle(NEUTRAL), shift, shift + lacking))])
-    # What stands after the last mark is taken in by the first sentence that is added.
+    # Text after the last mark becomes part of the first added sentence, so add one more.
     yield from editing.add_sentences(text, [" ".join(islice(cycle(NEUTRAL), lacking + 1))])
     if 0 < len(sites) < lacking:
         yield from editing.add_sentences(split(sites), [" ".join(islice(cycle(NEUTRAL), lacking - len(sites)))])
@@ -174,13 +172,13 @@ def sentences(c: Constraint, text: str) -> Iterator[str]:
 
 
 def words(c: Constraint, text: str) -> Iterator[str]:
-    """Leave out words, and then sentences, that say little; or add some that say nothing."""
-    limit, found = c["num_words"], counting.count_words(text)
+    """Remove words, then sentences, that say little; or add empty ones."""
+    limit, total = c["num_words"], counting.count_words(text)
     if c["relation"] == "at least":
-        if limit > 1:  # an empty answer is none
-            yield from editing.remove_parts(text, counting.count_words, found - limit + 1)
+        if limit > 1:  # an empty text is no answer
+            yield from editing.remove_parts(text, counting.count_words, total - limit + 1)
         return
-    lacking, put = limit - found, styler(text)
+    lacking, put = limit - total, styler(text)
     if lacking > editing.MOST:
         return
     for shift in range(3):

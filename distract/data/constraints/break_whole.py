@@ -1,4 +1,4 @@
-"""Edits that break kinds about the whole answer. Whether one does break its constraint, the caller checks."""
+"""Edits that break kinds about the whole answer; the caller checks whether they do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from distract.data.constraints.text_edits import NEUTRAL, core_span, styler, sub
 
 
 def repeat_prompt(c: Constraint, text: str) -> Iterator[str]:
-    """Repeat the request in slightly other words, or after other words, or at the end."""
+    """Change the repeated request slightly, or move it behind other words or to the end."""
     low, put = len(text) - len(text.lstrip()), styler(text)
     size = len(c["prompt_to_repeat"].strip())
     request, rest = text[low : low + size], text[low + size :]
@@ -31,7 +31,7 @@ def repeat_prompt(c: Constraint, text: str) -> Iterator[str]:
 
 
 def two_responses(c: Constraint, text: str) -> Iterator[str]:
-    """Put something else for the asterisks between the two."""
+    """Replace the asterisks between the two."""
     parts = [part for part in text.split("******") if part.strip()]
     for joint in ("", "\n=====\n", "\n***\n", "\nOr:\n"):
         yield f"{parts[0].rstrip()}\n{styler(text)(joint)}\n{parts[-1].lstrip()}"
@@ -39,47 +39,47 @@ def two_responses(c: Constraint, text: str) -> Iterator[str]:
 
 
 def postscript(c: Constraint, text: str) -> Iterator[str]:
-    """Leave the marker out; what it introduces stays."""
+    """Remove the marker, but not its text."""
     marker, put = c["postscript_marker"], styler(text)
     pattern = {"P.P.S": r"p\.\s?p\.\s?s\.?", "P.S.": r"p\.\s?s\."}.get(marker, re.escape(marker))
-    found = list(re.finditer(rf"{pattern}:?[^\S\n]*", text, re.I))
+    markers = list(re.finditer(rf"{pattern}:?[^\S\n]*", text, re.I))
     for new in ("", "Also: ", "One more thing: ", "– "):
-        yield substitute(text, [(*match.span(), put(new)) for match in found])
+        yield substitute(text, [(*match.span(), put(new)) for match in markers])
     yield re.sub(pattern, "–", text.lower())
 
 
 def answer(c: Constraint, text: str) -> Iterator[str]:
-    """Give the same answer in other words."""
-    found = list(re.finditer(r"My answer is (yes|no|maybe)\.", text))
+    """Rephrase the answer."""
+    answers = list(re.finditer(r"My answer is (yes|no|maybe)\.", text))
     for opening in ("I would say", "The answer is", "My reply is", ""):
         edits = [
-            (*match.span(), f"{opening} {match[1]}." if opening else f"{match[1].capitalize()}.") for match in found
+            (*match.span(), f"{opening} {match[1]}." if opening else f"{match[1].capitalize()}.") for match in answers
         ]
         yield substitute(text, edits)
     yield text.replace("My answer", "My reply")
 
 
 def language(c: Constraint, text: str) -> Iterator[str]:
-    """Yield nothing: only a translation breaks it."""
+    """Yield nothing: only a translation would break it."""
     yield from ()
 
 
 def end_phrase(c: Constraint, text: str) -> Iterator[str]:
-    """Add a sentence after the phrase, move the phrase, or end it with another mark."""
+    """Add a sentence after the phrase, move the phrase, or change its last mark."""
     (low, high), put = core_span(text), styler(text)
     phrase = c["end_phrase"].strip()
     last = text[low:high].rstrip(' "')
     start = low + len(last) - len(phrase)
-    before, said = text[low:start], last[len(last) - len(phrase) :]
+    before, final = text[low:start], last[len(last) - len(phrase) :]
     for sentence in NEUTRAL[:3]:
         yield f"{text[:high]} {put(sentence)}{text[high:]}"
     ends = spans.sentence_ends(before)
     for end in ends[:-3:-1]:
-        yield f"{text[:low]}{before[:end]} {said}{before[end:].rstrip()}{text[high:]}"
+        yield f"{text[:low]}{before[:end]} {final}{before[end:].rstrip()}{text[high:]}"
     for (end,) in subsets(ends, 1):
-        yield f"{text[:low]}{before[:end]} {said}{before[end:].rstrip()}{text[high:]}"
+        yield f"{text[:low]}{before[:end]} {final}{before[end:].rstrip()}{text[high:]}"
     if before.strip():
-        yield f"{text[:low]}{said} {before.strip()}{text[high:]}"
+        yield f"{text[:low]}{final} {before.strip()}{text[high:]}"
     for mark in ("!", ".", " …"):
         yield f"{text[: low + len(last)].rstrip('.!?')}{mark}{text[high:]}"
     for clause in ("as it were", "in short"):
@@ -89,7 +89,7 @@ def end_phrase(c: Constraint, text: str) -> Iterator[str]:
 
 
 def quotation(c: Constraint, text: str) -> Iterator[str]:
-    """Leave out the outer marks, or one of them; what they enclose stays."""
+    """Remove one or both outer marks, but not their text."""
     low, high = len(text) - len(text.lstrip()), len(text.rstrip())
     inner = text[low + 1 : high - 1]
     yield inner

@@ -1,4 +1,4 @@
-"""Edits that break kinds about words and characters. Whether one does break its constraint, the caller checks."""
+"""Edits that break kinds about words and characters; the caller checks whether they do."""
 
 from __future__ import annotations
 
@@ -28,33 +28,14 @@ _LETTERED = (
     "Many people keep looking back.",
     "Very few have ever given up.",
 )
-"""Sentences for the letters that are rare."""
-_PHRASES = (
-    "as always",
-    "by and by",
-    "of course",
-    "indeed",
-    "here and there",
-    "for half of it",
-    "as things go",
-    "each time",
-    "in a way",
-    "just so",
-    "for the sake of it",
-    "all in all",
-    "more or less",
-    "now and then",
-    "so to speak",
-    "step by step",
-    "as quick as quick can be",
-    "in every respect",
-    "most of the time",
-    "up to now",
-    "even so",
-    "to the max",
-    "by any size",
+"""Sentences with rare letters."""
+_PHRASE_LIST = (
+    "as always|by and by|of course|indeed|here and there|for half of it|as things go|each time|in a way|just so|"
+    "for the sake of it|all in all|more or less|now and then|so to speak|step by step|as quick as quick can be|"
+    "in every respect|most of the time|up to now|even so|to the max|by any size"
 )
-"""Words to end a sentence with, for any letter."""
+_PHRASES = _PHRASE_LIST.split("|")
+"""Phrases to end a sentence with, for any letter."""
 _JOINTS = (
     r" (?:but|because|so|which|although|while|whereas)(?= \w)",
     r" (?:and|or) (?:it|he|she|they|we|you|i|the|this|that|there|a|an|then)(?= )",
@@ -67,12 +48,12 @@ _OPENERS = (
 
 
 def no_comma(c: Constraint, text: str) -> Iterator[str]:
-    """Put one comma where a writer might: before a conjunction, after an opening word, else before any word."""
+    """Add a comma where a writer might: before a conjunction, after an opening word, else before any word."""
     spans, (low, high) = find_opaque(text), core_span(text)
     for pattern in (_OPENERS, *_JOINTS, r"(?<=\w{3}) (?=[^\W\d])"):
         opener = pattern is _OPENERS
-        found = re.finditer(pattern, text[:high], 0 if opener else re.I)
-        sites = (match.end() if opener else match.start() for match in found)
+        matches = re.finditer(pattern, text[:high], 0 if opener else re.I)
+        sites = (match.end() if opener else match.start() for match in matches)
         for site in islice((s for s in sites if s > low and is_free(spans, s)), 6):
             yield f"{text[:site]},{text[site:]}"
     yield from text_edits.add_clause(text, "of course, or so it seems")
@@ -80,12 +61,12 @@ def no_comma(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _find_starts(text: str) -> list[int]:
-    """Where a capital belongs in prose: at the start of a sentence, a line or a title, and in a lone ``i``."""
+    """Where prose has capitals: at the start of a sentence, line or title, and in a lone ``i``."""
     low, _ = core_span(text)
     begins = [low, *counting.sentence_ends(text), *(m.end() for m in re.finditer(r"\n[^\S\n]*(?:[*-] )?|<<", text))]
     letter = re.compile(r"[\s\"'“‘(\[*_#]{0,9}(?=([^\W\d_]))")
-    found = {m.start(1) for begin in begins if (m := letter.match(text, begin))}
-    return sorted(found | {m.start() for m in re.finditer(r"(?<![\w.])i(?![\w.])", text)})
+    starts = {m.start(1) for begin in begins if (m := letter.match(text, begin))}
+    return sorted(starts | {m.start() for m in re.finditer(r"(?<![\w.])i(?![\w.])", text)})
 
 
 def _uppercase_at(text: str, sites: list[int]) -> str:
@@ -93,7 +74,7 @@ def _uppercase_at(text: str, sites: list[int]) -> str:
 
 
 def lowercase(c: Constraint, text: str) -> Iterator[str]:
-    """Write it as normal prose; or begin it, or one sentence, or end it, with a capital."""
+    """Capitalise it as normal prose, or only one sentence or word, or append a normal sentence."""
     starts = _find_starts(text)
     yield _uppercase_at(text, starts)
     for site in [*starts[:3], *starts[:-4:-1]]:
@@ -105,7 +86,7 @@ def lowercase(c: Constraint, text: str) -> Iterator[str]:
 
 
 def capitals(c: Constraint, text: str) -> Iterator[str]:
-    """Write it as normal prose; or one sentence, or one word, of it."""
+    """Lowercase it as normal prose, or only one sentence or word, or append a normal sentence."""
     lower = text.lower()
     yield _uppercase_at(lower, _find_starts(lower))
     for ((start, end),) in subsets(text_edits.sentence_spans(text), 1):
@@ -119,31 +100,31 @@ def capitals(c: Constraint, text: str) -> Iterator[str]:
 
 
 def capital_words(c: Constraint, text: str) -> Iterator[str]:
-    """Write words in capitals, or capitals as words."""
-    limit, found = c["capital_frequency"], counting.count_capitals(text)
+    """Lowercase words in capitals, or capitalise words."""
+    limit, count = c["capital_frequency"], counting.count_capitals(text)
     spans = find_opaque(text)
     if c["capital_relation"] == "at least":
         upper = [m for m in re.finditer(r"(?<!\w)[^\W_](?:[\w'.-]*\w)?", text) if m[0].isupper()]
         starts = set(_find_starts(text.lower())) if len(text.lower()) == len(text) else set[int]()
         for a, b in pairwise(upper):  # several in a row may be a name
             starts |= {a.start(), b.start()} if text[a.end() : b.start()] == " " else set()
-        # A word of a few capitals is mostly an abbreviation; one capital, a pronoun or an article.
+        # Short words in capitals are mostly abbreviations; single letters are pronouns or articles.
         long = [match for match in upper if is_free(spans, match.start()) and len(match[0]) > 3]
         for pool in (long, [match for match in upper if len(match[0]) > 1], upper):
-            for words in subsets(pool, found - limit + 1):
-                named = [m[0].title() if m.start() in starts and m[0][1:] else m[0].lower() for m in words]
-                yield substitute(text, [(*m.span(), new) for m, new in zip(words, named, strict=True)])
+            for words in subsets(pool, count - limit + 1):
+                renamed = [m[0].title() if m.start() in starts and m[0][1:] else m[0].lower() for m in words]
+                yield substitute(text, [(*m.span(), new) for m, new in zip(words, renamed, strict=True)])
         lower = text.lower()
         yield _uppercase_at(lower, [site for site in _find_starts(lower) if re.match(r"\w{2}", lower[site : site + 2])])
         yield lower
         return
-    if limit - found > text_edits.MOST:
+    if limit - count > text_edits.MOST:
         return
     for size in (6, 4, 1):
         words = [m for m in re.finditer(rf"(?<!\w)[^\W\d_]{{{size},}}(?!\w)", text) if not m[0].isupper()]
-        for chosen in subsets([m for m in words if is_free(spans, m.start())], limit - found):
+        for chosen in subsets([m for m in words if is_free(spans, m.start())], limit - count):
             yield substitute(text, [(*m.span(), m[0].upper()) for m in chosen])
-    shout = " ".join(islice(cycle(f"{NEUTRAL[0]} {NEUTRAL[2]}".upper().split()), limit - found + 5))
+    shout = " ".join(islice(cycle(f"{NEUTRAL[0]} {NEUTRAL[2]}".upper().split()), limit - count + 5))
     yield from text_edits.add_sentences(text, [shout])
     high = core_span(text)[1]
     yield f"{text[:high]} {shout}{text[high:]}"
@@ -164,7 +145,7 @@ def _reduce_letter(text: str, letter: str, need: int) -> Iterator[str]:
 
 
 def _take_phrases(phrases: Sequence[str], letter: str, need: int) -> list[str]:
-    """Phrases in turn, until they have the letter so often."""
+    """Phrases in turn until they have enough of the letter."""
     chosen, supply = list[str](), cycle(phrases)
     while need > 0 and phrases:
         chosen.append(next(supply))
@@ -173,7 +154,7 @@ def _take_phrases(phrases: Sequence[str], letter: str, need: int) -> list[str]:
 
 
 def letters(c: Constraint, text: str) -> Iterator[str]:
-    """Say it in words with fewer of the letter, or leave some out; or add words that have it."""
+    """Use synonyms with fewer of the letter or remove words; or add words with it."""
     letter, limit = c["letter"].lower(), c["let_frequency"]
     need = limit - text.lower().count(letter)
     if c["let_relation"] == "at least":

@@ -1,7 +1,4 @@
-"""What a kind of constraint is made of: its arguments, its check, its words and its breaking edits.
-
-It holds what the families of kinds share in reading arguments and wording them, and knows no kind.
-"""
+"""The record of a kind of constraint, its arguments, and the words that all families of kinds share."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from distract.core.records import Constraint
 
 
 class ConstraintError(UsageError):
-    """A constraint is not one (its kind or an argument is missing, wrong or unknown), or a text cannot break it."""
+    """The kind or an argument of a constraint is missing, wrong or unknown, or no edit of a text can break it."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
@@ -23,12 +20,12 @@ class ConstraintError(UsageError):
 
 
 class UnavailableError(ConstraintError):
-    """A constraint is fine, but the optional library that checks it is not installed."""
+    """The optional library that checks a constraint is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What an argument may be: in words, and as a test."""
+    """The values that an argument may have, in words and as a test."""
 
     expected: str
     fits: Callable[[Any], bool]
@@ -38,11 +35,8 @@ class Argument:
 class ConstraintKind:
     """One kind of constraint.
 
-    Attributes:
-        check: whether a text follows it.
-        describe: it as one imperative sentence.
-        edits: edits of a text that follows it, the best first; one that fails to break it is left out by the caller.
-        arguments: what it takes, by name.
+    ``check`` says whether a text follows it, ``describe`` returns an imperative sentence, and ``edits`` yields edits of
+    a text that follows it, best first; some may fail to break it.
     """
 
     check: Callable[[Constraint, str], bool]
@@ -66,29 +60,29 @@ WORD = Argument("a text without white space", lambda v: _is_text(v) and len(v.sp
 RELATION = Argument("'at least' or 'less than'", lambda v: v in ("at least", "less than"))
 
 
-def is_within(relation: str, found: int, limit: int) -> bool:
+def is_within(relation: str, count: int, limit: int) -> bool:
     """Whether a count satisfies ``at least`` or ``less than`` its limit."""
-    return found >= limit if relation == "at least" else found < limit
+    return count >= limit if relation == "at least" else count < limit
 
 
 def format_count(n: int, noun: str) -> str:
-    """A count with its noun in the right number."""
+    """A count with its noun in the singular or plural."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def format_bound(relation: str) -> str:
-    """A relation before something that can be counted."""
+    """A relation in words before a countable noun."""
     return "at least" if relation == "at least" else "fewer than"
 
 
 def format_words(noun: str, words: Sequence[str], link: str) -> str:
-    """Quoted words after their noun in the right number."""
+    """Quoted words after their noun in the singular or plural."""
     quoted = [f'"{word}"' for word in words]
     return f"{noun}s {', '.join(quoted[:-1])} {link} {quoted[-1]}" if quoted[1:] else f"{noun} {quoted[0]}"
 
 
-def describe_use(relation: str, what: str, n: int) -> str:
-    """How often something is to be used, as a sentence."""
+def describe_use(relation: str, noun: str, n: int) -> str:
+    """How often to use something, as a sentence."""
     if n == 1:
-        return f"Use {what} at least once." if relation == "at least" else f"Do not use {what}."
-    return f"Use {what} {format_bound(relation)} {n} times."
+        return f"Use {noun} at least once." if relation == "at least" else f"Do not use {noun}."
+    return f"Use {noun} {format_bound(relation)} {n} times."

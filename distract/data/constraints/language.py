@@ -1,7 +1,4 @@
-"""Which language a text is in, by the optional library py3langid.
-
-The library is looked for only where a constraint needs it. It knows no constraint.
-"""
+"""Detect the language of a text with the optional library py3langid, which we look up only if a constraint needs it."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _NAMES = (
     "ur=Urdu vi=Vietnamese zh=Chinese zu=Zulu"
 )
 NAMES = dict(pair.split("=") for pair in _NAMES.split())
-"""Languages by their codes."""
+"""Languages by code."""
 
 
 def _is_language(value: Any) -> bool:
@@ -41,7 +38,7 @@ LANGUAGE = Argument(f"the code of a language ({' '.join(NAMES)})", _is_language)
 
 @cache
 def _load_identifier() -> Any:
-    _is_language("en")  # a constraint that nobody parsed has not been asked yet
+    _is_language("en")  # a constraint made without parsing was not checked yet
     module = importlib.import_module("py3langid.langid")
     identifier = module.LanguageIdentifier.from_model_file(module.MODEL_FILE)
     identifier.set_languages(list(NAMES))
@@ -49,7 +46,7 @@ def _load_identifier() -> Any:
 
 
 def detect(text: str) -> str | None:
-    """The code of the language that a text is most likely in; None for a text without letters."""
-    # The library takes UTF-8, which a lone surrogate is not.
+    """The code of the most likely language; None for a text without letters."""
+    # The library needs UTF-8, which has no lone surrogates.
     text = text.encode(errors="replace").decode()
     return str(_load_identifier().classify(text)[0]) if any(map(str.isalpha, text)) else None

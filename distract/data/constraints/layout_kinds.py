@@ -1,4 +1,4 @@
-"""Kinds about how an answer is laid out: bullets, highlights, titles, sections, paragraphs and lengths."""
+"""Kinds about layout and length: bullets, highlights, titles, sections, paragraphs, sentences and words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What checks count in a text: sentences, paragraphs, bullets, spans and words.
+"""Count and find the parts of a text that checks need: sentences, paragraphs, bullets, spans and words.
 
-Every function takes arbitrary text in linear time and agrees with IFEval's strict checkers, except that sentences
-are found by rules instead of a trained model. It knows no constraint.
+Every function takes arbitrary text, runs in linear time and agrees with IFEval's strict checkers, except that rules
+instead of a trained model find sentences.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HIGHLIGHT = re.compile(r"\*[^\n*]*\*"), re.compile(r"\*\*[^\n*]*\*\*")
 PLACEHOLDER = re.compile(r"\[[^\[\]\n]*\]")
 BULLET = re.compile(r"^[^\S\n]*\*[^*].*$", re.M), re.compile(r"^[^\S\n]*-", re.M)
 DIVIDER = re.compile(r"\s?\*\*\*\s?")
-# Where a word of capitals ends: what a tokenizer for English splits off, a contraction's second half included.
+# Split words like an English tokenizer, which separates the second half of a contraction.
 _TOKEN = re.compile(
     r"n't(?!\w)|'(?:s|m|d|ll|re|ve)(?!\w)|(?:(?!n't(?!\w)|'(?:s|m|d|ll|re|ve)(?!\w)|--|[,:](?!\d))"
     r"[^\s\"“”`;@#$%&?!()\[\]{}<>])+",
@@ -31,8 +31,7 @@ _TOKEN = re.compile(
 def sentence_ends(text: str) -> list[int]:
     """Find where a sentence ends and another follows.
 
-    A line break alone ends none, and neither does a dot before a lower-case word, except in a text without any
-    capitals, where such a word may well begin a sentence.
+    A line break alone ends no sentence, nor does a dot before a lower-case word unless the text has no capitals.
     """
     words = [(match[0].strip(_WRAPPING), match.end()) for match in re.finditer(r"\S+", text)]
     ends, lower = [], text.islower()
@@ -44,33 +43,33 @@ def sentence_ends(text: str) -> list[int]:
 
 
 def count_sentences(text: str) -> int:
-    """Count sentences; what stands after the last mark is one."""
+    """Count sentences, including text after the last mark."""
     return len(sentence_ends(text)) + 1 if text.strip() else 0
 
 
 def count_words(text: str) -> int:
-    """Count words."""
+    """Count words, including parts of hyphenated ones."""
     return len(re.findall(r"\w+", text))
 
 
 def count_capitals(text: str) -> int:
-    """Count the words, and halves of contractions, that are all in capitals; a single capital is one."""
+    """Count words and halves of contractions in capitals, including single letters."""
     return sum(map(str.isupper, _TOKEN.findall(text)))
 
 
 def count_paragraphs(text: str) -> int:
-    """Count the parts between ``***`` dividers; 0 when one in the middle is empty."""
+    """Count the parts between ``***`` dividers; 0 if one in the middle is empty."""
     parts = [part.strip() for part in DIVIDER.split(text)]
     return 0 if not all(parts[1:-1]) else sum(map(bool, parts))
 
 
 def split_blocks(text: str) -> list[str]:
-    """Split at blank lines; a part may be empty."""
+    """Split at blank lines; parts may be empty."""
     return text.split("\n\n")
 
 
 def first_word(block: str) -> str:
-    """The first word of a paragraph in lower case, up to its first punctuation mark."""
+    """The first word of a paragraph in lower case, up to a punctuation mark."""
     word = (block.split() or [""])[0].lstrip("'").lstrip('"')
     return re.split(r"[.,?!'\"]", word, maxsplit=1)[0].lower()
 
@@ -81,19 +80,19 @@ def count_bullets(text: str) -> int:
 
 
 def count_highlights(text: str) -> int:
-    """Count the spans in asterisks that are not empty; one in double asterisks counts as one."""
+    """Count nonempty spans in single or double asterisks."""
     spans = [span for pattern in HIGHLIGHT for span in pattern.findall(text)]
     return sum(bool(span.strip("*").strip()) for span in spans)
 
 
 def find_titles(text: str) -> list[str]:
-    """Find what stands in double angular brackets, at most one a line, from its first bracket to its last."""
-    found = []
+    """Find titles in double angular brackets, at most one per line, from its first bracket to its last."""
+    titles = []
     for line in text.split("\n"):
         start, end = line.find("<<"), line.rfind(">>")
         if 0 <= start <= end - 3 and (title := line[start : end + 2].lstrip("<").rstrip(">").strip()):
-            found.append(title)
-    return found
+            titles.append(title)
+    return titles
 
 
 def count_sections(text: str, marker: str) -> int:
@@ -107,23 +106,23 @@ def count_occurrences(text: str, keyword: str) -> int:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether a word stands somewhere as a word of its own."""
+    """Whether a text has a word that is not part of another."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def has_postscript(text: str, marker: str) -> bool:
-    """Whether a postscript's marker stands somewhere; blanks inside it may vary."""
+    """Whether a text has the marker of a postscript, in any spacing."""
     pattern = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}.get(marker, re.escape(marker.lower()))
     return re.search(pattern, text.lower()) is not None
 
 
 def is_json(text: str) -> bool:
-    """Whether the whole text is one JSON value, in a code fence or not."""
+    """Whether the whole text is one JSON value, with or without a code fence."""
     text = text.strip()
     for fence in ("```json", "```Json", "```JSON", "```"):
         text = text.removeprefix(fence)
     try:
-        # Numbers are left as they are: converting a long one takes quadratic time, or is refused.
+        # Keep numbers as text: converting a long one takes quadratic time or fails.
         json.loads(text.removesuffix("```").strip(), parse_int=str)
     except (ValueError, RecursionError):
         return False
@@ -131,8 +130,8 @@ def is_json(text: str) -> bool:
 
 
 def split_responses(text: str) -> list[str]:
-    """The two different responses that six asterisks separate, else an empty list."""
+    """Two different responses separated by six asterisks, or an empty list."""
     pieces = text.split("******")
-    found = [piece.strip() for piece in pieces if piece.strip()]
-    hollow = any(not piece.strip() for piece in pieces[1:-1])
-    return found if len(found) == 2 and found[0] != found[1] and not hollow else []
+    responses = [piece.strip() for piece in pieces if piece.strip()]
+    has_gap = any(not piece.strip() for piece in pieces[1:-1])
+    return responses if len(responses) == 2 and responses[0] != responses[1] and not has_gap else []

@@ -1,7 +1,7 @@
-"""Small edits of a text that keep what it says: where a sentence fits, what may go, how to say it in other words.
+"""Small edits of a text that keep its meaning: where a sentence fits, what can go, and synonyms.
 
-Edits are made in the letter case of the text, inside quotation marks around the whole of it, and outside code,
-quotations and addresses. Nothing here takes more than linear time. It knows no constraint.
+Edits follow the letter case of the text, stay inside quotation marks around all of it, and outside code, quotations and
+addresses. All functions run in linear time.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ NEUTRAL = (
     "Each of these points stands on its own.",
     "A closer look may well be worthwhile.",
 )
-"""Sentences that say nothing: no facts, numbers, commas or names, and few letters in common."""
+"""Empty sentences: no facts, numbers, commas or names, and few letters in common."""
 
 _FILLERS = (
     "really very just quite simply actually basically indeed rather also even already anyway certainly definitely "
     "truly clearly usually generally probably perhaps mainly mostly perfectly completely especially nearly"
 )
 FILLERS = tuple(_FILLERS.split())
-"""Words that can go without much harm; those that say least first."""
+"""Words to remove with little harm, the emptiest first."""
 
 MOST = 20_000
-"""More sentences, words or letters than this are not added to a text."""
+"""Limit on the sentences, words or letters to add to a text."""
 
 _PAIRS = (
     "big:large quick:fast quickly:fast buy:purchase help:aid need:require begin:start end:finish often:frequently "
@@ -66,11 +66,11 @@ _FUNCTION_WORDS = (
     "my no not of on one only or our she so some such that the their then there these they this those to too use was "
     "we were what when where which while who why with you your"
 )
-_SENTENCE_STARTERS = frozenset(_FUNCTION_WORDS.split())  # what is no name where it begins a sentence
+_SENTENCE_STARTERS = frozenset(_FUNCTION_WORDS.split())  # capitalised at the start of a sentence, but no names
 
 
 def core_span(text: str) -> Span:
-    """Find the text proper: without outer white space and double quotation marks around the whole of it."""
+    """Find the text inside outer white space and double quotation marks around all of it."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if end - start > 2 and text[start] == text[end - 1] == '"':
         return start + 1, end - 1
@@ -78,18 +78,18 @@ def core_span(text: str) -> Span:
 
 
 def find_opaque(text: str) -> list[Span]:
-    """Find what is better left alone: code, quotations, addresses, titles and placeholders."""
+    """Find parts to leave alone: code, quotations, addresses, titles and placeholders."""
     return [match.span() for match in _OPAQUE.finditer(text, *core_span(text))]
 
 
 def is_free(spans: Sequence[Span], position: int) -> bool:
-    """Whether a position lies in none of the spans."""
+    """Whether a position is outside all spans."""
     index = bisect_right(spans, (position, position)) - 1
     return index < 0 or position >= spans[index][1]
 
 
 def styler(text: str) -> Callable[[str], str]:
-    """What puts words into the case of a text that has only one."""
+    """A function that puts words into the case of a text, if it has only one."""
     return str.upper if text.isupper() else str.lower if text.islower() else str
 
 
@@ -125,21 +125,21 @@ def subsets(items: Sequence[_T], size: int) -> Iterator[list[_T]]:
 
 
 def find_places(text: str) -> list[int]:
-    """Where a sentence may be added: at the end if prose is there, then before the last sentences, then elsewhere."""
+    """Where to add a sentence: at the end after prose, then before the last sentences, then elsewhere."""
     low, high = core_span(text)
     spans = find_opaque(text)
     ends = [end for end in sentence_ends(text[:high]) if end > low and is_free(spans, end - 1)]
     # A sentence within a list item or a letter's head is worse than one between two sentences of a line.
     inner = [end for end in ends if text[end] != "\n"]
-    found = [high, *islice(reversed(inner), 3), *inner[:3], *islice(reversed(ends), 3), *ends[:3]]
+    places = [high, *islice(reversed(inner), 3), *inner[:3], *islice(reversed(ends), 3), *ends[:3]]
     if text[low:high].startswith(("{", "[", "```")):  # JSON, where only a string can take words
         strings = [match.end() for match in re.finditer(r"[\w.!?](?=\"\s*[,}\]])", text)]
-        found += strings[:-3:-1]
-    return list(dict.fromkeys(found))
+        places += strings[:-3:-1]
+    return list(dict.fromkeys(places))
 
 
 def add_sentences(text: str, options: Iterable[str]) -> Iterator[str]:
-    """Add one of several sentences, in each of the places that suit it."""
+    """Add one of several sentences, at each suitable place."""
     low, high = core_span(text)
     options, sites = list(map(styler(text), options)), find_places(text)
     last = text.rfind("\n", low, high) + 1
@@ -151,7 +151,7 @@ def add_sentences(text: str, options: Iterable[str]) -> Iterator[str]:
 
 
 def add_clause(text: str, clause: str) -> Iterator[str]:
-    """Add words to a sentence, before the mark that ends it: to the last one, then to others."""
+    """Add words before the final mark of a sentence: of the last one, then of others."""
     spans, (low, high) = find_opaque(text), core_span(text)
     clause = styler(text)(clause)
     for end in find_places(text):
@@ -161,23 +161,23 @@ def add_clause(text: str, clause: str) -> Iterator[str]:
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """The sentences, each with the blanks after it, or before it where a line ends after it."""
+    """The sentences, each with the blanks after it, or before it at the end of a line."""
     low, high = core_span(text)
-    begin, found = low, []
+    begin, spans = low, []
     for end in [*(low + end for end in sentence_ends(text[low:high])), high]:
         gap = text[end : min(end + 99, high)]
         after = end + len(gap) - len(gap.lstrip())
         if end == high or "\n" in text[end:after]:
-            found.append((begin - (low < begin and text[begin - 1] == " "), end))
+            spans.append((begin - (low < begin and text[begin - 1] == " "), end))
         else:
-            found.append((begin, after))
+            spans.append((begin, after))
         begin = after
-    return found
+    return spans
 
 
 def find_joins(text: str) -> list[Edit]:
-    """Edits that turn two sentences into one: by a semicolon within a line, by dropping the mark at its end."""
-    found, upper = list[Edit](), text.isupper()
+    """Edits that join two sentences: with a semicolon within a line, else by removing the final mark."""
+    edits, upper = list[Edit](), text.isupper()
     known = _SENTENCE_STARTERS.union(re.findall(r"\b[a-z]+\b", text))
     for end in sentence_ends(text):
         word = text[max(0, end - 200) : end].split()[-1]
@@ -185,28 +185,28 @@ def find_joins(text: str) -> list[Edit]:
         start, closers = end - len(word) + len(bare.rstrip(".!?")), word[len(bare) :]
         following = text[end + 1 : end + 42]
         if text[end] != " " or not following[:1].strip():
-            found.append((start, end, closers))
+            edits.append((start, end, closers))
         elif upper or not following[0].isalpha():
-            found.append((start, end + 1, f"{closers}; "))
+            edits.append((start, end + 1, f"{closers}; "))
         else:
-            found.append((start, end + 2, f"{closers}; {lower_start(following, known)[0]}"))
-    return found
+            edits.append((start, end + 2, f"{closers}; {lower_start(following, known)[0]}"))
+    return edits
 
 
 def remove_parts(text: str, weigh: Callable[[str], int], need: int) -> Iterator[str]:
-    """Take out parts that weigh at least so much together, those that say least first."""
+    """Remove parts of at least this total weight, the emptiest first."""
     spans, (low, high) = find_opaque(text), core_span(text)
 
     def loose(pattern: str) -> list[Span]:
-        found = (match.span() for match in re.compile(pattern, re.I).finditer(text, low, high))
-        return [span for span in found if is_free(spans, span[0])]
+        matches = (match.span() for match in re.compile(pattern, re.I).finditer(text, low, high))
+        return [span for span in matches if is_free(spans, span[0])]
 
     fillers = loose(rf"(?<!\ba)(?<!\ban) (?:{'|'.join(FILLERS)})(?=[ .])")
     fillers.sort(key=lambda span: FILLERS.index(text[slice(*span)].strip().lower()))
     clauses = loose(r", (?:and|but|so|which|because|although|while|since|though) [^.,:;!?\d\"“`*<\[\n]{1,200}(?=[.!?])")
     clauses.sort(key=lambda span: span[1] - span[0])
     parts = sentence_spans(text)
-    # Sentences with facts go last, and so does the first one: it says what the text is about.
+    # Remove sentences with facts last, and the first sentence too, because it states the topic.
     plain = [(a, b) for a, b in parts[1:] if not re.search(r"[\d\"“`*<\[\n]", text[a:b])]
     single = sorted((span for span in plain if weigh(text[slice(*span)]) >= need), key=lambda span: span[1] - span[0])
     words = [match.span() for match in re.finditer(r"\S+[^\S\n]?", text)]

@@ -22,7 +22,7 @@ def _is_quoted(c: Constraint, text: str) -> bool:
 
 
 def _describe_repeat(c: Constraint) -> str:
-    # A request of several lines is said in one: a description is one line.
+    # A description is one line, even of a request of several lines.
     return f'Begin by repeating this request: "{" ".join(c["prompt_to_repeat"].split())}"'
 
 

@@ -1,7 +1,7 @@
-"""AlpacaEval's ``model_outputs.json``: an array of ``{instruction, output, generator, dataset?}``, one file a model.
+"""AlpacaEval's ``model_outputs.json``: an array of ``{instruction, output, generator, dataset?}``, one file per model.
 
-A file holds the outputs of one model; further files make the pairs, or the longer lists, matched by the whole text of
-the instruction. Swap convention: none, there are no labels. Other fields are passed over.
+Further files hold the outputs of other models; we match them by the whole instruction. Swap convention: none, there are
+no labels. We ignore other fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEEDS = "a further file of {instruction, output, generator}"
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """The rows of one model: those answered once, and those answered more often, which leave open what it said."""
+    """The rows of one model; instructions in ``twice`` have several different outputs."""
 
     generator: str
     items: tuple[Item, ...]
@@ -30,16 +30,16 @@ class _Outputs:
 
 
 def recognise(text: str) -> bool:
-    """True when the first row holds an output and who generated it."""
+    """Whether the first row has an output and its generator."""
     return {"output", "generator"} <= field_names(text)
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
-    """The instructions that every file answers, and what was left out."""
+    """A case for each instruction that every file answers, and an omission for the others."""
     models = [_read_outputs(text, path), *(_read_outputs(content, name) for name, content in files.items())]
-    generators = [one.generator for one in models]
-    if again := [name for name in generators if generators.count(name) > 1]:
-        raise UsageError(f"--responses: two files hold the outputs of {again[0]!r}; every file needs its own generator")
+    generators = [model.generator for model in models]
+    if duplicates := [name for name in generators if generators.count(name) > 1]:
+        raise UsageError(f"--responses: two files hold outputs of {duplicates[0]!r}; expected one file per generator")
     first = models[0]
     known = set(first.by_instruction)
     done = set[str]()
@@ -48,15 +48,15 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
         if instruction in done:
             continue
         done.add(instruction)
-        if any(instruction in one.twice for one in models):
+        if any(instruction in model.twice for model in models):
             yield Omission("the instruction is there twice")
-        elif any(instruction not in one.by_instruction for one in models):
+        elif any(instruction not in model.by_instruction for model in models):
             yield Omission("not every file has an output")
         else:
-            found = tuple(Response(one.generator, (one.by_instruction[instruction],)) for one in models)
-            yield Case(name, (instruction,), found, source=item.optional_name("dataset") or "alpaca-eval")
-    for one in models[1:]:
-        for instruction in one.by_instruction:
+            responses = tuple(Response(model.generator, (model.by_instruction[instruction],)) for model in models)
+            yield Case(name, (instruction,), responses, source=item.optional_name("dataset") or "alpaca-eval")
+    for model in models[1:]:
+        for instruction in model.by_instruction:
             if instruction not in known:
                 yield Omission("an output matches no instruction", prompt=False)
 
@@ -65,15 +65,13 @@ def _read_outputs(text: str, path: str) -> _Outputs:
     items = tuple(read_rows(text, path))
     if not items:
         raise DataError("holds no output", path=path)
-    generator = items[0].name("generator")
-    if generator == "tie":
-        items[0].fail("'tie' is what a label says; name the generator otherwise", "generator")
-    found: dict[str, str] = {}
+    generator = items[0].author("generator")
+    outputs: dict[str, str] = {}
     twice = set[str]()
     for item in items:
         if item.name("generator") != generator:
-            item.fail(f"expected {generator!r} as in the first row; one file is one model's", "generator")
+            item.fail(f"expected {generator!r} as in the first row; expected one file per model", "generator")
         instruction, output = item.text("instruction"), item.text("output", empty=True)
-        if found.setdefault(instruction, output) != output:
+        if outputs.setdefault(instruction, output) != output:
             twice.add(instruction)
-    return _Outputs(generator, items, found, frozenset(twice))
+    return _Outputs(generator, items, outputs, frozenset(twice))

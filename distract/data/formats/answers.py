@@ -1,8 +1,4 @@
-"""Responses that lie apart from their prompts: JSON Lines of ``{prompt, response}``, as models' outputs are published.
-
-They are matched by the text of the prompt. Other fields are passed over, because outputs carry many. It knows no
-data format.
-"""
+"""Responses in separate files: JSON Lines of ``{prompt, response}``, matched by the prompt."""
 
 from __future__ import annotations
 
@@ -16,12 +12,7 @@ from distract.data.fields import Item, read_lines
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one author answered.
-
-    Attributes:
-        author: the file's name without its ending.
-        by_prompt: the responses.
-    """
+    """The responses of one author, by prompt."""
 
     author: str
     by_prompt: dict[str, str]
@@ -29,37 +20,35 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """An entry that makes no case.
-
-    Attributes:
-        reason: why.
-        prompt: whether it is a prompt of the data, and not just a response without one.
-    """
+    """An entry that makes no case; ``prompt`` is False for a response without a prompt."""
 
     reason: str
     prompt: bool = True
 
 
+def read_author(path: str) -> str:
+    """The author in the name of a file."""
+    return Item({}, path, 1).check_author(Path(path).stem, "file name")
+
+
 def read_answers(text: str, path: str) -> Answers:
-    """The responses of a file."""
-    author = Item({}, path, 1).check_name(Path(path).stem, "file name")
-    if author == "tie":
-        raise DataError("'tie' is what a label says; name the file after the author", path=path)
-    found: dict[str, str] = {}
+    """The responses in a file."""
+    author = read_author(path)
+    by_prompt: dict[str, str] = {}
     for item in read_lines(text, path):
         prompt = item.text("prompt")
-        if prompt in found:
-            item.fail("was answered on an earlier line; one response per prompt is expected", "prompt")
-        found[prompt] = item.text("response", empty=True)
-    if not found:
+        if prompt in by_prompt:
+            item.fail("was answered on an earlier line; expected one response per prompt", "prompt")
+        by_prompt[prompt] = item.text("response", empty=True)
+    if not by_prompt:
         raise DataError("holds no response", path=path)
-    return Answers(author, found)
+    return Answers(author, by_prompt)
 
 
 def read_all(files: Mapping[str, str]) -> list[Answers]:
-    """The responses of several files, each of one author."""
+    """The responses in several files, one for each author."""
     answers = [read_answers(text, path) for path, text in files.items()]
-    authors = [one.author for one in answers]
+    authors = [answer.author for answer in answers]
     if twice := [author for author in authors if authors.count(author) > 1]:
-        raise UsageError(f"--responses: two files stand for the author {twice[0]!r}; rename one of them")
+        raise UsageError(f"--responses: two files are named after the author {twice[0]!r}; rename one of them")
     return answers

@@ -1,8 +1,8 @@
 """IFEval's ``input_data.jsonl``: ``{key, prompt, instruction_id_list, kwargs}``, prompts with verifiable constraints.
 
-Responses come from further files and are matched by the whole prompt; ``read_prompts`` reads prompts alone. A prompt
-whose requirements can be told from its question is split, so that a judge sees the two apart; what cannot be used is
-left out with the reason. There are no labels, so no swap convention; the good response meets all constraints.
+Responses come from further files and are matched by the whole prompt. If we can separate the requirements of a prompt
+from its question, a judge sees the two apart. Swap convention: none, there are no labels; the good response meets all
+constraints.
 """
 
 from __future__ import annotations
@@ -22,13 +22,7 @@ NEEDS = "a file of {prompt, response}"
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedPrompt:
-    """A prompt without responses.
-
-    Attributes:
-        id: its key, unique in its file.
-        text: the prompt as it stands, requirements included.
-        constraints: the requirements that it holds, at least one.
-    """
+    """A prompt without responses: its key, the whole text, and at least one constraint that the text states."""
 
     id: str
     text: str
@@ -36,38 +30,38 @@ class ConstrainedPrompt:
 
 
 def recognise(text: str) -> bool:
-    """True when the first line holds IFEval's list of instructions."""
+    """Whether the first line has IFEval's list of instructions."""
     return text.lstrip().startswith("{") and '"instruction_id_list"' in text.lstrip().split("\n", 1)[0]
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
-    """The prompts with their responses, and what was left out."""
+    """A case for each prompt with responses, and an omission for the others."""
     answers = read_all(files)
     known_prompts = set[str]()
     for key, prompt, constraints in _read_entries(text, path):
         known_prompts.add(prompt)
-        found = [Response(a.author, (a.by_prompt[prompt],)) for a in answers if prompt in a.by_prompt]
+        responses = [Response(a.author, (a.by_prompt[prompt],)) for a in answers if prompt in a.by_prompt]
         if isinstance(constraints, str):
             yield Omission(constraints)
-        elif not found:
+        elif not responses:
             yield Omission("the prompt has no response")
         else:
             question = split_prompt(prompt, constraints) or prompt
-            yield Case(f"ifeval-{key}", (question,), tuple(found), constraints=constraints, source="ifeval")
-    for one in answers:
-        for prompt in one.by_prompt:
+            yield Case(f"ifeval-{key}", (question,), tuple(responses), constraints=constraints, source="ifeval")
+    for answer in answers:
+        for prompt in answer.by_prompt:
             if prompt not in known_prompts:
                 yield Omission("a response matches no prompt", prompt=False)
 
 
 def read_prompts(text: str, path: str) -> Iterator[ConstrainedPrompt | Omission]:
-    """The prompts without responses, and what was left out."""
+    """The prompts alone, and an omission for each unusable one."""
     for key, prompt, constraints in _read_entries(text, path):
         yield Omission(constraints) if isinstance(constraints, str) else ConstrainedPrompt(key, prompt, constraints)
 
 
 def _read_entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
-    """Key, prompt and constraints of every line, or why the constraints cannot be checked."""
+    """Key, prompt and constraints of each line, or why we cannot check the constraints."""
     keys = dict[str, int]()
     for item in read_lines(text, path):
         key, prompt = _read_key(item), item.text("prompt")
@@ -85,24 +79,24 @@ def _read_key(item: Item) -> str:
 
 
 def _read_constraints(item: Item) -> tuple[Constraint, ...] | str:
-    """The constraints, or why they cannot be checked."""
+    """The constraints, or why we cannot check them."""
     kinds, arguments = item.value.get("instruction_id_list"), item.value.get("kwargs")
     if not isinstance(kinds, list) or not kinds:
         item.fail("expected a list of constraint kinds", "instruction_id_list")
     if not isinstance(arguments, list) or len(arguments) != len(kinds):
         item.fail(f"expected a list of {len(kinds)} objects, one for each kind", "kwargs")
-    found = []
-    for index, (kind, given) in enumerate(zip(kinds, arguments, strict=True)):
+    constraints = []
+    for index, (kind, value) in enumerate(zip(kinds, arguments, strict=True)):
         if kind not in list_kinds():
             name = item.check_name(item.checked(kind, f"instruction_id_list[{index}]"), "instruction_id_list")
             return f"the kind {name} cannot be checked"
-        entry = item.object(given, f"kwargs[{index}]")
-        # Some copies of the data list every argument of every kind, null where it does not apply.
-        said = {name: value for name, value in entry.value.items() if value is not None}
+        entry = item.object(value, f"kwargs[{index}]")
+        # Some copies of the data list all arguments of all kinds, with null for those that do not apply.
+        present = {name: value for name, value in entry.value.items() if value is not None}
         try:
-            found.append(parse({"kind": kind, **said}))
+            constraints.append(parse({"kind": kind, **present}))
         except UnavailableError as error:
             return f"{kind} {error.problem}"
         except ConstraintError as error:
             entry.fail(error.problem, error.field)
-    return tuple(found)
+    return tuple(constraints)

@@ -1,9 +1,9 @@
-"""MT-Bench as its authors lay it out: a folder with questions, the models' answers and reference answers.
+"""MT-Bench's own layout: a folder with questions, the models' answers and reference answers.
 
 ``question.jsonl`` (or ``questions.jsonl``) of ``{question_id, category, turns}``; ``model_answer/*.jsonl`` (or
-``answers/*.jsonl``) of ``{question_id, choices: [{turns}]}``, one file a model, named after it, of which the first
-choice is read; ``reference_answer/*.jsonl`` in the same form, of which the first file by name is read. A question is
-one case with all models' answers. Swap convention: none, there are no labels. Other fields are passed over.
+``answers/*.jsonl``) of ``{question_id, choices: [{turns}]}``, one file per model and named after it, of which we read
+the first choice; ``reference_answer/*.jsonl`` in the same form, of which we read the first file by name. A question is
+one case with the answers of all models. Swap convention: none, there are no labels. We ignore other fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import Omission
+from distract.data.formats.answers import Omission, read_author
 from distract.data.rows import field_names, read_number, read_rows
 
 SUMMARY = "a folder of question.jsonl, model_answer/*.jsonl and reference_answer/*.jsonl"
@@ -25,23 +25,23 @@ REFERENCES = "reference_answer"
 NO_QUESTION = "an answer matches no question"
 
 Turns = dict[str, tuple[str, ...]]
-"""What one model answered, by question."""
+"""The answers of one model, by question."""
 
 
 def recognise(text: str) -> bool:
-    """True when the first row holds a question's number and its turns."""
+    """Whether the first row has a question id and turns."""
     return {"question_id", "turns"} <= field_names(text)
 
 
 def gather(path: Path) -> tuple[Path, ...]:
-    """The files of a data set: the questions first, then the answers by name, then the reference answers."""
+    """The questions, then the answers by name, then the reference answers."""
     folder = path if path.is_dir() else path.parent
     questions = path
     if path.is_dir():
-        found = [folder / name for name in QUESTIONS if (folder / name).is_file()]
-        if not found:
+        present = [folder / name for name in QUESTIONS if (folder / name).is_file()]
+        if not present:
             return ()
-        questions = found[0]
+        questions = present[0]
     answers = next((files for name in ANSWERS if (files := sorted((folder / name).glob("*.jsonl")))), None)
     if answers is None:
         raise DataError(f"holds no answers; expected {' or '.join(f'{name}/*.jsonl' for name in ANSWERS)}", path=folder)
@@ -49,7 +49,7 @@ def gather(path: Path) -> tuple[Path, ...]:
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
-    """The questions with all answers, and those without any."""
+    """A case for each question with answers, and an omission for the others."""
     questions: dict[str, Item] = {}
     for item in read_rows(text, path):
         key = read_number(item, "question_id")
@@ -64,34 +64,27 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
         if Path(name).parent.name == REFERENCES:
             reference = turns
         else:
-            authors[_read_author(name)] = turns
+            authors[read_author(name)] = turns
     for key, item in questions.items():
         yield _make_case(key, item, authors, reference)
 
 
-def _read_author(path: str) -> str:
-    author = Item({}, path, 1).check_name(Path(path).stem, "file name")
-    if author == "tie":
-        raise DataError("'tie' is what a label says; name the file after the model", path=path)
-    return author
-
-
 def _read_answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What a file answers, by question; a reference may have fewer turns, or blank ones."""
+    """The answers in a file, by question; a reference may have fewer turns, or blank ones."""
     reference = Path(path).parent.name == REFERENCES
     seen: dict[str, int] = {}
     for item in read_rows(text, path):
         key = read_number(item, "question_id")
         if key in seen:
-            item.fail(f"{key} was answered on line {seen[key]}; one answer is expected", "question_id")
+            item.fail(f"{key} was answered on line {seen[key]}; expected one answer", "question_id")
         seen[key] = item.line
         choices = list(item.items("choices"))
         if not choices:
             item.fail("is an empty list; expected at least one choice", "choices")
         turns = choices[0].turns("turns", empty=True)
-        wanted = len(questions[key].turns("turns")) if key in questions else len(turns)
-        if len(turns) != wanted and not reference:
-            choices[0].fail(f"has {count(len(turns), 'turn')}, the question has {wanted}", "turns")
+        expected = len(questions[key].turns("turns")) if key in questions else len(turns)
+        if len(turns) != expected and not reference:
+            choices[0].fail(f"has {count(len(turns), 'turn')}, the question has {expected}", "turns")
         yield key, turns
 
 

@@ -2,9 +2,9 @@
 
 ``{question_id, model_a, model_b, winner, judge, conversation_a, conversation_b, turn}``; a conversation is a list of
 ``{content, role}``. Winner is ``model_a``, ``model_b`` or ``tie`` (``tie (inconsistent)`` is one too). Swap convention:
-different rows name the same two models in different orders, so that a winner is mapped to the model's name before the
-votes are counted; responses stand in the order of the models' names. A vote on the first turn is about that turn only,
-and the case shows no more.
+rows name the same two models in different orders, so we map a winner to the name of its model before we count votes;
+responses follow the order of the models' names. A vote on the first turn is about that turn only, so its case shows no
+more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie"}
 
 @dataclass(frozen=True, slots=True)
 class _CaseVotes:
-    """A case with the votes on it, and the line where it was first seen."""
+    """A case, its first line and its votes."""
 
     case: Case
     line: int
@@ -33,24 +33,24 @@ class _CaseVotes:
 
 
 def recognise(text: str) -> bool:
-    """True when the first row holds two conversations."""
+    """Whether the first row has a conversation a or b."""
     return bool(field_names(text) & {"conversation_a", "conversation_b"})
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
-    """One case for each question, pair of models and turn; the most frequent vote is its label."""
-    found: dict[str, _CaseVotes] = {}
+    """A case for each question, pair of models and turn, labelled with the most frequent vote."""
+    by_id: dict[str, _CaseVotes] = {}
     for item in read_rows(text, path):
-        models = {side: _read_model(item, f"model_{side}") for side in "ab"}
+        models = {side: item.author(f"model_{side}") for side in "ab"}
         if models["a"] == models["b"]:
             item.fail(f"{models['a']!r} is model_a too; expected another model", "model_b")
         vote = read_label(item, "winner", {"model_a": models["a"], "model_b": models["b"], **_TIES})
         case = _read_case(item, models)
-        before = found.setdefault(case.id, _CaseVotes(case, item.line))
+        before = by_id.setdefault(case.id, _CaseVotes(case, item.line))
         if case != before.case:
             _report_difference(item, models, case, before)
         before.votes[vote] += 1
-    for voted in found.values():
+    for voted in by_id.values():
         better = plurality(voted.votes)
         case = voted.case
         if better is None:
@@ -59,47 +59,40 @@ def read(text: str, path: str) -> Iterator[Case | Omission]:
             yield Case(case.id, case.prompt, case.responses, better, source=case.source)
 
 
-def _read_model(item: Item, name: str) -> str:
-    model = item.name(name)
-    if model == "tie":
-        item.fail("'tie' is what a label says; name the model otherwise", name)
-    return model
-
-
 def _read_case(item: Item, models: dict[str, str]) -> Case:
     turn = item.value.get("turn")
     if type(turn) is not int or turn < 1:
         item.fail("expected the number of a turn, from 1", "turn")
-    asked, said = {}, {}
+    prompts, answers = {}, {}
     for side in "ab":
-        asked[side], said[side] = _read_conversation(item, f"conversation_{side}")
-        if len(said[side]) < turn:
-            item.fail(f"has {count(len(said[side]), 'turn')}, the vote is about turn {turn}", f"conversation_{side}")
-    if asked["a"] != asked["b"]:
+        prompts[side], answers[side] = _read_conversation(item, f"conversation_{side}")
+        if len(answers[side]) < turn:
+            item.fail(f"has {count(len(answers[side]), 'turn')}, the vote is about turn {turn}", f"conversation_{side}")
+    if prompts["a"] != prompts["b"]:
         item.fail("the user's turns differ from those of conversation_a", "conversation_b")
     order = sorted("ab", key=lambda side: models[side])
     first, second = (models[side] for side in order)
     question = read_number(item, "question_id")
     name = item.check_name(f"question-{question}-turn-{turn}-{first}-vs-{second}", "question_id")
-    responses = tuple(Response(models[side], said[side][:turn]) for side in order)
-    return Case(name, asked["a"][:turn], responses, source=f"turn {turn}")
+    responses = tuple(Response(models[side], answers[side][:turn]) for side in order)
+    return Case(name, prompts["a"][:turn], responses, source=f"turn {turn}")
 
 
 def _read_conversation(item: Item, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the user and what the assistant said, turn by turn."""
-    asked, said = list[str](), list[str]()
+    """The turns of the user and of the assistant."""
+    prompts, answers = list[str](), list[str]()
     for index, message in enumerate(item.items(name)):
         expected = ("user", "assistant")[index % 2]
         if (role := message.text("role")) != expected:
             message.fail(f"expected {expected!r}, found {role[:40]!r}; user and assistant take turns", "role")
-        (said if index % 2 else asked).append(message.text("content", empty=index % 2 == 1))
-    if len(asked) != len(said):
+        (answers if index % 2 else prompts).append(message.text("content", empty=index % 2 == 1))
+    if len(prompts) != len(answers):
         item.fail("ends without an answer to the last turn", name)
-    return tuple(asked), tuple(said)
+    return tuple(prompts), tuple(answers)
 
 
 def _report_difference(item: Item, models: dict[str, str], case: Case, before: _CaseVotes) -> None:
-    """Fail on a vote about other texts than an earlier vote on the same case."""
+    """Fail on a vote whose texts differ from an earlier vote on the same case."""
     earlier = {response.author: response for response in before.case.responses}
     if set(earlier) != set(models.values()):
         item.fail(f"gives the case of line {before.line} the same id; rename a model", "model_a")

@@ -4,7 +4,7 @@
 "criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer that
 some judges are shown) are a text or a list of turns. A response with ``attack``, the name of an installed one, is a
 recorded rewrite of the response with the same author and severity; ``lineage`` says how it was written. Swap
-convention: none, a label names an author.
+convention: none, a label is an author.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
 
 
 def recognise(text: str) -> bool:
-    """True when the first line that is not blank begins a JSON object."""
+    """Whether the first nonblank line starts a JSON object."""
     return text.lstrip().startswith("{")
 
 
@@ -41,7 +41,7 @@ def read(text: str, path: str) -> Iterator[Case]:
 
 
 def dump(case: Case) -> dict[str, Any]:
-    """A case as the JSON object that ``read`` takes; optional fields that say nothing are left out."""
+    """A case as a JSON object for ``read``, without empty optional fields."""
     optional = {
         "preferred": case.preferred,
         "criterion": case.criterion,
@@ -58,7 +58,7 @@ def dump(case: Case) -> dict[str, Any]:
 
 
 def format_line(case: Case) -> str:
-    """A case as one line of a file, without the line's end."""
+    """A case as one line of a file, without the line break."""
     return json.dumps(dump(case), ensure_ascii=False, allow_nan=False)
 
 
@@ -125,9 +125,7 @@ def _read_case(item: Item) -> Case:
 
 def _read_response(item: Item, turns: int) -> Response:
     item.only("author", "text", "attack", "severity", "lineage")
-    author, text = item.name("author"), item.turns("text", empty=True)
-    if author == "tie":
-        item.fail("'tie' is what a label says; name the author otherwise", "author")
+    author, text = item.author("author"), item.turns("text", empty=True)
     if len(text) != turns:
         item.fail(f"has {count(len(text), 'turn')}, the prompt has {turns}", "text")
     severity = item.value.get("severity")
@@ -137,7 +135,7 @@ def _read_response(item: Item, turns: int) -> Response:
 
 
 def _read_attack(item: Item) -> str | None:
-    """The attack of a recorded rewrite: under a name that nobody asks for it would be passed over in silence."""
+    """The attack of a recorded rewrite; reject unknown names, because no run would ever use them."""
     name = item.optional_name("attack")
     known = [attack.name for attack in registry.attacks().values() if attack.severity is None] if name else []
     if name and name not in known:

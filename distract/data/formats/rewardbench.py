@@ -1,10 +1,9 @@
 """RewardBench and sets like it: rows of ``{prompt, chosen, rejected, subset?, id?}``.
 
-The better response is always listed first. Swap convention: ``read`` keeps that order, and whoever loads the data
-exchanges the responses of about half of the cases (``Reader.better_first``), because a judge that always takes the
-first slot would look perfect. The authors are places, since ``chosen`` would give the label away. A text may also be a
-list of ``{role, content}``; a conversation of several turns is left out. Other fields, the models' names among them,
-are passed over.
+Swap convention: the better response always comes first. ``read`` keeps that order, and the loader swaps about half of
+the cases (``Reader.better_first``), because otherwise a judge that always takes the first slot would look perfect. The
+authors are places, since ``chosen`` would reveal the label. A text may also be a list of ``{role, content}``; we leave
+out conversations of several turns, and ignore other fields such as the models' names.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ SEVERAL_TURNS = "a conversation of several turns"
 
 
 def recognise(text: str) -> bool:
-    """True when the first row holds a chosen or rejected response."""
+    """Whether the first row has a chosen or rejected response."""
     return bool(field_names(text) & {"chosen", "rejected"})
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
-    """The cases of a file, the better response first; the subset of each is its ``subset``."""
+    """The cases of a file, the better response first; ``subset`` becomes the source."""
     items = list(read_rows(text, path))
     for name, item in zip(make_ids(items, "id"), items, strict=True):
         prompt = _read_message(item, "prompt", "user")
@@ -41,7 +40,7 @@ def read(text: str, path: str) -> Iterator[Case | Omission]:
 
 
 def _read_message(item: Item, field: str, role: str) -> str | None:
-    """A text, or what the one message of a role says; None where there are more turns than one."""
+    """A text, or the only message of a role; None if there are several turns."""
     blank = role == "assistant"
     if not isinstance(item.value.get(field), list):
         return item.text(field, empty=blank)
@@ -54,6 +53,6 @@ def _read_message(item: Item, field: str, role: str) -> str | None:
     speakers = [speaker for speaker, _ in spoken]
     if not spoken or speakers[-1] != role:
         item.fail(f"expected its last message from the {role}", field)
-    # A response in the form of messages may repeat the prompt before it.
+    # A list of messages for a response may start with the prompt.
     alone = speakers in (["assistant"], ["user", "assistant"]) if blank else speakers == ["user"]
     return spoken[-1][1] if alone else None

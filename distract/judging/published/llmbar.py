@@ -17,7 +17,7 @@ from typing import Any
 from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
 from distract.data.fields import Item, read_array
-from distract.data.formats import llmbar
+from distract.data.formats.labelled_pairs import LLMBAR
 from distract.judging.parsers import OUTPUT
 from distract.judging.published import output_files, published_runs
 from distract.judging.published.output_files import read_output
@@ -42,7 +42,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     (path,) = paths
     source, names = read_output(path), _parse_names(path)
     comparisons, calls, rated = [], set[int](), 0
-    cases = llmbar.read(source.text, str(path))
+    cases = LLMBAR.read(source.text, str(path))
     for case, item in zip(cases, read_array(source.text, str(path)), strict=True):
         stages = item.value.get("results")
         if not isinstance(stages, list) or not stages:

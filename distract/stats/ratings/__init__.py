@@ -1,4 +1,4 @@
-"""Ratings from matches: the matches, draws of their prompts, and the record that a rating system is."""
+"""Ratings from matches: matches, draws of their prompts, and the record of a rating system."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def systems() -> Mapping[str, RatingSystem]:
 
 
 def get_system(name: str) -> RatingSystem:
-    """The rating system that has that name, or had it."""
-    present = next((one.name for one in systems().values() if one.former == name), name)
+    """The rating system with that current or former name."""
+    present = next((system.name for system in systems().values() if system.former == name), name)
     return registry.get_plugin("rating system", present, systems())

@@ -1,7 +1,6 @@
-"""Prompts drawn again, with replacement: how much each counts in each draw.
+"""Draws of prompts with replacement: the weight of each prompt in each draw.
 
-The same draws can be put to several boards, so that what they have in common cancels (ANCHORS, section 3). It knows no
-rating system.
+Several boards can share draws, so that their common variation cancels.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_WEIGHTS = 64_000_000
-"""Numbers of a table of weights; beyond, where each match is a prompt of its own, systems draw matches themselves."""
+"""Largest table of weights; beyond it, systems draw counts of matches themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """How prompts are drawn again.
+    """Draws of prompts.
 
     Attributes:
-        seed: of the draws.
-        count: how many, at least 2.
-        weights: how often each prompt is in each draw, shape (count, clusters), uint8; None: matches are drawn, each
-            for itself, as the system sees fit.
+        seed: seed of the draws.
+        count: number of draws, at least 2.
+        weights: how often each draw has each prompt, shape (count, clusters), uint8; None if systems draw counts of
+            matches themselves.
     """
 
     seed: int
@@ -33,30 +32,23 @@ class Draws:
     weights: NDArray[np.uint8] | None
 
     def normal(self, models: Sequence[str]) -> NDArray[np.float64]:
-        """Standard normal numbers, shape (count, models): a model's depend on its name and the seed alone."""
+        """Standard normal numbers, shape (count, models); those of a model depend only on its name and the seed."""
         columns = [_generator("normal", self.seed, name).standard_normal(self.count) for name in models]
         return np.stack(columns, axis=1)
 
     def generator(self, purpose: str) -> np.random.Generator:
-        """Random numbers for something that a system draws itself; the same for the same seed and purpose."""
+        """Random numbers for a system's own draws, determined by seed and purpose."""
         return _generator(purpose, self.seed, "")
 
 
 def draw(seed: int, count: int, clusters: int, *, table: bool = True) -> Draws:
-    """Draw prompts with replacement, as many as there are.
-
-    Args:
-        seed: of the draws.
-        count: how many draws, at least 2.
-        clusters: how many prompts there are, at least 1.
-        table: whether weights are wanted; without, and where the table would be too large, there are none.
-    """
+    """Draw as many prompts as there are, with replacement; without a table if it is too large or unwanted."""
     if not table or count * clusters > MAX_WEIGHTS:
         return Draws(seed, count, None)
     random = _generator("prompts", seed, "")
     weights = np.empty((count, clusters), np.uint8)
     for row in weights:
-        # Nobody is drawn more than 255 times: the chance of that is below one in 10^500.
+        # No prompt exceeds 255 draws: the chance is below one in 10^500.
         row[:] = np.bincount(random.integers(clusters, size=clusters), minlength=clusters)
     return Draws(seed, count, weights)
 

@@ -1,7 +1,7 @@
-"""What was played: matches between models, as columns of numbers.
+"""Matches between models as columns of numbers.
 
-A match is one comparison of the responses of two models to one prompt, with its outcome. Names are encoded once, so
-that a million matches are a few numbers each. It does not know where they come from, nor what becomes of them.
+A match is one comparison of two models' responses to one prompt, with its outcome. Names are encoded once, so a million
+matches need only a few numbers each.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from distract.core import printable
 from distract.core.errors import UsageError
 
 A, B, TIE = 0, 1, 2
-"""Codes of outcomes: the first model won, the second one, neither."""
+"""Codes of outcomes: a win of the first model, of the second, or a tie."""
 
 OUTCOMES = {"a": A, "b": B, "tie": TIE}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """Matches in the order in which they were played.
+    """Matches in the order of play.
 
     Attributes:
-        models: their names, sorted; at least two.
+        models: sorted names, at least two.
         a: index of the first model of each match, shape (matches,), int32.
-        b: of the second one.
+        b: index of the second model.
         outcome: ``A``, ``B`` or ``TIE``, int8.
-        cluster: index of the prompt of each match, int32: matches of one prompt are not independent. None where each
-            match is a prompt of its own, or nobody knows.
-        prompts: the names of the prompts; empty where ``cluster`` is None.
-        lengths: characters of the two responses, shape (matches, 2), int32; None where that is not known.
-        invalid: comparisons that are no match, because no verdict was valid.
-        A, B, TIE: codes of ``outcome``: the first model won, the second one, neither.
+        cluster: index of the prompt of each match, int32, because matches of one prompt are not independent; None if
+            each match has its own prompt, or prompts are unknown.
+        prompts: names of the prompts; empty if ``cluster`` is None.
+        lengths: characters of the two responses, shape (matches, 2), int32; None if unknown.
+        invalid: number of comparisons without a valid verdict, which are no matches.
+        A, B, TIE: codes of ``outcome``.
     """
 
     A: ClassVar[int] = A
@@ -58,7 +58,7 @@ class Matches:
 
     @property
     def clusters(self) -> int:
-        """How many independent units there are: prompts, or matches where prompts are not known."""
+        """Number of independent units: prompts, or matches if prompts are unknown."""
         return len(self) if self.cluster is None else len(self.prompts)
 
 
@@ -70,24 +70,12 @@ def encode(
     lengths: Sequence[tuple[int, int]] | None = None,
     invalid: int = 0,
 ) -> Matches:
-    """Names to numbers.
-
-    Args:
-        a: name of the first model of each match.
-        b: name of the second one.
-        outcomes: ``a``, ``b`` or ``tie`` for each.
-        prompts: name of the prompt of each; None where that is not known.
-        lengths: characters of the two responses of each; None where that is not known.
-        invalid: comparisons that are no match.
-
-    Raises:
-        UsageError: there is no match, a model plays itself, or an outcome is none.
-    """
+    """Encode names as numbers; ``lengths`` are the characters of both responses of each match."""
     index: defaultdict[str, int] = defaultdict(count().__next__)
     first, second = _column(index, a), _column(index, b)
     if not len(first):
         raise UsageError(
-            "no match: nothing can be rated"
+            "no matches to rate"
             + (f" ({printable.count(invalid, 'comparison is', 'comparisons are')} invalid)" if invalid else "")
         )
     try:
@@ -109,12 +97,12 @@ def encode(
 
 
 def _column(index: defaultdict[str, int], names: Iterable[str]) -> NDArray[np.int32]:
-    # One pass and no copy of the names: each is looked up where its number is wanted.
+    # One pass, without a copy of the names.
     return np.fromiter(map(index.__getitem__, names), np.int32)
 
 
 def _sort_names(index: defaultdict[str, int]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """The names in order, and the place of each number in it."""
+    """The sorted names, and the place of each number among them."""
     names = tuple(sorted(index))
     order = np.empty(len(names), np.int32)
     order[[index[name] for name in names]] = np.arange(len(names), dtype=np.int32)

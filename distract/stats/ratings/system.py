@@ -1,7 +1,4 @@
-"""What a rating system is: a pure function from matches to ratings, and the same on prompts that are drawn again.
-
-It knows no rating system by name.
-"""
+"""The record of a rating system: a pure function from matches to ratings, and the same for drawn prompts."""
 
 from __future__ import annotations
 
@@ -21,25 +18,23 @@ if TYPE_CHECKING:
 
     from distract.stats.ratings.matches import Matches
 
-
 NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
-"""No parameter differs from its default."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ratings:
-    """What a rating system makes of matches.
+    """The result of a rating system.
 
     Attributes:
-        system: its name.
-        models: of the matches, in their order.
-        rating: of each model, shape (models,); more is better.
-        parameters: all that it was called with, defaults included.
-        covariance: of the ratings over prompts, shape (models, models), without any correction for few prompts; None
-            where there is no closed form (intervals are then drawn).
-        sigma: the system's own uncertainty of each rating, where it has one; it is no interval over prompts.
-        extra: further figures by name, such as what length is worth.
-        notes: what a reader must know, one line each.
+        system: name of the system.
+        models: the models of the matches, in their order.
+        rating: rating of each model, shape (models,); more is better.
+        parameters: all parameters, including defaults.
+        covariance: covariance of the ratings over prompts, shape (models, models), uncorrected for few prompts; None
+            without a closed form, so that intervals need draws.
+        sigma: the system's own uncertainty of each rating, if any; this is no interval over prompts.
+        extra: further figures by name, such as the worth of length.
+        notes: remarks for the reader, one line each.
     """
 
     system: str
@@ -54,7 +49,7 @@ class Ratings:
     def __post_init__(self) -> None:
         if not all(type(note) is str for note in self.notes):
             raise ValueError("notes: expected texts")
-        object.__setattr__(self, "notes", tuple(map(line, self.notes)))  # names of models are hostile text
+        object.__setattr__(self, "notes", tuple(map(line, self.notes)))  # names of models may be hostile text
 
 
 @dataclass(frozen=True)
@@ -62,16 +57,16 @@ class RatingSystem:
     """A rating system.
 
     Attributes:
-        name: as users write it.
+        name: name for users.
         summary: one line.
-        rate: called as ``rate(matches, **parameters)``; its keyword-only parameters, each with a default, are those
-            of the system.
-        redraw: called as ``redraw(matches, draws, **parameters)``: the rating of each model under each draw, shape
-            (draws, models), float64. The same ``draws`` give the same weights to the same prompts in all matches.
+        rate: called as ``rate(matches, **parameters)``; its keyword-only parameters, each with a default, are those of
+            the system.
+        redraw: called as ``redraw(matches, draws, **parameters)``; returns the rating of each model under each draw,
+            shape (draws, models), float64. The same ``draws`` give the same prompts the same weights in all matches.
         unit: ``points`` or ``share``.
-        default: whether it is used where none is named.
-        lengths: whether it needs to know how long responses are.
-        former: the name that it had, if any, by which runs on disk may know it.
+        default: whether to use it if the user names none.
+        lengths: whether it needs the lengths of responses.
+        former: former name, if any, for runs on disk.
     """
 
     name: str
@@ -87,20 +82,15 @@ class RatingSystem:
     def __post_init__(self) -> None:
         check_plugin("rating system", self, summary=str, rate=Callable, redraw=Callable, default=bool, lengths=bool)
         check_plugin("rating system", self, unit=str, former=str | None)
-        found = inspect.signature(self.rate).parameters.values()
-        named = {one.name: one.default for one in found if one.kind is inspect.Parameter.KEYWORD_ONLY}
-        for name, value in named.items():
+        signature = inspect.signature(self.rate).parameters.values()
+        defaults = {p.name: p.default for p in signature if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        for name, value in defaults.items():
             if not isinstance(value, str | int | float | None):
-                raise ValueError(f"rating system {self.name}: the default of {name} is no text, number or None")
-        object.__setattr__(self, "parameters", MappingProxyType(named))
+                raise ValueError(f"rating system {self.name}: the default of {name} is not text, a number or None")
+        object.__setattr__(self, "parameters", MappingProxyType(defaults))
 
     def rate_matches(self, matches: Matches, parameters: Mapping[str, Any]) -> Ratings:
-        """What ``rate`` makes of matches: a finite rating of each model, or an error of the plug-in.
-
-        Raises:
-            PluginError: it failed, or returned something else.
-            UsageError: the system cannot take these matches or parameters.
-        """
+        """Call ``rate`` and check that its ratings are finite; a fault of the plug-in raises PluginError."""
         import numpy as np
 
         with guard_plugin(f"rating system {self.name!r} failed"):

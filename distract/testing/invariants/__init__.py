@@ -1,14 +1,26 @@
-"""Invariants: properties of a judge, as functions that a test calls with it.
+"""Invariants: properties that a judge should have, as functions for your tests to call.
 
     from distract.data import datasets
     from distract.testing.invariants import swap_consistent
 
-    def test_the_order_does_not_matter(judge):
+    def test_order_does_not_matter(judge):
         swap_consistent(judge, datasets.load("tweakset").cases, max_violation_rate=0.1)
 
-No model has any of these properties in every case. Without ``max_violation_rate`` a single counterexample fails a test,
-as a search for one wants it; with it the rate of violations must be shown to be below, as the gate decides. They import
-neither pytest nor hypothesis, so that they serve with both and without.
+All invariants share these arguments:
+
+    judge: the ``Judge`` to ask, with its own settings.
+    cases: a case, several cases, or a data set; an invariant tests every pair of responses by different authors unless
+        it says otherwise.
+    protocol: how to ask.
+    max_violation_rate: the largest acceptable rate of violations, from 0.000001 to below 1. Without it, a single
+        counterexample fails the test, as a hypothesis search needs; with it, the test must show that the rate is lower,
+        by the same rules as the gate.
+    confidence: confidence of the bounds of that rate, from 0.5 to below 1.
+    seed: seed for the order of the cases and for rewrites.
+
+They return an ``InvariantFinding``, or raise ``Violation``, ``NoVerdict`` (a verdict is invalid), ``Inconclusive`` (too
+little evidence), ``UsageError`` (the protocol or attack cannot be used, or a number is out of range) or
+``UnknownName``. No model has any of these properties in every case. The invariants need neither pytest nor hypothesis.
 """
 
 from distract.judging.findings import InvariantFinding

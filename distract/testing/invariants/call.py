@@ -1,19 +1,20 @@
-"""A call of an invariant from beginning to end: checked, looked at, put on record and, where it failed, raised.
+"""One call of an invariant from start to finish: check the arguments, judge, record a finding and raise a failure.
 
-It knows no invariant by name; of hypothesis only whether a search is going on, and of pytest the name of the test.
+``@invariant`` turns the plan for one subject into the function that users call.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from typing import Protocol as CallProtocol
 
 from distract.core import registry
 from distract.core.errors import BackendError, UsageError
-from distract.core.plan import Protocol
+from distract.core.plan import Plan, Protocol
 from distract.core.records import Case, MinimalFlip, Response
 from distract.data.datasets import DataSet
 from distract.judging.findings import InvariantFinding
@@ -23,37 +24,90 @@ from distract.studies.attack.minimal import describe_edits, find_smallest
 from distract.testing.invariants import messages
 from distract.testing.invariants.decision import InvariantEvidence, PassCriteria, collect_evidence
 from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation
-from distract.testing.invariants.observations import DecisiveRewrite, Invariant, JudgeSetup
+from distract.testing.invariants.observations import NO_PAIR, DecisiveRewrite, Invariant, JudgeSetup, Observation
 
 S = TypeVar("S")
 
 Cases = Case | Iterable[Case] | DataSet
-"""What an invariant is tested on: one case, or several; a data set stands for its cases."""
+Obstacle = Callable[[Protocol], str | None]
+"""Why a protocol cannot serve an invariant, or None."""
 
-MOST = 100
-"""Texts that are judged at most to find the smallest change: a test was not asked to."""
+MAX_TRIALS = 100
+"""Limit on the texts judged to find the smallest change: the test did not ask for this search."""
+
+
+class InvariantTest(CallProtocol):
+    """The signature that most invariants share."""
+
+    def __call__(
+        self,
+        judge: Judge,
+        cases: Cases,
+        *,
+        protocol: str = ...,
+        max_violation_rate: float | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> InvariantFinding:
+        """Test the invariant."""
+
+
+def invariant(
+    subjects: Callable[[Case, int], Sequence[S]],
+    *,
+    obstacle: Obstacle | None = None,
+    protocol: str = "pairwise",
+    measure: str = "flip_rate",
+    no_subject: str = NO_PAIR,
+) -> Callable[[Callable[[Case, S, JudgeSetup], Plan[Observation]]], InvariantTest]:
+    """Make an invariant of the plan for one subject; it takes over the plan's name and docstring."""
+    default_protocol = protocol
+
+    def decorate(observe: Callable[[Case, S, JudgeSetup], Plan[Observation]]) -> InvariantTest:
+        name = observe.__name__
+
+        def test(
+            judge: Judge,
+            cases: Cases,
+            *,
+            protocol: str = default_protocol,
+            max_violation_rate: float | None = None,
+            confidence: float = 0.95,
+            seed: int = 0,
+        ) -> InvariantFinding:
+            __tracebackhide__ = True
+            criteria = PassCriteria(max_violation_rate, confidence, seed)
+            tested = Invariant(name, subjects, observe, no_subject)
+            return check_invariant(judge, cases, tested, find_protocol(protocol, name, obstacle), criteria, measure)
+
+        test.__name__, test.__qualname__ = name, observe.__qualname__
+        test.__module__, test.__doc__ = observe.__module__, observe.__doc__
+        return test
+
+    return decorate
 
 
 def check_cases(cases: Cases, invariant: str) -> tuple[Case, ...]:
-    """The cases of a call."""
+    """The cases of a call as a tuple."""
     if isinstance(cases, DataSet):
         cases = cases.cases
-    if not isinstance(cases, Case | Iterable):
-        raise UsageError(f"{invariant}: expected a case or several, found {type(cases).__name__}")
-    found = (cases,) if isinstance(cases, Case) else tuple(cases)
-    if not found:
-        raise UsageError(f"{invariant}: no cases; give at least one")
-    if other := next((one for one in found if not isinstance(one, Case)), None):
-        raise UsageError(f"{invariant}: expected a case or several, found {type(other).__name__}")
-    return found
+    wrong: Any = cases
+    if isinstance(cases, Case | Iterable):
+        checked = (cases,) if isinstance(cases, Case) else tuple(cases)
+        if not checked:
+            raise UsageError(f"{invariant}: no cases; give at least one")
+        wrong = next((case for case in checked if not isinstance(case, Case)), None)
+        if wrong is None:
+            return checked
+    raise UsageError(f"{invariant}: expected one or more cases, found {type(wrong).__name__}")
 
 
-def find_protocol(name: str, invariant: str, why_not: Callable[[Protocol], str | None] | None = None) -> Protocol:
-    """The protocol of that name, which serves the invariant."""
+def find_protocol(name: str, invariant: str, obstacle: Obstacle | None = None) -> Protocol:
+    """The protocol of that name, if the invariant can use it."""
     protocol = registry.get_protocol(name)
-    if why_not is not None and (why := why_not(protocol)):
-        fitting = [one.name for one in registry.protocols().values() if why_not(one) is None]
-        raise UsageError(f"{invariant}: protocol {name} {why}; name one of {', '.join(fitting)}")
+    if obstacle is not None and (reason := obstacle(protocol)):
+        usable = [other.name for other in registry.protocols().values() if obstacle(other) is None]
+        raise UsageError(f"{invariant}: protocol {name} {reason}; use one of {', '.join(usable)}")
     return protocol
 
 
@@ -62,18 +116,19 @@ def check_invariant(
     cases: Cases,
     invariant: Invariant[S],
     protocol: Protocol,
-    form: PassCriteria,
+    criteria: PassCriteria,
     measure: str = "flip_rate",
 ) -> InvariantFinding:
-    """Test an invariant."""
+    """Test an invariant, record the finding with the judge and raise a failure if it does not hold."""
     __tracebackhide__ = True
     if not isinstance(judge, Judge):
         raise UsageError(f"{invariant.name}: expected a judge, found {type(judge).__name__}; open it with Judge.open")
-    asked = JudgeSetup(judge.name, protocol, headline(measure, protocol.rules), judge.manner, judge.helped, form.seed)
-    # What was drawn by a search is one test's; others may look at the same invariant.
+    rule = headline(measure, protocol.rules)
+    setup = JudgeSetup(judge.name, protocol, rule, judge.manner, judge.helped, criteria.seed)
+    # A search belongs to one test; other tests may check the same invariant.
     test = (invariant.name, protocol.name, invariant.attack, os.environ.get("PYTEST_CURRENT_TEST", ""))
     try:
-        found = collect_evidence(judge, check_cases(cases, invariant.name), invariant, asked, form)
+        evidence = collect_evidence(judge, check_cases(cases, invariant.name), invariant, setup, criteria)
     except BackendError:
         _reject_example(judge, test)
         raise
@@ -81,87 +136,82 @@ def check_invariant(
         invariant=invariant.name,
         protocol=protocol.name,
         attack=invariant.attack,
-        n=len(found.told),
-        k=len(found.violations),
-        invalid=len(found.invalid),
-        excluded=found.excluded.total(),
-        threshold=form.threshold,
-        lower=found.lower,
-        upper=found.upper,
-        decision=found.decision,
+        n=len(evidence.conclusive),
+        k=len(evidence.violations),
+        invalid=len(evidence.invalid),
+        excluded=evidence.excluded.total(),
+        threshold=criteria.threshold,
+        lower=evidence.lower,
+        upper=evidence.upper,
+        decision=evidence.decision,
         searching=_active_hypothesis() is not None,
     )
-    finding, failed = _conclude(judge, finding, found, asked, single=isinstance(cases, Case))
+    finding, failure = _conclude(judge, finding, evidence, setup, single=isinstance(cases, Case))
     judge.findings.append(finding)
-    if isinstance(failed, Violation):
+    if isinstance(failure, Violation):
         judge.violated.add(test)
-    elif failed is not None:
+    elif failure is not None:
         _reject_example(judge, test)
-    if failed is not None:
-        raise failed
+    if failure is not None:
+        raise failure
     return finding
 
 
 def _conclude(
-    judge: Judge, finding: InvariantFinding, found: InvariantEvidence, asked: JudgeSetup, single: bool
+    judge: Judge, finding: InvariantFinding, evidence: InvariantEvidence, setup: JudgeSetup, single: bool
 ) -> tuple[InvariantFinding, InvariantFailure | None]:
-    """The finding with the words that did it, and how the test fails, if it does."""
+    """Add the words that flipped the verdict to the finding, and choose the failure to raise, if any."""
     if finding.decision == "fail":
-        clearest = found.violations[0]
-        flip, least = clearest.flip, None
+        clearest = evidence.violations[0]
+        flip, smallest = clearest.flip, None
         if flip is not None and flip.other is not None:
-            # A search shrinks the rewrite by itself: what is left of it is the smallest change.
-            least = None if finding.searching else _find_smallest(judge, flip, clearest.case, flip.other, asked)
-            if finding.searching or least is not None:
-                finding = replace(
-                    finding, words=messages.changed_words(flip) if least is None else describe_edits(least.edits)
-                )
-        return finding, Violation(messages.format_violation(finding, judge.name, found, clearest, least))
+            if finding.searching:
+                # Hypothesis shrinks the rewrite itself: what is left of it is the smallest change.
+                finding = replace(finding, words=messages.changed_words(flip))
+            elif smallest := _find_smallest(judge, flip, clearest.case, flip.other, setup):
+                finding = replace(finding, words=describe_edits(smallest.edits))
+        return finding, Violation(messages.format_violation(finding, judge.name, evidence, clearest, smallest))
     if finding.decision == "pass":
         return finding, None
     if finding.threshold is None:
-        if found.invalid:
-            return finding, NoVerdict(messages.format_no_verdict(judge.name, found.invalid[0]))
-        # A drawn pair may well tie; a case that has no pair at all never says anything.
-        if single and not found.without:
+        if evidence.invalid:
+            return finding, NoVerdict(messages.format_no_verdict(judge.name, evidence.invalid[0]))
+        # A drawn pair may well tie, but a case without any pair never tests the invariant.
+        if single and not evidence.without_subject:
             return finding, None
-    return finding, Inconclusive(messages.format_inconclusive(finding, judge.name, found))
+    return finding, Inconclusive(messages.format_inconclusive(finding, judge.name, evidence))
 
 
 def _find_smallest(
-    judge: Judge, flip: DecisiveRewrite, case: Case, other: Response, asked: JudgeSetup
+    judge: Judge, flip: DecisiveRewrite, case: Case, other: Response, setup: JudgeSetup
 ) -> MinimalFlip | None:
-    """The smallest part of a rewrite that is enough; None where it cannot be had."""
     plan = find_smallest(
         case,
-        asked.protocol,
-        asked.rule,
+        setup.protocol,
+        setup.rule,
         flip.original,
         flip.rewrite,
         other,
         first=flip.first,
-        manner=asked.manner,
-        helped=asked.helped,
-        most=MOST,
+        manner=setup.manner,
+        helped=setup.helped,
+        most=MAX_TRIALS,
     )
     try:
-        found = judge.run(plan)
+        smallest = judge.run(plan)
     except BackendError:
-        # What is decided already is not lost with it.
+        # The decision stands without it.
         return None
-    return None if isinstance(found, str) else found
+    return None if isinstance(smallest, str) else smallest
 
 
 def _active_hypothesis() -> Any:
-    """Hypothesis, where this is one of many examples of a search by it."""
+    """The hypothesis module while it runs an example, else None."""
     hypothesis = sys.modules.get("hypothesis")
     return hypothesis if hypothesis is not None and hypothesis.currently_in_test_context() else None
 
 
 def _reject_example(judge: Judge, test: tuple[str, ...]) -> None:
-    """Keep a search that has found a counterexample from taking something else for a smaller one.
-
-    A verdict that is not valid, or a server that is away for a moment, would take its place.
-    """
+    """After a counterexample, keep hypothesis from taking an invalid verdict or a server fault for a smaller one."""
     if test in judge.violated and (hypothesis := _active_hypothesis()) is not None:
         hypothesis.reject()

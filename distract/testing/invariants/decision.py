@@ -1,16 +1,16 @@
-"""From what a judge does with many subjects to whether an invariant holds: the strict form and the statistical one.
+"""Decide whether an invariant holds from what a judge does with many subjects, strictly or statistically.
 
-The strict form ends at the first batch with a counterexample. The statistical one decides as a live gate does, prompt
-by prompt in random order, and ends as soon as it can. It knows no invariant by name and words no message.
+The strict form stops at the first batch with a counterexample. The statistical form decides like a live gate, prompt by
+prompt in random order, and stops as soon as it can.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from distract.core.errors import UsageError
@@ -25,17 +25,12 @@ from distract.studies.gate.verdict import Check
 from distract.testing.invariants.observations import Invariant, JudgeSetup, Observation
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class PassCriteria:
-    """How much it takes to pass.
-
-    Attributes:
-        threshold: the largest rate of violations to accept, 0.000001 to below 1; None accepts none at all.
-        confidence: of each bound of that rate, 0.5 to below 1.
-        seed: of the order of prompts.
-    """
+    """The largest accepted rate of violations (None: no counterexample), and the confidence of its bounds."""
 
     threshold: float | None
     confidence: float
@@ -56,133 +51,124 @@ class PassCriteria:
 
 @dataclass(frozen=True, slots=True)
 class InvariantEvidence:
-    """What was seen, and what it comes to.
+    """All observations and the decision; the reason and the one-sided bounds belong to the statistical form."""
 
-    Attributes:
-        seen: of every subject that was looked at.
-        decision: whether the invariant holds.
-        reason: of a statistical decision, in a few words; else empty.
-        lower: one-sided bound of the rate of violations; None in the strict form.
-        upper: the other one.
-        without: how many cases have nothing that could be asked about.
-    """
-
-    seen: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     decision: Decision
     reason: str = ""
     lower: float | None = None
     upper: float | None = None
-    without: int = 0
+    without_subject: int = 0
 
     @property
-    def told(self) -> list[Observation]:
-        """Those that say something about the invariant."""
-        return [one for one in self.seen if not one.excluded and one.violated is not None]
+    def conclusive(self) -> list[Observation]:
+        """Observations that test the invariant."""
+        return [seen for seen in self.observations if not seen.excluded and seen.violated is not None]
 
     @property
     def violations(self) -> list[Observation]:
-        """The counterexamples, the clearest first."""
-        return sorted((one for one in self.seen if one.violated), key=lambda one: -one.margin)
+        """Counterexamples, the clearest first."""
+        return sorted((seen for seen in self.observations if seen.violated), key=lambda seen: -seen.margin)
 
     @property
     def invalid(self) -> list[Observation]:
-        """Those without a valid verdict."""
-        return [one for one in self.seen if one.violated is None]
+        """Observations without a valid verdict."""
+        return [seen for seen in self.observations if seen.violated is None]
 
     @property
     def excluded(self) -> Counter[str]:
-        """How many say nothing, by reason."""
-        return Counter(one.excluded for one in self.seen if one.excluded)
+        """Number of excluded observations by reason."""
+        return Counter(seen.excluded for seen in self.observations if seen.excluded)
 
 
 def collect_evidence(
-    judge: Judge, cases: Sequence[Case], invariant: Invariant[S], asked: JudgeSetup, form: PassCriteria
+    judge: Judge, cases: Sequence[Case], invariant: Invariant[S], setup: JudgeSetup, criteria: PassCriteria
 ) -> InvariantEvidence:
-    """Look at the subjects of all cases until it is decided."""
+    """Observe the subjects of all cases until the decision is clear."""
     prompts: dict[str, list[tuple[Case, S]]] = {}
-    without = []
+    unusable = []
     for case in cases:
-        subjects = invariant.subjects(case)
-        if subjects:
+        if subjects := invariant.subjects(case, criteria.seed):
             prompts.setdefault(case.cluster, []).extend((case, subject) for subject in subjects)
         else:
-            without.append(Observation(case, excluded=invariant.without))
-    if form.threshold is None:
-        found = _decide_strictly(list(without), _observe_batches(judge, prompts.values(), invariant, asked))
+            unusable.append(Observation(case, excluded=invariant.no_subject))
+
+    def observe(part: Iterable[tuple[Case, S]]) -> list[Observation]:
+        return judge.run_all([invariant.observe(case, subject, setup) for case, subject in part])
+
+    if criteria.threshold is None:
+        subjects_left = chain.from_iterable(prompts.values())
+        batches = iter(lambda: list(islice(subjects_left, AT_ONCE)), [])
+        evidence = _decide_strictly(list(unusable), map(observe, batches))
     else:
         order = list(prompts.values())
-        random.Random(form.seed).shuffle(order)
-        found = _decide_statistically(list(without), judge, order, invariant, asked, form, form.threshold)
-    return replace(found, without=len(without))
+        random.Random(criteria.seed).shuffle(order)
+        limits = Limits(criteria.threshold, confidence=criteria.confidence, min_eligible=0)
+        monitor = Monitor(
+            Hypothesis(
+                criteria.threshold,
+                limits.alpha,
+                limits.alpha,
+                tuple(map(len, order)),
+                max_invalid_rate=limits.max_invalid_rate,
+            )
+        )
+        observations = unusable + _monitor_prompts(monitor, order, observe)
+        # A single check: there is no other p-value to adjust for.
+        check = checks.build_check(
+            setup.protocol.name, setup.rule, invariant.attack, monitor, "flip_rate", 1.0, limits, 1
+        )
+        is_own_reason = monitor.reason == "settled" and monitor.n
+        reason = _format_reason(monitor, check, criteria.threshold, limits) if is_own_reason else check.reason
+        evidence = InvariantEvidence(tuple(observations), check.decision, reason, check.lower, check.upper)
+    return replace(evidence, without_subject=len(unusable))
 
 
-def _observe_batches(
-    judge: Judge, prompts: Iterable[Sequence[tuple[Case, S]]], invariant: Invariant[S], asked: JudgeSetup
-) -> Iterator[list[Observation]]:
-    """What is seen of the subjects, in batches."""
-    subjects = (one for prompt in prompts for one in prompt)
-    while part := list(islice(subjects, AT_ONCE)):
-        yield judge.run_all([invariant.look(case, subject, asked) for case, subject in part])
+def _decide_strictly(observations: list[Observation], batches: Iterator[list[Observation]]) -> InvariantEvidence:
+    for batch in batches:
+        observations += batch
+        if any(seen.violated for seen in batch):
+            return InvariantEvidence(tuple(observations), "fail")
+        if any(seen.violated is None for seen in batch):
+            return InvariantEvidence(tuple(observations), "inconclusive")
+    is_tested = any(not seen.excluded for seen in observations)
+    return InvariantEvidence(tuple(observations), "pass" if is_tested else "inconclusive")
 
 
-def _decide_strictly(seen: list[Observation], batches: Iterable[list[Observation]]) -> InvariantEvidence:
-    for part in batches:
-        seen += part
-        if any(one.violated for one in part):
-            return InvariantEvidence(tuple(seen), "fail")
-        if any(one.violated is None for one in part):
-            return InvariantEvidence(tuple(seen), "inconclusive")
-    return InvariantEvidence(tuple(seen), "pass" if any(not one.excluded for one in seen) else "inconclusive")
-
-
-def _decide_statistically(
-    seen: list[Observation],
-    judge: Judge,
-    order: Sequence[Sequence[tuple[Case, S]]],
-    invariant: Invariant[S],
-    asked: JudgeSetup,
-    form: PassCriteria,
-    threshold: float,
-) -> InvariantEvidence:
-    limits = Limits(threshold, confidence=form.confidence, min_eligible=0)
-    pairs = tuple(map(len, order))
-    monitor = Monitor(
-        Hypothesis(threshold, limits.alpha, limits.alpha, pairs, max_invalid_rate=limits.max_invalid_rate)
-    )
-    at = 0
-    while at < len(order) and monitor.decision is None:
-        part = order[at : at + monitor.batch_size()]
-        at += len(part)
-        found = judge.run_all([invariant.look(case, subject, asked) for prompt in part for case, subject in prompt])
-        for prompt in part:
-            mine, found = found[: len(prompt)], found[len(prompt) :]
-            seen += mine
-            monitor.add(_summarise_prompt(mine))
+def _monitor_prompts(
+    monitor: Monitor, prompts: Sequence[Sequence[T]], observe: Callable[[Iterable[T]], list[Observation]]
+) -> list[Observation]:
+    """Observe prompts until the monitor has decided."""
+    observations: list[Observation] = []
+    start = 0
+    while start < len(prompts) and monitor.decision is None:
+        batch = prompts[start : start + monitor.batch_size()]
+        start += len(batch)
+        results = iter(observe(chain.from_iterable(batch)))
+        for prompt in batch:
+            own = list(islice(results, len(prompt)))
+            observations += own
+            monitor.add(_summarise_prompt(own))
     monitor.end()
-    # One check of a gate alone: nothing to adjust for.
-    check = checks.build_check(asked.protocol.name, asked.rule, invariant.attack, monitor, "flip_rate", 1.0, limits, 1)
-    reason = (
-        _format_reason(monitor, check, limits, threshold) if monitor.reason == "settled" and monitor.n else check.reason
-    )
-    return InvariantEvidence(tuple(seen), check.decision, reason, check.lower, check.upper)
+    return observations
 
 
-def _summarise_prompt(seen: Sequence[Observation]) -> PromptOutcome:
-    """What came of one prompt, as a gate's monitor takes it."""
-    values = tuple(float(one.violated) for one in seen if one.violated is not None and not one.excluded)
-    invalid = sum(one.violated is None for one in seen)
+def _summarise_prompt(observations: Sequence[Observation]) -> PromptOutcome:
+    """The observations of one prompt in the form that a gate's monitor takes."""
+    values = tuple(float(seen.violated) for seen in observations if seen.violated is not None and not seen.excluded)
+    invalid = sum(seen.violated is None for seen in observations)
     low, high = ((*values, *(unread,) * invalid) for unread in (0.0, 1.0))
-    return PromptOutcome(len(seen), low, high, len(values), round(sum(values)), invalid)
+    return PromptOutcome(len(observations), low, high, len(values), round(sum(values)), invalid)
 
 
-def _format_reason(monitor: Monitor, check: Check, limits: Limits, threshold: float) -> str:
-    """Why no more is asked, in a gate's words but for its "flips"."""
-    says = f"{count(monitor.k, 'violation')} in {count(monitor.n, 'verdict')}"
+def _format_reason(monitor: Monitor, check: Check, threshold: float, limits: Limits) -> str:
+    """Why we stop asking: a gate's words, but with violations instead of flips."""
+    score = f"{count(monitor.k, 'violation')} in {count(monitor.n, 'verdict')}"
     rest = f"whatever the other {monitor.left} would say"
     if check.decision != "inconclusive":
-        return f"{says} decide it, {rest}"
+        return f"{score} decide it, {rest}"
     least = least_n(threshold, limits.confidence)
     if monitor.n + monitor.left < least:
-        return f"{says}, and no n below {least} can pass at {threshold:g}"
+        return f"{score}, and no n below {least} can pass at {threshold:g}"
     about = "" if check.needed is None else f"; at this rate about {check.needed:,} verdicts would"
-    return f"{says} do not settle {threshold:g}, {rest}{about}"
+    return f"{score} do not settle {threshold:g}, {rest}{about}"

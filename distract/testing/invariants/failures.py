@@ -1,32 +1,26 @@
-"""How a test of an invariant fails: as an assertion, so that any test runner shows it as a failure and not as an error.
-
-A judge's mistakes are raised only here, because a test asked for them; ``distract.core.errors`` has the errors of a
-call. ``messages`` words them.
-"""
-
-from __future__ import annotations
+"""How a test of an invariant fails: by an assertion error, which every test runner reports as a failure."""
 
 
 class InvariantFailure(AssertionError):
     """An invariant was not shown to hold."""
 
-    # Test runners show the name with its module: the one that it is imported from.
+    # Test runners print the module before the name; users import it from there.
     __module__ = "distract.testing.invariants"
 
 
 class Violation(InvariantFailure):
-    """The judge violates it: a counterexample was found, or the rate of violations is above what is accepted."""
+    """We found a counterexample, or the rate of violations exceeds the accepted one."""
 
     __module__ = "distract.testing.invariants"
 
 
 class NoVerdict(InvariantFailure):
-    """The judge gave no valid verdict, which neither keeps nor violates anything."""
+    """The judge gave no valid verdict."""
 
     __module__ = "distract.testing.invariants"
 
 
 class Inconclusive(InvariantFailure):
-    """Nothing was tested, or too little to decide."""
+    """There was too little evidence to decide, or none."""
 
     __module__ = "distract.testing.invariants"

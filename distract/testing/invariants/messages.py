@@ -1,7 +1,7 @@
-"""The messages of failed tests: what a judge did, so that a person understands it in ten seconds.
+"""Messages of failed tests, meant to be understood in ten seconds.
 
-The first line says what is wrong, the next ones on what, with which numbers, and what differs between the texts. All of
-it is a few lines of about a hundred characters, and texts of others cannot move a cursor in it. It decides nothing.
+The first line says what is wrong; the next ones give the case, the numbers and the difference between the texts. Each
+line is at most about a hundred characters, and text from a case cannot move the cursor.
 """
 
 from __future__ import annotations
@@ -15,67 +15,65 @@ from distract.judging.findings import InvariantFinding
 from distract.studies.attack import flips
 from distract.studies.attack.minimal import describe_edits, find_edits
 from distract.testing.invariants.decision import InvariantEvidence
-from distract.testing.invariants.observations import DecisiveRewrite, Observation
+from distract.testing.invariants.observations import DecisiveRewrite, Details, Observation
 
 WIDTH = 92
-"""Characters of a text in a line, beside its label."""
+"""Characters of text on a line, after its label."""
 
 LABEL = 8
-"""Characters of a label; one that is longer takes what it needs."""
+"""Width of the label column."""
 
 
 def format_violation(
     finding: InvariantFinding,
     judge: str,
-    course: InvariantEvidence,
+    evidence: InvariantEvidence,
     clearest: Observation,
     smallest: MinimalFlip | None,
 ) -> str:
-    """What the judge did wrong."""
+    """Report a violation with the clearest counterexample."""
     lines = [*_observation_lines(judge, clearest), *_rewrite_lines(finding, clearest.flip, smallest)]
     if finding.threshold is None:
-        return _format_message(clearest.wrong, lines)
+        return _format_message(clearest.problem, lines)
     rate = f"{finding.k} of {count(finding.n, 'comparison')} ({finding.k / finding.n:.1%})"
-    heading = f"{_heading(finding)} is violated in {rate}: {course.reason}"
-    return _format_message(heading, [("clearest", clearest.wrong), *lines])
+    heading = f"{_heading(finding)} is violated in {rate}: {evidence.reason}"
+    return _format_message(heading, [("clearest", clearest.problem), *lines])
 
 
-def format_no_verdict(judge: str, seen: Observation) -> str:
-    """That a judge said nothing that can be read."""
-    return _format_message(seen.wrong, _observation_lines(judge, seen))
+def format_no_verdict(judge: str, observation: Observation) -> str:
+    """Report an invalid verdict."""
+    return _format_message(observation.problem, _observation_lines(judge, observation))
 
 
-def format_inconclusive(finding: InvariantFinding, judge: str, course: InvariantEvidence) -> str:
-    """That too little was seen to decide, and why."""
+def format_inconclusive(finding: InvariantFinding, judge: str, evidence: InvariantEvidence) -> str:
+    """Report what was found, and why it does not decide."""
     lines = [("judge", judge)]
     if finding.n:
         lines.append(("found", f"{finding.k} violations in {count(finding.n, 'comparison')}"))
-    if course.excluded:
-        reasons = sorted(course.excluded.items())
+    if evidence.excluded:
+        reasons = sorted(evidence.excluded.items())
         lines.append(("excluded", "; ".join(f"{reason} ({number})" for reason, number in reasons)))
     if finding.invalid:
-        lines.append(("invalid", f"{finding.invalid} without a verdict: {course.invalid[0].wrong}"))
-    if course.violations:
-        lines.append(("clearest", course.violations[0].wrong))
-    return _format_message(
-        f"{_heading(finding)} is not decided: {course.reason or 'nothing says anything about it'}", lines
-    )
+        lines.append(("invalid", f"{finding.invalid} without a verdict: {evidence.invalid[0].problem}"))
+    if evidence.violations:
+        lines.append(("clearest", evidence.violations[0].problem))
+    return _format_message(f"{_heading(finding)} is undecided: {evidence.reason or 'no case tests it'}", lines)
 
 
 def mark_spaces(text: str) -> str:
-    """A text in which white space is seen: a sign for the end of each line, and for each of several spaces."""
+    """Make white space visible: a sign for each end of line, and for each of several spaces."""
     return re.sub(" {2,}", lambda spaces: "␣" * len(spaces[0]), text.replace("\n", "⏎"))
 
 
 def changed_words(flip: DecisiveRewrite) -> tuple[str, ...]:
-    """The words in which a rewrite differs from its original; none where it has other turns."""
+    """The words that a rewrite changed; none if it has another number of turns."""
     if len(flip.original.turns) != len(flip.rewrite.turns):
         return ()
     return describe_edits(find_edits(flip.original.turns, flip.rewrite.turns))
 
 
-def difference(original: str, rewrite: str) -> tuple[tuple[str, str], ...]:
-    """What a text was and what it became, from shortly before the first place where they differ."""
+def difference(original: str, rewrite: str) -> Details:
+    """Both texts, from shortly before their first difference."""
     was, became = flips.excerpt_difference(original, rewrite, WIDTH)
     return ("was", was), ("became", became)
 
@@ -83,7 +81,7 @@ def difference(original: str, rewrite: str) -> tuple[tuple[str, str], ...]:
 def _rewrite_lines(
     finding: InvariantFinding, flip: DecisiveRewrite | None, smallest: MinimalFlip | None
 ) -> Iterator[tuple[str, str]]:
-    """The words that made a difference, and the texts: with those only, where they are known to be enough."""
+    """The words that flipped the verdict, and the texts; only with the smallest change, if it is known."""
     if smallest is not None:
         calls, words = count(smallest.requests, "judge call"), ", ".join(finding.words)
         yield "enough", f"{len(smallest.edits)} of {count(smallest.of, 'edit')} ({calls}): {words}"
@@ -97,15 +95,19 @@ def _heading(finding: InvariantFinding) -> str:
     return f"{finding.invariant} ({', '.join(filter(None, (finding.protocol, finding.attack)))})"
 
 
-def _observation_lines(judge: str, seen: Observation) -> list[tuple[str, str]]:
-    return [("judge", judge), ("prompt", " ".join(seen.case.prompt)), *seen.told]
+def _observation_lines(judge: str, observation: Observation) -> list[tuple[str, str]]:
+    return [("judge", judge), ("prompt", " ".join(observation.case.prompt)), *observation.details]
 
 
 def _format_message(heading: str, lines: Sequence[tuple[str, str]]) -> str:
-    return "\n".join([line(heading), *_format_lines(lines)])
-
-
-def _format_lines(lines: Sequence[tuple[str, str]]) -> Iterator[str]:
-    for label, text in lines:
-        if text := line(text):
-            yield f"  {label:<{LABEL}} {text if len(text) <= WIDTH else f'{text[: WIDTH - 1]}…'}"
+    printable = ((label, line(text)) for label, text in lines)
+    return "\n".join(
+        [
+            line(heading),
+            *(
+                f"  {label:<{LABEL}} {text if len(text) <= WIDTH else f'{text[: WIDTH - 1]}…'}"
+                for label, text in printable
+                if text
+            ),
+        ]
+    )

@@ -1,7 +1,7 @@
-"""What an invariant asks of a judge and what it sees: verdicts on two responses, and what came of one subject.
+"""What an invariant asks a judge and what it observes: verdicts on two responses, and the result for one subject.
 
 An invariant is a plan for each of its subjects (a pair of responses, a triple, a response and an attack), so that many
-are asked as one batch. It knows no invariant by name, decides nothing and prints nothing.
+subjects are judged as one batch.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from distract.core.plan import Comparison, Plan, Protocol
 from distract.core.printable import count_decimals
 from distract.core.records import BASELINE, Case, Judgment, Outcome, Response, Row
+from distract.data.good_responses import pairs
 from distract.judging.comparison import judge_comparison, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
@@ -22,23 +23,17 @@ from distract.studies.attack.flips import strengths
 
 S = TypeVar("S")
 
+Pair = tuple[Response, Response]
+Details = tuple[tuple[str, str], ...]
+"""Lines of a message as (label, text). The texts are raw, so they may be hostile."""
+
 NO_PAIR = "no two responses by different authors"
 TIE = "the two tie"
-"""Why a pair without a loser says nothing."""
 
 
 @dataclass(frozen=True)
 class JudgeSetup:
-    """How a judge is asked.
-
-    Attributes:
-        judge: its name.
-        protocol: how.
-        rule: by which a scoring protocol is decided; None for others.
-        manner: in which orders, and how often.
-        helped: whether there is a reference model.
-        seed: of what is drawn and of rewrites.
-    """
+    """How to ask a judge. ``rule`` decides a scoring protocol; ``helped`` says whether there is a reference model."""
 
     judge: str
     protocol: Protocol
@@ -50,13 +45,7 @@ class JudgeSetup:
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """What a judge says of two responses, a and b.
-
-    Attributes:
-        judgments: one for each order that was shown, all in terms of a and b; empty where it was not asked.
-        rule: as in ``Asked``.
-        excluded: why it was not asked.
-    """
+    """A judge's verdict on two responses, a and b: one judgment for each order shown, or why there is none."""
 
     judgments: tuple[Judgment, ...]
     rule: str | None
@@ -64,46 +53,43 @@ class PairVerdict:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What all orders together say; None where any of them says nothing."""
+        """The outcome over all orders; None if any order has no valid verdict."""
         return outcome(self.judgments, self.rule)
 
     @property
     def lead(self) -> float:
-        """By how much a stands above b; the verdict is a valid one."""
+        """How far a is ahead of b, in a valid verdict."""
         a, b = strengths(self.judgments, self.rule, mirrored=False)
         return a - b
 
     def mirror(self) -> PairVerdict:
-        """The same with a and b exchanged."""
+        """Swap a and b."""
         return replace(self, judgments=tuple(judgment.mirror() for judgment in self.judgments))
 
-    def orders(self) -> tuple[PairVerdict, ...]:
-        """Each order by itself."""
+    def split_orders(self) -> tuple[PairVerdict, ...]:
+        """One verdict for each order."""
         return tuple(replace(self, judgments=(judgment,)) for judgment in self.judgments)
 
-    def told(self, a: str, b: str) -> str:
-        """It in words and numbers, the winner's first; the verdict is a valid one."""
+    def describe(self, a: str, b: str) -> str:
+        """A valid verdict in words and numbers, the winner's first."""
         first, second = strengths(self.judgments, self.rule, mirrored=False)
-        if won := self.outcome == "b":
+        b_wins, tie = self.outcome == "b", self.outcome == "tie"
+        if b_wins:
             first, second = second, first
-        says = "a tie" if self.outcome == "tie" else f"{b if won else a} wins"
-        few = 0 if self.rule == "rating" else 2 if self.outcome == "tie" else count_decimals([(first, second)])
+        result = "a tie" if tie else f"{b if b_wins else a} wins"
+        digits = 0 if self.rule == "rating" else 2 if tie else count_decimals([(first, second)])
         if self.rule:
-            return f"{says}: {self.rule} {first:.{few}f} to {second:.{few}f}"
-        tie = abs(1 - math.fsum((first, second)))
-        return f"{says}: {first:.{few}f} to {second:.{few}f}, tie {tie:.{few}f}"
+            return f"{result}: {self.rule} {first:.{digits}f} to {second:.{digits}f}"
+        rest = abs(1 - math.fsum((first, second)))
+        return f"{result}: {first:.{digits}f} to {second:.{digits}f}, tie {rest:.{digits}f}"
 
 
 @dataclass(frozen=True, slots=True)
 class DecisiveRewrite:
-    """A rewrite that made a difference.
+    """A rewrite that changed a verdict.
 
-    Attributes:
-        original: the response before.
-        rewrite: what it became.
-        other: the one that it lost to, and now wins against; None where it was not compared with another: then no
-            smallest change can be looked for.
-        first: whether the rewritten one is the comparison's first.
+    ``other`` is the response that the original lost to; None if it was compared with its own original, in which case
+    we cannot search for a smallest change. ``first`` says whether the rewritten response is the first of the pair.
     """
 
     original: Response
@@ -114,71 +100,66 @@ class DecisiveRewrite:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What came of one subject.
+    """The result for one subject.
 
-    Attributes:
-        case: that it belongs to.
-        violated: whether it violates the invariant; None where a verdict was not valid.
-        excluded: why it says nothing about the invariant; empty where it does.
-        wrong: of a violation, or of what is missing: in one sentence.
-        told: more about it, a (label, text) for each line; the texts are as they are, hostile ones too.
-        margin: how clear a violation is; more is clearer.
-        flip: of a violation by a rewrite.
+    ``violated`` is None without a valid verdict. ``excluded`` says why the subject does not test the invariant,
+    ``problem`` describes a violation in one sentence, and ``margin`` is larger for clearer violations.
     """
 
     case: Case
     violated: bool | None = False
     excluded: str = ""
-    wrong: str = ""
-    told: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+    details: Details = ()
     margin: float = 0.0
     flip: DecisiveRewrite | None = None
 
 
 @dataclass(frozen=True)
 class Invariant(Generic[S]):
-    """A property of a judge.
+    """A property of a judge: the subjects of a case, drawn with a seed, and the plan that observes one of them.
 
-    Attributes:
-        name: of the function that tests it.
-        subjects: of a case: whatever may violate it.
-        look: the plan for one of them.
-        without: why a case has none.
-        attack: that plays a part in it; empty without.
+    ``no_subject`` is the reason to report for a case without any.
     """
 
     name: str
-    subjects: Callable[[Case], Sequence[S]]
-    look: Callable[[Case, S, JudgeSetup], Plan[Observation]]
-    without: str = NO_PAIR
+    subjects: Callable[[Case, int], Sequence[S]]
+    observe: Callable[[Case, S, JudgeSetup], Plan[Observation]]
+    no_subject: str = NO_PAIR
     attack: str = ""
 
 
-def compare_responses(case: Case, first: Response, second: Response, asked: JudgeSetup) -> Plan[PairVerdict]:
-    """Ask which of two responses is better; the requests are those of an audit."""
+def response_pairs(case: Case, seed: int) -> Sequence[Pair]:
+    """All pairs of responses by different authors."""
+    return pairs(case)
+
+
+def compare_responses(case: Case, first: Response, second: Response, setup: JudgeSetup) -> Plan[PairVerdict]:
+    """Ask which of two responses is better, with the same requests as an attack study, so that they share the store."""
     sides = side(first), side(second)
-    row = partial(Row, case.id, case.cluster, "flip", asked.protocol.name, asked.judge, BASELINE, *sides)
+    row = partial(Row, case.id, case.cluster, "flip", setup.protocol.name, setup.judge, BASELINE, *sides)
     comparison = Comparison(case, first, second)
-    done = yield from judge_comparison(row, asked.protocol, comparison, asked.manner, asked.helped)
-    return PairVerdict(done.judgments, asked.rule, done.excluded)
+    result = yield from judge_comparison(row, setup.protocol, comparison, setup.manner, setup.helped)
+    return PairVerdict(result.judgments, setup.rule, result.excluded)
 
 
-def reject_invalid(case: Case, asked: JudgeSetup, *verdicts: PairVerdict) -> Observation | None:
-    """What came of a subject of which a verdict was not asked or is not valid; None where all are."""
-    if why := next((verdict.excluded for verdict in verdicts if verdict.excluded), None):
-        return Observation(case, excluded=why)
-    judgments = [one for verdict in verdicts for one in verdict.judgments]
-    failures = [one.failure for one in judgments if one.failure]
+def reject_invalid(case: Case, setup: JudgeSetup, *verdicts: PairVerdict) -> Observation | None:
+    """The observation for a subject with an excluded or invalid verdict; None if all verdicts are valid."""
+    if reason := next((verdict.excluded for verdict in verdicts if verdict.excluded), None):
+        return Observation(case, excluded=reason)
+    judgments = [judgment for verdict in verdicts for judgment in verdict.judgments]
+    failures = [judgment.failure for judgment in judgments if judgment.failure]
     if not failures:
         return None
-    wrong = f"{asked.protocol.name} gave no valid verdict, so that nothing can be said"
-    told = ("failed", f"{len(failures)} of {len(judgments)} judgments: {', '.join(dict.fromkeys(failures))}")
-    return Observation(case, None, wrong=wrong, told=(told,))
+    reasons = f"{len(failures)} of {len(judgments)} judgments: {', '.join(dict.fromkeys(failures))}"
+    return Observation(
+        case, None, problem=f"{setup.protocol.name} gave no valid verdict", details=(("failed", reasons),)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class LosingPair:
-    """A pair with a loser; ``before`` is in terms of the loser and the winner, ``first`` says that the loser is a."""
+class Defeat:
+    """A pair with a loser; in ``before`` the loser is a. ``first`` says whether it is the first of the pair."""
 
     loser: Response
     winner: Response
@@ -186,21 +167,21 @@ class LosingPair:
     before: PairVerdict
 
 
-def find_loser(case: Case, pair: tuple[Response, Response], asked: JudgeSetup) -> Plan[LosingPair | Observation]:
-    """Find which of two responses loses; what came of a pair where none does."""
+def find_loser(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Defeat | Observation]:
+    """Find the loser of a pair, or return the observation for a pair without one."""
     a, b = pair
-    verdict = yield from compare_responses(case, a, b, asked)
-    if seen := reject_invalid(case, asked, verdict):
-        return seen
+    verdict = yield from compare_responses(case, a, b, setup)
+    if invalid := reject_invalid(case, setup, verdict):
+        return invalid
     if verdict.outcome == "tie":
         return Observation(case, excluded=TIE)
     if verdict.outcome == "b":
-        return LosingPair(a, b, True, verdict)
-    return LosingPair(b, a, False, verdict.mirror())
+        return Defeat(a, b, True, verdict)
+    return Defeat(b, a, False, verdict.mirror())
 
 
-def compare_again(case: Case, found: LosingPair, made: Response, asked: JudgeSetup) -> Plan[PairVerdict]:
-    """Ask again with something else in the loser's place; in terms of that and the winner."""
-    if found.first:
-        return (yield from compare_responses(case, made, found.winner, asked))
-    return (yield from compare_responses(case, found.winner, made, asked)).mirror()
+def compare_again(case: Case, defeat: Defeat, rewrite: Response, setup: JudgeSetup) -> Plan[PairVerdict]:
+    """Compare the winner with a rewrite of the loser; the rewrite is a in the verdict."""
+    if defeat.first:
+        return (yield from compare_responses(case, rewrite, defeat.winner, setup))
+    return (yield from compare_responses(case, defeat.winner, rewrite, setup)).mirror()

@@ -1,7 +1,6 @@
-"""Invariants of an order of quality: by format requirements broken, without circles, whatever else is shown.
+"""Invariants of an order of quality: more broken requirements are worse, no circles, no influence of a third response.
 
-Each is one function that a test calls; what they ask is below. The definitions are those of the measures of the same
-things (``audit``, ``consistency``). They know no attack by name.
+Their definitions are those of the studies that measure the same properties.
 """
 
 from __future__ import annotations
@@ -17,17 +16,13 @@ from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
 from distract.data.good_responses import compliant_response
 from distract.judging.comparison import judge_comparison, side
-from distract.judging.findings import InvariantFinding
-from distract.judging.judge import Judge
 from distract.studies.consistency.design import TURNS, set_obstacle, triple_obstacle
 from distract.studies.consistency.draw import Quadruple, Triple, draw_quadruples, draw_triples
 from distract.studies.consistency.measures import compare_outcomes, find_chain
-from distract.testing.invariants.call import Cases, check_invariant, find_protocol
+from distract.testing.invariants.call import invariant
 from distract.testing.invariants.changes import make_rewrite
-from distract.testing.invariants.decision import PassCriteria
 from distract.testing.invariants.messages import difference
 from distract.testing.invariants.observations import (
-    Invariant,
     JudgeSetup,
     Observation,
     PairVerdict,
@@ -35,230 +30,153 @@ from distract.testing.invariants.observations import (
     reject_invalid,
 )
 
-SETS = 4
-"""The most triples, or choices of a pair and two others, that are looked at in one case."""
+MAX_SETS = 4
+"""Limit on the triples, or choices of a pair and two others, in one case."""
 
-SILENT = Response("(an answer that says nothing)", ("I do not know.",))
-"""What takes the place of a third response where a case has three."""
+UNINFORMATIVE = Response("(an answer that says nothing)", ("I do not know.",))
+"""Stands in for a fourth response if a case has only three."""
 
 TOO_FEW = "fewer than three responses by different authors"
 
 
-def monotone_in_severity(
-    judge: Judge,
-    cases: Cases,
-    *,
-    protocol: str = "pairwise",
-    max_violation_rate: float | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> InvariantFinding:
-    """A response that breaks more format requirements does not win over one that breaks fewer.
-
-    Of each case with a good response that meets all its requirements: that one, and versions of it that break one, two
-    and three, as far as they can be made by rule or are recorded with the same author. A tie is no violation.
-
-    Args:
-        judge: whom to ask, in its own manner.
-        cases: one, or several, with format requirements.
-        protocol: any.
-        max_violation_rate: the largest rate of cases with a violation to accept; None accepts no counterexample.
-        confidence: of the bounds of that rate.
-        seed: of the order of the cases, and of what is broken.
-
-    Returns:
-        What was found.
-
-    Raises:
-        Violation: see ``call.check_invariant``, as for the next ones.
-        NoVerdict: a verdict is not valid.
-        Inconclusive: too little was seen to decide.
-        UsageError: the protocol cannot serve, or a number is out of range.
-        UnknownName: no such protocol.
-    """
-    __tracebackhide__ = True
-    name = "monotone_in_severity"
-
-    def subjects(case: Case) -> list[Response]:
-        good = compliant_response(case)
-        return [] if good is None else [good]
-
-    invariant = Invariant(
-        name, subjects, _observe_severity, without="no good response is known to meet format requirements"
-    )
-    form = PassCriteria(max_violation_rate, confidence, seed)
-    return check_invariant(judge, cases, invariant, find_protocol(protocol, name), form, "severity_accuracy")
+def _compliant_responses(case: Case, seed: int) -> Sequence[Response]:
+    good = compliant_response(case)
+    return [] if good is None else [good]
 
 
-def transitive(
-    judge: Judge,
-    cases: Cases,
-    *,
-    protocol: str = "pairwise",
-    max_violation_rate: float | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> InvariantFinding:
-    """Where a response wins over a second one and that over a third, the first wins over the third.
-
-    Args:
-        judge: as in ``monotone_in_severity``, like the others and what is raised.
-        cases: one, or several, with three responses by different authors; of more, some triples are drawn.
-        protocol: one that shows two responses side by side.
-        max_violation_rate: the largest rate of violations to accept.
-        confidence: of its bounds.
-        seed: of the order of the cases, and of the triples.
-
-    Returns:
-        What was found.
-    """
-    __tracebackhide__ = True
-    name = "transitive"
-
-    def subjects(case: Case) -> list[Triple]:
-        return draw_triples(case, SETS, seed)
-
-    form = PassCriteria(max_violation_rate, confidence, seed)
-    invariant = Invariant(name, subjects, _observe_triple, without=TOO_FEW)
-    return check_invariant(judge, cases, invariant, find_protocol(protocol, name, _no_comparisons_reason), form)
+def _triples(case: Case, seed: int) -> Sequence[Triple]:
+    return draw_triples(case, MAX_SETS, seed)
 
 
-def independent_of_irrelevant_response(
-    judge: Judge,
-    cases: Cases,
-    *,
-    protocol: str = "triadic",
-    max_violation_rate: float | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> InvariantFinding:
-    """Which of two responses is better does not depend on which third one is shown with them.
-
-    The pair is shown in one order with the third response last, then with another in its place: the fourth response of
-    the case or, where it has three, an answer that says nothing. A verdict for the third prefers neither of the pair,
-    and a change to or from that is no violation.
-
-    Args:
-        judge: as in ``monotone_in_severity``, like the others and what is raised.
-        cases: one, or several, with three responses or more by different authors.
-        protocol: one that shows three.
-        max_violation_rate: the largest rate of violations to accept.
-        confidence: of its bounds.
-        seed: of the order of the cases, and of which responses are shown.
-
-    Returns:
-        What was found.
-    """
-    __tracebackhide__ = True
-    name = "independent_of_irrelevant_response"
-
-    def subjects(case: Case) -> list[Quadruple]:
-        found = draw_quadruples(case, SETS, seed)
-        return found or [
-            (one, other, third, SILENT)
-            for a, b, c in draw_triples(case, SETS, seed)
-            for one, other, third in ((a, b, c), (a, c, b), (b, c, a))
-        ]
-
-    form = PassCriteria(max_violation_rate, confidence, seed)
-    invariant = Invariant(name, subjects, _observe_thirds, without=TOO_FEW)
-    return check_invariant(judge, cases, invariant, find_protocol(protocol, name, set_obstacle), form)
+def _quadruples(case: Case, seed: int) -> Sequence[Quadruple]:
+    return draw_quadruples(case, MAX_SETS, seed) or [
+        (*pair, third, UNINFORMATIVE)
+        for a, b, c in _triples(case, seed)
+        for pair, third in (((a, b), c), ((a, c), b), ((b, c), a))
+    ]
 
 
-def _no_comparisons_reason(protocol: Protocol) -> str | None:
+def _comparison_obstacle(protocol: Protocol) -> str | None:
     if protocol.orders == "none":
-        return "scores each response alone, so that its verdicts cannot go in a circle"
+        return "scores each response alone, so its verdicts cannot go in a circle"
     return triple_obstacle(protocol)
 
 
-def _observe_severity(case: Case, good: Response, asked: JudgeSetup) -> Plan[Observation]:
+@invariant(
+    _compliant_responses,
+    measure="severity_accuracy",
+    no_subject="no good response is known to meet format requirements",
+)
+def monotone_in_severity(case: Case, good: Response, setup: JudgeSetup) -> Plan[Observation]:
+    """A response that breaks more format requirements does not win over one that breaks fewer; a tie is no violation.
+
+    Compares the good response of a case that meets all its requirements with versions that break one, two and three,
+    written by rule or recorded with the same author. The accepted rate is a rate of cases.
+    """
+    # Only versions by this author: another author's answer may be better or worse for other reasons.
+    own = replace(case, responses=tuple(response for response in case.responses if response.author == good.author))
     levels = [good]
-    for attack in sorted(
-        (one for one in registry.attacks().values() if one.severity), key=lambda one: one.severity or 0
-    ):
-        # Only of its own words: another author's answer may be worse or better for other reasons.
-        own = replace(case, responses=tuple(one for one in case.responses if one.author == good.author))
-        made = yield from make_rewrite(own, good, attack, asked.seed)
-        if isinstance(made, Response):
-            levels.append(made)
+    for attack in sorted(filter(_severity, registry.attacks().values()), key=_severity):
+        rewrite = yield from make_rewrite(own, good, attack, setup.seed)
+        if isinstance(rewrite, Response):
+            levels.append(rewrite)
     if len(levels) == 1:
         return Observation(case, excluded="no rule breaks its format requirements")
-    found = list(combinations(levels, 2))
-    verdicts = yield from gather([compare_responses(case, better, worse, asked) for better, worse in found])
-    wrong = [(pair, one) for pair, one in zip(found, verdicts, strict=True) if one.outcome == "b"]
-    if not wrong:
-        return reject_invalid(case, asked, *verdicts) or Observation(case)
-    (better, worse), verdict = min(wrong, key=lambda one: one[1].lead)
-    few, many = better.severity or 0, worse.severity or 0
-    broken = [one for one in case.constraints if check(one, better.text) and not check(one, worse.text)]
-    told = (
-        ("verdict", verdict.told(f"the one that breaks {few}", f"the one that breaks {many}")),
+    pairs = list(combinations(levels, 2))
+    verdicts = yield from gather([compare_responses(case, better, worse, setup) for better, worse in pairs])
+    violations = [(verdict, pair) for verdict, pair in zip(verdicts, pairs, strict=True) if verdict.outcome == "b"]
+    if not violations:
+        return reject_invalid(case, setup, *verdicts) or Observation(case)
+    verdict, (better, worse) = min(violations, key=lambda violation: violation[0].lead)
+    few, many = _severity(better), _severity(worse)
+    broken = [item for item in case.constraints if check(item, better.text) and not check(item, worse.text)]
+    (_, fewer), (_, more) = difference(better.text, worse.text)
+    details = (
+        ("verdict", verdict.describe(f"the one that breaks {few}", f"the one that breaks {many}")),
         ("broken", " ".join(map(describe, broken))),
-        *zip(("fewer", "more"), (text for _, text in difference(better.text, worse.text)), strict=True),
+        ("fewer", fewer),
+        ("more", more),
     )
-    says = f"{asked.protocol.name} prefers the response that breaks more format requirements: {many} against {few}"
-    return Observation(case, True, wrong=says, told=told, margin=-verdict.lead)
+    problem = f"{setup.protocol.name} prefers the response that breaks more format requirements: {many} against {few}"
+    return Observation(case, True, problem=problem, details=details, margin=-verdict.lead)
 
 
-def _observe_triple(case: Case, triple: Triple, asked: JudgeSetup) -> Plan[Observation]:
-    pairs = list(combinations(range(3), 2))
-    names = [f"response {number}" for number in (1, 2, 3)]
-    plans = []
-    for i, j in pairs:
-        # A case of these two only: a protocol that shows more would take the others from it.
-        alone = replace(case, responses=(triple[i], triple[j]))
-        plans.append(compare_responses(alone, triple[i], triple[j], asked))
-    verdicts = yield from gather(plans)
-    if seen := reject_invalid(case, asked, *verdicts):
-        return seen
+def _severity(item: object) -> int:
+    return getattr(item, "severity", None) or 0
+
+
+@invariant(_triples, obstacle=_comparison_obstacle, no_subject=TOO_FEW)
+def transitive(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[Observation]:
+    """If a first response wins over a second and the second over a third, the first wins over the third.
+
+    Cases need three responses by different authors; from larger cases we draw up to four triples. The protocol must
+    show two responses side by side.
+    """
+    places = list(combinations(range(3), 2))
+    # Each pair in a case of its own: a protocol that shows more than two would add the third.
+    verdicts = yield from gather(
+        [
+            compare_responses(replace(case, responses=(triple[i], triple[j])), triple[i], triple[j], setup)
+            for i, j in places
+        ]
+    )
+    if invalid := reject_invalid(case, setup, *verdicts):
+        return invalid
     sides = [side(response) for response in triple]
-    won = [
+    wins = [
         (sides[i], sides[j]) if verdict.outcome == "a" else (sides[j], sides[i])
-        for (i, j), verdict in zip(pairs, verdicts, strict=True)
+        for (i, j), verdict in zip(places, verdicts, strict=True)
         if verdict.outcome != "tie"
     ]
-    if not find_chain(won)[0]:
+    if not find_chain(wins)[0]:
         return Observation(case)
-    told = (
+    details = (
         *(
-            (f"{i + 1} and {j + 1}", verdict.told(names[i], names[j]))
-            for (i, j), verdict in zip(pairs, verdicts, strict=True)
+            (f"{i + 1} and {j + 1}", verdict.describe(f"response {i + 1}", f"response {j + 1}"))
+            for (i, j), verdict in zip(places, verdicts, strict=True)
         ),
         *((f"text {number}", response.text) for number, response in enumerate(triple, 1)),
     )
-    circle = len(won) == len(pairs)
-    how = "go in a circle" if circle else "break a chain: two wins in a row, and a tie from end to end"
-    wrong = f"{asked.protocol.name} verdicts on three responses {how}"
-    return Observation(case, True, wrong=wrong, told=told, margin=sum(abs(verdict.lead) for verdict in verdicts))
+    is_circle = len(wins) == len(places)
+    shape = "go in a circle" if is_circle else "break a chain: two wins in a row, and a tie from end to end"
+    problem = f"{setup.protocol.name} verdicts on three responses {shape}"
+    margin = sum(abs(verdict.lead) for verdict in verdicts)
+    return Observation(case, True, problem=problem, details=details, margin=margin)
 
 
-def _observe_thirds(case: Case, four: Quadruple, asked: JudgeSetup) -> Plan[Observation]:
+@invariant(_quadruples, obstacle=set_obstacle, protocol="triadic", no_subject=TOO_FEW)
+def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: JudgeSetup) -> Plan[Observation]:
+    """The better of two responses does not depend on the third response shown with them.
+
+    Shows the pair in one order with the third response last, then with another third: the case's fourth response or, if
+    it has only three, an answer that says nothing. A verdict for the third prefers neither of the pair, so a change to
+    or from it is no violation. The protocol must show three responses.
+    """
     a, b, *thirds = four
-    before, after = yield from gather([_compare_with_third(case, (a, b, third), asked) for third in thirds])
-    if seen := reject_invalid(case, asked, before, after):
-        return seen
-    reversed_, _ = compare_outcomes(before.outcome or "tie", after.outcome or "tie")
-    if not reversed_:
+    before, after = yield from gather([_compare_with_third(case, (a, b, third), setup) for third in thirds])
+    if invalid := reject_invalid(case, setup, before, after):
+        return invalid
+    is_reversed, _ = compare_outcomes(before.outcome or "tie", after.outcome or "tie")
+    if not is_reversed:
         return Observation(case)
     names = ("response 1", "response 2")
-    told = (
+    details = (
         ("third", thirds[0].text),
-        ("verdict", before.told(*names)),
+        ("verdict", before.describe(*names)),
         ("third", thirds[1].text),
-        ("verdict", after.told(*names)),
+        ("verdict", after.describe(*names)),
         ("text 1", a.text),
         ("text 2", b.text),
     )
-    wrong = f"{asked.protocol.name} verdict between two responses reverses when another third one is shown with them"
-    return Observation(case, True, wrong=wrong, told=told, margin=abs(before.lead - after.lead))
+    problem = f"{setup.protocol.name} verdict between two responses reverses when a different third one is shown"
+    return Observation(case, True, problem=problem, details=details, margin=abs(before.lead - after.lead))
 
 
-def _compare_with_third(case: Case, shown: Sequence[Response], asked: JudgeSetup) -> Plan[PairVerdict]:
-    """A pair beside a third response, as ``consistency`` shows it: in this one order, the third last."""
-    a, b, third = shown
-    comparison = Comparison(replace(case, responses=(a, b, third)), b, a, turn=TURNS["last"])
-    row = partial(Row, case.id, case.cluster, "set", asked.protocol.name, asked.judge, BASELINE, side(a), side(b))
-    done = yield from judge_comparison(
-        row, replace(asked.protocol, orders="none"), comparison, asked.manner, asked.helped
-    )
-    return PairVerdict(done.judgments, asked.rule, done.excluded).mirror()
+def _compare_with_third(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[PairVerdict]:
+    """Judge a pair beside a third response as ``consistency`` does: in this order only, the third last."""
+    a, b, _ = triple
+    comparison = Comparison(replace(case, responses=triple), b, a, turn=TURNS["last"])
+    row = partial(Row, case.id, case.cluster, "set", setup.protocol.name, setup.judge, BASELINE, side(a), side(b))
+    one_order = replace(setup.protocol, orders="none")
+    result = yield from judge_comparison(row, one_order, comparison, setup.manner, setup.helped)
+    return PairVerdict(result.judgments, setup.rule, result.excluded).mirror()

@@ -1,6 +1,6 @@
-"""Strategies of hypothesis for tests of a judge: prompts, responses, cases with one or several, and rewrites of them.
+"""Hypothesis strategies for tests of a judge: prompts, responses, cases with one or more of them, and rewrites.
 
-All cases are records of distract, so that an invariant takes what is drawn:
+Cases are records of distract, so an invariant takes what is drawn:
 
     from hypothesis import given
 
@@ -13,9 +13,9 @@ All cases are records of distract, so that an invariant takes what is drawn:
     def test_is_not_distracted(judge, case):
         invariants.distractor_invariant(judge, case)
 
-What is written here serves to find out whether a judge stands all that it may be shown. What it makes of good and bad
-answers is asked about real ones: ``data`` draws from those. Everything shrinks to a short plain text, and a rewrite to
-one edit. It needs hypothesis, which distract itself does not.
+Generated texts test whether a judge copes with any input. To test what it makes of good and bad answers, draw real ones
+with ``data``. Everything shrinks to a short plain text, and a rewrite to one edit. Unknown names raise ``UnknownName``,
+other wrong arguments ``UsageError``. The strategies need hypothesis, which distract itself does not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Drawn cases with format requirements, and a response that meets them all.
+"""Drawn cases with format requirements and a response that meets them all.
 
-The response is put together from parts that meet the requirements, and limits are then set to what it holds, so that
-nothing is drawn in vain. ``distract.studies.make.constraint_sets`` says which requirements go together. None names a
-language: whether one was met depends on an optional library.
+We build the response from parts that meet the requirements and then set limits to what it contains, so few draws are
+wasted. No requirement names a language: checking one depends on an optional library.
 """
 
 from __future__ import annotations
@@ -20,77 +19,72 @@ from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import check, describe, parse, spans
 from distract.data.good_responses import compliant_response
 from distract.studies.make.constraint_sets import has_conflict
-from distract.testing.strategies import word_lists as wording
+from distract.testing.strategies import word_lists
 from distract.testing.strategies.drawn_cases import AUTHORS, Data, list_cases, name_case, narrow_case
 from distract.testing.strategies.text import prompts
 
-MOST = 4
-"""Requirements of one case."""
+MAX_REQUIREMENTS = 4
 
 Arguments = dict[str, object]
 Part = Callable[[str, int, str], tuple[str, Arguments]]
-"""A text, a number from 1 to 3 and the question, to a text that meets a requirement and the arguments of that."""
+"""Takes a text, a number from 1 to 3 and the question; returns a text that meets a requirement, and its arguments."""
 
 
 def constrained(*, least: int = 1, data: Data | None = None) -> SearchStrategy[Case]:
-    """Cases with 1 to 4 format requirements, which the prompt states, and one response that meets them all.
+    """Cases whose prompt states ``least`` to 4 format requirements, with one response that meets them all.
 
-    Args:
-        least: how many requirements at least, from 1 to 4.
-        data: cases to draw from, as in ``datasets.load("tweakset").cases``; None writes them.
-
-    Raises:
-        UsageError: a number out of range, or no case of the data has so many requirements and a response that meets
-            them.
+    ``data`` draws from these cases instead of generating some.
     """
-    if type(least) is not int or not 1 <= least <= MOST:
-        raise UsageError(f"least={least!r}: expected a whole number from 1 to {MOST}")
+    if type(least) is not int or not 1 <= least <= MAX_REQUIREMENTS:
+        raise UsageError(f"least={least!r}: expected a whole number from 1 to {MAX_REQUIREMENTS}")
     if data is None:
         return _constrained_cases(least)
-    given = list_cases(data)
-    able = [case for case in given if len(case.constraints) >= least]
-    found = [narrow_case(case, [good]) for case in able if (good := compliant_response(case))]
-    if not found:
-        wanted = f"at least {least} format requirements" if least > 1 else "format requirements"
+    known = list_cases(data)
+    candidates = [case for case in known if len(case.constraints) >= least]
+    usable = [narrow_case(case, [good]) for case in candidates if (good := compliant_response(case))]
+    if not usable:
+        expected = f"at least {least} format requirements" if least > 1 else "format requirements"
         raise UsageError(
-            f"data: expected cases with {wanted} and a response that meets all; none of {len(given)} is one"
+            f"data: expected cases with {expected} and a response that meets all; found none among {len(known)}"
         )
-    return st.sampled_from(found)
+    return st.sampled_from(usable)
 
 
 @st.composite
 def _constrained_cases(draw: DrawFn, least: int) -> Case:
     question = draw(prompts())
-    text = " ".join(draw(st.lists(st.sampled_from(wording.PLAIN), min_size=1, max_size=MOST, unique=True)))
-    size, known = draw(st.integers(least, MOST)), list(PARTS if least == 1 else TOGETHER)
-    kinds = draw(st.lists(st.sampled_from(known), min_size=size, max_size=MOST, unique=True))
+    sentences = st.lists(st.sampled_from(word_lists.PLAIN), min_size=1, max_size=MAX_REQUIREMENTS, unique=True)
+    text = " ".join(draw(sentences))
+    size, known = draw(st.integers(least, MAX_REQUIREMENTS)), list(PARTS if least == 1 else TOGETHER)
+    kinds = draw(st.lists(st.sampled_from(known), min_size=size, max_size=MAX_REQUIREMENTS, unique=True))
     numbers = {kind: draw(st.integers(1, 3)) for kind in kinds}
-    made: list[Constraint] = []
-    fitting = _select_kinds(kinds, least)
-    for kind in sorted(fitting, key=list(PARTS).index):
+    constraints: list[Constraint] = []
+    for kind in sorted(_select_kinds(kinds, least), key=list(PARTS).index):
         text, arguments = PARTS[kind](text, numbers.get(kind, 1), question)
-        made.append(parse({"kind": kind, **arguments}))
-    # What a part or a limit says is true by construction; a judge is asked about nothing that was not checked.
-    assume(all(check(one, text) for one in made))
-    prompt = "\n\n".join([question, " ".join(map(describe, made))])
-    return name_case(Case("", (prompt,), (Response(AUTHORS[0], (text,)),), constraints=tuple(made), source="drawn"))
+        constraints.append(parse({"kind": kind, **arguments}))
+    # This holds by construction; check it anyway, so that we never ask a judge about a wrong case.
+    assume(all(check(constraint, text) for constraint in constraints))
+    prompt = "\n\n".join([question, " ".join(map(describe, constraints))])
+    response = Response(AUTHORS[0], (text,))
+    return name_case(Case("", (prompt,), (response,), constraints=tuple(constraints), source="drawn"))
 
 
 def _select_kinds(kinds: Iterable[str], least: int) -> list[str]:
-    """Of kinds those that go with the ones before them, and as many more as are wanted."""
-    found: list[str] = []
-    wanted = list(kinds)
-    for kind in (*wanted, *TOGETHER):
-        if (kind in wanted or len(found) < least) and not any(has_conflict(_LIKE[kind], _LIKE[one]) for one in found):
-            found.append(kind)
-    return found
+    """The kinds without conflicts with earlier ones, filled up to ``least``."""
+    selected: list[str] = []
+    preferred = list(kinds)
+    for kind in (*preferred, *TOGETHER):
+        is_needed = kind in preferred or len(selected) < least
+        if is_needed and not any(has_conflict(_SAMPLES[kind], _SAMPLES[other]) for other in selected):
+            selected.append(kind)
+    return selected
 
 
-def _repeat_part(sentence: str, words: tuple[str, ...], argument: str) -> Part:
-    """A sentence with so many of these words, of which there are to be as many at least."""
+def _append_part(sentence: str, words: tuple[str, ...], argument: str, **more: object) -> Part:
+    """Append a sentence with that many of the words, and require as many."""
 
     def part(text: str, number: int, question: str) -> tuple[str, Arguments]:
-        return f"{text} {sentence.format(' and '.join(words[:number]))}", {argument: number}
+        return f"{text} {sentence.format(' and '.join(words[:number]))}", {argument: number, **more}
 
     return part
 
@@ -109,31 +103,26 @@ def _frequency(text: str, number: int, question: str) -> tuple[str, Arguments]:
     return f"{text} You will {crossed}.", {"keyword": "river", "relation": "at least", "frequency": number}
 
 
-def _capitals(text: str, number: int, question: str) -> tuple[str, Arguments]:
-    words = " and ".join(("NOW", "TWICE", "WELL")[:number])
-    return f"{text} Do it {words}.", {"capital_relation": "at least", "capital_frequency": number}
-
-
 def _bullets(text: str, number: int, question: str) -> tuple[str, Arguments]:
-    items = "\n".join(f"- {item}" for item in wording.ITEMS[:number])
+    items = "\n".join(f"- {item}" for item in word_lists.ITEMS[:number])
     return f"{text}\n\n{items}", {"num_bullets": number}
 
 
 def _sections(text: str, number: int, question: str) -> tuple[str, Arguments]:
-    bodies = (text, *wording.PLAIN[:number])
+    bodies = (text, *word_lists.PLAIN[:number])
     parts = (f"Section {place}\n{body}" for place, body in enumerate(bodies, 1))
     return "\n\n".join(parts), {"section_spliter": "Section", "num_sections": number + 1}
 
 
 def _paragraphs(text: str, number: int, question: str) -> tuple[str, Arguments]:
-    return "\n\n***\n\n".join([text, *wording.PLAIN[:number]]), {"num_paragraphs": number + 1}
+    return "\n\n***\n\n".join([text, *word_lists.PLAIN[:number]]), {"num_paragraphs": number + 1}
 
 
 def _nth_paragraph(text: str, number: int, question: str) -> tuple[str, Arguments]:
     blocks = spans.split_blocks(text)
-    # A title or the like begins with no word.
+    # A block without a leading word is a title or the like.
     place = next(place for place, block in enumerate(blocks) if spans.first_word(block).isalpha())
-    blocks[place:place] = wording.PLAIN[: number - 1]
+    blocks[place:place] = word_lists.PLAIN[: number - 1]
     word = spans.first_word(blocks[place])
     return "\n\n".join(blocks), {"num_paragraphs": len(blocks), "nth_paragraph": place + 1, "first_word": word}
 
@@ -148,18 +137,18 @@ def _end(text: str, number: int, question: str) -> tuple[str, Arguments]:
     return f"{text}\n\n{phrase}", {"end_phrase": phrase}
 
 
-def _below_limit(relation: str, limit: str, found: int) -> Arguments:
-    return {relation: "less than", limit: found + 1}
+def _below_limit(relation: str, limit: str, total: int) -> Arguments:
+    return {relation: "less than", limit: total + 1}
 
 
 def _limit_part(count: Callable[[str], int], limit: str, relation: str = "relation", /, **more: str) -> Part:
-    """A limit that the text just meets, or meets with something to spare."""
+    """Set a limit that the text meets, exactly or with room to spare."""
 
     def part(text: str, number: int, question: str) -> tuple[str, Arguments]:
-        found = count(text)
-        if found and number < 3:
-            return text, {relation: "at least", limit: max(1, found // number), **more}
-        return text, _below_limit(relation, limit, found) | more
+        total = count(text)
+        if total and number < 3:
+            return text, {relation: "at least", limit: max(1, total // number), **more}
+        return text, _below_limit(relation, limit, total) | more
 
     return part
 
@@ -173,13 +162,15 @@ TOGETHER: Mapping[str, Part] = MappingProxyType(
         ),
         "keywords:existence": _existence,
         "keywords:frequency": _frequency,
-        "detectable_content:number_placeholders": _repeat_part(
+        "detectable_content:number_placeholders": _append_part(
             "Write to {}.", ("[name]", "[place]", "[day]"), "num_placeholders"
         ),
-        "detectable_format:number_highlighted_sections": _repeat_part(
+        "detectable_format:number_highlighted_sections": _append_part(
             "Think of {}.", ("*time*", "*money*", "*rest*"), "num_highlights"
         ),
-        "change_case:capital_word_frequency": _capitals,
+        "change_case:capital_word_frequency": _append_part(
+            "Do it {}.", ("NOW", "TWICE", "WELL"), "capital_frequency", capital_relation="at least"
+        ),
         "detectable_format:number_bullet_lists": _bullets,
         "detectable_format:multiple_sections": _sections,
         "length_constraints:number_paragraphs": _paragraphs,
@@ -197,7 +188,7 @@ TOGETHER: Mapping[str, Part] = MappingProxyType(
         ),
     }
 )
-"""Kinds that go with others, in the order in which a text is made to meet them: later ones leave earlier ones met."""
+"""Kinds that combine, in an order in which later parts keep earlier requirements met."""
 
 ALONE: Mapping[str, Part] = MappingProxyType(
     {
@@ -210,9 +201,9 @@ ALONE: Mapping[str, Part] = MappingProxyType(
         ),
     }
 )
-"""Kinds that say what the whole answer is."""
+"""Kinds that define the whole answer."""
 
 PARTS: Mapping[str, Part] = MappingProxyType({**TOGETHER, **ALONE})
 
-_LIKE = {kind: parse({"kind": kind, **part("Start early.", 1, "How?")[1]}) for kind, part in PARTS.items()}
-"""One requirement of each kind, to find out which go together."""
+_SAMPLES = {kind: parse({"kind": kind, **part("Start early.", 1, "How?")[1]}) for kind, part in PARTS.items()}
+"""One requirement of each kind, to test which conflict."""

@@ -1,7 +1,6 @@
-"""Drawn texts: prompts, and responses of many kinds. They shrink to a short plain sentence.
+"""Drawn texts: prompts, and responses of many kinds, which shrink to a short plain sentence.
 
-They stand for what a judge may be shown, not for good answers: a response need not have to do with the prompt. Nothing
-here knows a case, an attack or a judge.
+They show what a judge may encounter, not good answers: a response need not match its prompt.
 """
 
 from __future__ import annotations
@@ -16,54 +15,31 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Response
 from distract.testing.strategies import word_lists
 
-MOST = 6
-"""Sentences, items or blocks of one text."""
+MAX_PARTS = 6
+"""Limit on the sentences, items or blocks of one text."""
 
 
 def prompts() -> SearchStrategy[str]:
-    """Questions and instructions, some with a few words more; the simplest is ``How do I make tea?``."""
-    asked = st.builds(str.format, st.sampled_from(word_lists.ASKING), st.sampled_from(word_lists.TASKS))
-    more = st.lists(st.sampled_from(word_lists.CONTEXT), max_size=2, unique=True)
-    return st.builds(lambda first, rest: " ".join([first, *rest]), asked, more)
+    """Questions and instructions, some with a little context; the simplest is ``How do I make tea?``."""
+    questions = st.builds(str.format, st.sampled_from(word_lists.ASKING), st.sampled_from(word_lists.TASKS))
+    context = st.lists(st.sampled_from(word_lists.CONTEXT), max_size=2, unique=True)
+    return st.builds(lambda first, rest: " ".join([first, *rest]), questions, context)
 
 
 def texts(*, kinds: Collection[str] | None = None) -> SearchStrategy[str]:
-    """Texts of responses.
-
-    Args:
-        kinds: which of ``KINDS``; None for all of them. Only a ``hostile`` text may be empty or blank.
-
-    Raises:
-        UnknownName: no such kind.
-        UsageError: no kinds, or a text in place of several names.
-    """
-    chosen = check_kinds(kinds)
-    return st.one_of([_DRAWN[kind]() for kind in chosen])
+    """Texts of responses of some or all ``KINDS``. Only a ``hostile`` text may be empty or blank."""
+    return st.one_of([_DRAWN[kind]() for kind in check_kinds(kinds)])
 
 
 def responses(author: str = "x", *, kinds: Collection[str] | None = None) -> SearchStrategy[Response]:
-    """Original responses of one turn.
-
-    Args:
-        author: whose they are, not empty.
-        kinds: of their texts, as in ``texts``.
-
-    Raises:
-        UnknownName: no such kind.
-        UsageError: no kinds, or no author.
-    """
+    """Original responses of one turn by an author; ``kinds`` as in ``texts``."""
     if not isinstance(author, str) or not author:
         raise UsageError(f"author={author!r}: expected a name")
     return texts(kinds=kinds).map(lambda text: Response(author, (text,)))
 
 
 def check_kinds(kinds: Collection[str] | None) -> tuple[str, ...]:
-    """The kinds asked for, the plain ones first, whatever order they are named in.
-
-    Raises:
-        UnknownName: no such kind.
-        UsageError: no kinds, or a text in place of several names.
-    """
+    """The chosen kinds in the order of ``KINDS``, plain ones first."""
     if kinds is None:
         return KINDS
     if isinstance(kinds, str):
@@ -76,13 +52,13 @@ def check_kinds(kinds: Collection[str] | None) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in kinds)
 
 
-def _join_parts(parts: SearchStrategy[str], by: str, most: int = MOST) -> SearchStrategy[str]:
-    return st.lists(parts, min_size=1, max_size=most).map(by.join)
+def _join_parts(parts: SearchStrategy[str], separator: str, most: int = MAX_PARTS) -> SearchStrategy[str]:
+    return st.lists(parts, min_size=1, max_size=most).map(separator.join)
 
 
 def _prose() -> SearchStrategy[str]:
     sentences = st.lists(
-        st.sampled_from(word_lists.PLAIN + word_lists.WINDING), min_size=1, max_size=2 * MOST, unique=True
+        st.sampled_from(word_lists.PLAIN + word_lists.WINDING), min_size=1, max_size=2 * MAX_PARTS, unique=True
     )
     return sentences.map(_paragraphs)
 
@@ -93,13 +69,12 @@ def _paragraphs(sentences: list[str]) -> str:
 
 def _lists() -> SearchStrategy[str]:
     lead = st.sampled_from(("", "You need:\n", "Here is what might help:\n\n"))
-    items = st.lists(st.sampled_from(word_lists.ITEMS + word_lists.PLAIN), min_size=1, max_size=MOST, unique=True)
+    items = st.lists(st.sampled_from(word_lists.ITEMS + word_lists.PLAIN), min_size=1, max_size=MAX_PARTS, unique=True)
     return st.builds(_format_list, lead, st.sampled_from(word_lists.MARKERS), items)
 
 
 def _format_list(lead: str, marker: str, items: list[str]) -> str:
-    counts = enumerate(items, 1)
-    return lead + "\n".join(f"{marker.replace('1', str(number))}{item}" for number, item in counts)
+    return lead + "\n".join(f"{marker.replace('1', str(number))}{item}" for number, item in enumerate(items, 1))
 
 
 def _numbers() -> SearchStrategy[str]:
@@ -135,7 +110,9 @@ def _languages() -> SearchStrategy[str]:
 def _hostile_texts() -> SearchStrategy[str]:
     parts = st.sampled_from(word_lists.PLAIN[:3] + word_lists.HOSTILE) | st.text(max_size=20)
     return st.builds(
-        lambda by, found: by.join(found), st.sampled_from((" ", "\n", "")), st.lists(parts, min_size=1, max_size=MOST)
+        lambda separator, drawn: separator.join(drawn),
+        st.sampled_from((" ", "\n", "")),
+        st.lists(parts, min_size=1, max_size=MAX_PARTS),
     )
 
 

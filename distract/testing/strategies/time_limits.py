@@ -1,7 +1,4 @@
-"""Settings of hypothesis for tests that ask a model: it may be slow, and what it said is kept.
-
-It knows no strategy and no judge.
-"""
+"""Hypothesis settings for tests that call a model, which may be slow."""
 
 from __future__ import annotations
 
@@ -13,45 +10,36 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from distract.core.store import DEFAULT_PATH
 
 EXAMPLES = DEFAULT_PATH.parent / "examples"
-"""Where failing examples are kept: beside the store with the replies that they need."""
+"""Folder for failing examples, beside the store with the replies that they need."""
 
-EXAMPLES_OF_A_TEST = 20
-"""How many are drawn where nobody says: each costs calls."""
+MAX_EXAMPLES = 20
+"""Default number of examples: each one costs calls."""
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
-"""Checks of how fast and how small examples are, which says nothing where a model takes seconds."""
+"""Health checks of speed and size, which mean nothing if a model takes seconds."""
 
 
 def unhurried(**more: Any) -> settings:
-    """Settings for a test that asks a model, as a decorator: ``@unhurried()`` or ``@unhurried(max_examples=50)``.
+    """Settings for a test that calls a model, as a decorator: ``@unhurried()`` or ``@unhurried(max_examples=50)``.
 
-    There is no deadline and no complaint about slow or large examples; 20 are drawn, and none only to explain a failure
-    or to find another one after the first. What is tried to make a failing example smaller comes on top, often some ten
-    times as many, of which the store answers most. A failing example is kept in ``.distract/examples`` of the current
-    folder, where commands have their store too: the next run begins with it, ends with it where it still fails, and
-    then asks the model nothing.
-    Where the profile in force draws the same examples every time (``derandomize``, as hypothesis' own for CI), none
-    is kept: they come again, and their replies are in the store.
-
-    Args:
-        more: other settings, or other values for these.
-
-    Raises:
-        TypeError: no such setting.
-        hypothesis.errors.InvalidArgument: a value that it cannot have.
+    Sets no deadline, ignores slow or large examples and draws 20, none of them to explain a failure or to find a second
+    one. Shrinking a failing example comes on top: often ten times as many, most of them answered from the store.
+    Failing examples are kept in ``.distract/examples`` of the current folder; the next run starts with one, stops if it
+    still fails, and then makes no calls. If the active profile derandomizes (as hypothesis does in CI), nothing is
+    kept: the same examples come again, and the store has their replies. Keyword arguments override these settings.
     """
-    given = settings()
-    ours: dict[str, Any] = {
-        "max_examples": EXAMPLES_OF_A_TEST,
+    active = settings()
+    defaults: dict[str, Any] = {
+        "max_examples": MAX_EXAMPLES,
         "deadline": None,
-        "phases": [phase for phase in given.phases if phase is not Phase.explain],
-        "suppress_health_check": sorted({*given.suppress_health_check, *SLOW}, key=lambda check: check.value),
-        # What failed says what happened in a few lines; a drawn case in full would be a hundred.
+        "phases": [phase for phase in active.phases if phase is not Phase.explain],
+        "suppress_health_check": sorted({*active.suppress_health_check, *SLOW}, key=lambda check: check.value),
+        # The failure message needs a few lines; a drawn case in full would take a hundred.
         "verbosity": Verbosity.quiet,
-        # How long hypothesis looks for further failures depends on the clock, and what it draws would too.
+        # Hypothesis searches for further failures for a time that depends on the clock, so its draws would too.
         "report_multiple_bugs": False,
     }
-    # Hypothesis takes examples that are the same every time and a database of them for a contradiction.
-    if not more.get("derandomize", given.derandomize):
-        ours["database"] = DirectoryBasedExampleDatabase(EXAMPLES)
-    return settings(**{**ours, **more})
+    # Hypothesis rejects a database for examples that are the same every time.
+    if not more.get("derandomize", active.derandomize):
+        defaults["database"] = DirectoryBasedExampleDatabase(EXAMPLES)
+    return settings(**{**defaults, **more})
