@@ -20,11 +20,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from distract.stats.ratings.system import RatingSystem
 from numpy.typing import NDArray
 
 from distract.stats import ratings
 from distract.stats.ratings.matches import TIE, A, B, Matches
+from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards.board import draw_prompts, quantile
 from distract.studies.leaderboard.boards.shift import Shift, measure_shift, merge_prompts
 from distract.studies.leaderboard.boards.standings import Board

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from distract.rewriting import fidelity
     from distract.rewriting.fidelity import facts
     from distract.stats.ratings.draws import Draws
-    from distract.stats.ratings.system import Ratings, RatingSystem
     from distract.stats.ratings.matches import Matches
+    from distract.stats.ratings.system import Ratings, RatingSystem
     from distract.studies.gate.verdict import Verdict
     from distract.testing import invariants, strategies
 

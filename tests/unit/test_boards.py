@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distract.stats.ratings.system import Ratings, RatingSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import TIE, A, Matches, encode
+from distract.stats.ratings.system import Ratings, RatingSystem
 from distract.studies.leaderboard.boards import board as boards
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.board import build_board, draw_prompts

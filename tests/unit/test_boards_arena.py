@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distract.core.errors import DataError, UsageError
+from distract.data import json_stream
 from distract.stats.ratings.matches import Matches, encode
-from distract.studies.leaderboard.sources import MatchSource, json_stream, read
+from distract.studies.leaderboard.sources import MatchSource, read
 from distract.studies.leaderboard.sources.arena import WORDS
 
 HEADER = "model_a,model_b,winner\n"
@@ -372,16 +373,16 @@ def test_an_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, mon
     for indent in (None, 2):
         text = json.dumps(rows, indent=indent, ensure_ascii=indent is None)
         (tmp_path / "v").write_text(text, encoding="utf-8")
-        found = list(json_stream.read_array(tmp_path / "v"))
+        found = list(json_stream.stream_array(tmp_path / "v"))
         assert [value for _, value in found] == rows
         begins = [number for number, line in enumerate(text.split("\n"), 1) if line == "  {"]
         assert [line for line, _ in found] == (begins if indent else [1] * 5)
     (tmp_path / "v").write_bytes(b'[{"a": 1},\n{"b": "\xff"}]')
     with pytest.raises(DataError, match=r"v:2: not UTF-8"):
-        list(json_stream.read_array(tmp_path / "v"))
+        list(json_stream.stream_array(tmp_path / "v"))
     (tmp_path / "v").write_bytes(b'[{"a": 1},\n{"b": 1,\n  c}]' + b" " * 100)
     with pytest.raises(DataError, match=r"v:3: not valid JSON \(Expecting property name"):
-        list(json_stream.read_array(tmp_path / "v"))
+        list(json_stream.stream_array(tmp_path / "v"))
 
 
 def test_parquet_names_the_row(tmp_path: Path) -> None:

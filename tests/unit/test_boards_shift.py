@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distract.stats.ratings.system import RatingSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -18,6 +17,7 @@ from test_boards import CLOSED, HARD, POINTS, Row, matches, some
 from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards import shift as shifts
 from distract.studies.leaderboard.boards.board import DRAWS, build_board, draw_prompts
 from distract.studies.leaderboard.boards.ranks import kendall_tau

@@ -16,8 +16,9 @@ from typing import Any, NoReturn
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
-from distract.data.fields import Item, read_array
+from distract.data.fields import Item
 from distract.data.formats import llmbar
+from distract.data.json_stream import read_array
 from distract.judging.parsers import OUTPUT
 from distract.judging.published.output_files import HEAD, check_name, head, read_choice, read_output
 from distract.judging.published.published_runs import (

@@ -21,8 +21,9 @@ from distract.core.plan import Attack
 from distract.core.records import Constraint, Evidence, Rewrite
 from distract.data.constraints import check, parse
 from distract.data.datasets import read_text
-from distract.data.fields import Item, read_lines
+from distract.data.fields import Item
 from distract.data.formats.native import read_constraint
+from distract.data.json_stream import read_lines
 from distract.rewriting import fidelity
 from distract.rewriting.fidelity.facts import Difference, differences
 from distract.rewriting.writers import guard_marker

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
-from distract.stats.ratings.system import RatingSystem
 from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.board import (
     DRAWS,

@@ -12,8 +12,8 @@ from typing import Any
 from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
-from distract.stats.ratings.system import RatingSystem
 from distract.stats.ratings.matches import Matches, encode
+from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards.board import build_board, draw_prompts
 from distract.studies.leaderboard.boards.specs import check_parameter, parse_spec
 from distract.studies.leaderboard.boards.standings import Board

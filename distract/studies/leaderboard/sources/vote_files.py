@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from distract.core.errors import DataError, UsageError, install_command
+from distract.data import json_stream
 from distract.judging.published.output_files import head
-from distract.studies.leaderboard.sources import json_stream
 
 MISSING: Final = object()
 """The value of a field that an object lacks; null is another thing."""
@@ -58,9 +58,9 @@ def open_table(path: Path) -> Table:
     if not begin.strip():
         raise DataError("is empty; expected matches", path=path)
     if begin.startswith(b"["):
-        return _open_objects(path, json_stream.read_array)
+        return _open_objects(path, json_stream.stream_array)
     if begin.startswith(b"{") or path.suffix in (".json", ".jsonl"):
-        return _open_objects(path, json_stream.read_lines)
+        return _open_objects(path, json_stream.stream_lines)
     return _open_csv(path)
 
 
