@@ -1,4 +1,4 @@
-"""The objects of JSON Lines and of JSON arrays with their lines: from a text, or from a file that need not fit in memory."""
+"""JSON Lines and JSON arrays as objects with their lines: from a text, or streamed from a file of any size."""
 
 from __future__ import annotations
 

@@ -252,17 +252,20 @@ WRONG: dict[str, tuple[str, str]] = {
     "blank name": (HEADER + "x,,tie\n", "v:2: field 'model_b': is blank; expected text"),
     "nan": (HEADER + "NaN,y,tie\n", "v:2: field 'model_a': 'NaN' is what exports write for nothing"),
     "None": (HEADER + "x,None,tie\n", "v:2: field 'model_b': 'None' is what exports write for nothing"),
-    "tie": (HEADER + "x,tie,tie\n", "v:2: field 'model_b': 'tie' is what a label says"),
+    "tie": (HEADER + "x,tie,tie\n", "v:2: field 'model_b': 'tie' is a verdict"),
     "escape": (HEADER + "x,\x1b[2J,tie\n", "v:2: field 'model_b': holds control characters"),
     "line": (HEADER + '"x\nz",y,tie\n', "v:2: field 'model_a': holds control characters"),
     "path": (HEADER + "x,../y,tie\n", "v:2: field 'model_b': looks like a path"),
     "long": (HEADER + f"x,{'y' * 201},tie\n", "v:2: field 'model_b': has 201 characters"),
-    "slot": (HEADER + "b,y,b\n", "v:2: field 'winner': 'b' is the name of a model and says something else too"),
+    "slot": (HEADER + "b,y,b\n", "v:2: field 'winner': 'b' is the name of a model and has another meaning too"),
     "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is the name of a model"),
     "spaces": (HEADER + "x, y,tie\n", "v:2: field 'model_b': ' y' has spaces around it"),
     "spaced header": ("model_a, model_b, winner\nx,y,tie\n", "column ' model_b' has spaces around its name"),
     "semicolons": ("model_a;model_b;winner\nx;y;tie\n", "v:1: columns are separated by ';'; expected commas"),
-    "late prompt": ("question_id,model_a,model_b,winner\n,x,y,tie\n1,x,y,tie\n", "v:3: field 'question_id': tells the"),
+    "late prompt": (
+        "question_id,model_a,model_b,winner\n,x,y,tie\n1,x,y,tie\n",
+        "v:3: field 'question_id': identifies the",
+    ),
     "fewer": (HEADER + "x,y\n", "v:2: has 2 cells, the header has 3"),
     "more": (HEADER + "\nx,y,tie,,\n", "v:3: has 5 cells, the header has 3"),
     "after lines": ('prompt,model_a,model_b,winner\n"1\n2\n",x,y,tie\np,x,y,draw\n', "v:5: field 'winner'"),
@@ -270,7 +273,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "quote": (HEADER + 'x,y,"tie\nx,y,tie\n', r"v:2: not valid CSV \(unexpected end of data\)"),
     "quotes": (HEADER + 'x,"y" z,tie\n', "v:2: not valid CSV"),
     "all invalid": (HEADER + "x,y,\nx,y,error\n", r"nothing can be rated: no valid verdict \(2\)"),
-    "prompt": ("question_id,model_a,model_b,winner\n1,x,y,tie\n,x,y,tie\n", "v:3: field 'question_id': expected what"),
+    "prompt": (
+        "question_id,model_a,model_b,winner\n1,x,y,tie\n,x,y,tie\n",
+        "v:3: field 'question_id': expected a prompt",
+    ),
     "length": ("length_a,length_b,model_a,model_b,winner\n1,-1,x,y,tie\n", "v:2: field 'length_b': expected a number"),
     "words": ("length_a,length_b,model_a,model_b,winner\n1,few,x,y,tie\n", "v:2: field 'length_b': .* found 'few'"),
     "huge": ("length_a,length_b,model_a,model_b,winner\n1,1e10,x,y,tie\n", "v:2: field 'length_b': .* found '1e10'"),
@@ -402,7 +408,7 @@ def test_parquet_names_the_row(tmp_path: Path) -> None:
         read(str(path))
     for raw in (b"", b"PAR1 and no more", b"model_a,model_b,winner\nx,y,tie\n"):
         path.write_bytes(raw)
-        with pytest.raises(DataError, match=r"is no Parquet file that can be read|is empty"):
+        with pytest.raises(DataError, match=r"is no readable Parquet file|is empty"):
             read(f"arena:{path}")
     broken = tmp_path / "damaged"
     library.parquet.write_table(library.table({"model_a": [b"\xff"], "model_b": ["y"], "winner": ["tie"]}), broken)
