@@ -110,9 +110,9 @@ def leaderboard(
     from distract.report.tables import show
     from distract.studies import execution
     from distract.studies.estimate import estimate
-    from distract.studies.leaderboard import sources
+    from distract.studies.leaderboard import document, sources
     from distract.studies.leaderboard import view as report
-    from distract.studies.leaderboard.boards import board_pairs, document
+    from distract.studies.leaderboard.boards import board_pairs
     from distract.studies.leaderboard.boards.system_choice import choose_systems, renaming_notes
 
     chosen = choose_systems(systems, anchor)
