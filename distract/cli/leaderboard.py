@@ -78,9 +78,9 @@ def leaderboard(
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
     from distract.report.progress import preview_lines
     from distract.studies.estimate import estimate
-    from distract.studies.leaderboard import sources
+    from distract.studies.leaderboard import document, sources
     from distract.studies.leaderboard import view as report
-    from distract.studies.leaderboard.boards import board_pairs, document
+    from distract.studies.leaderboard.boards import board_pairs
     from distract.studies.leaderboard.boards.system_choice import choose_systems, renaming_notes
 
     rating_systems = choose_systems(systems, anchor)

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
-from distract.data.fields import Item, describe, read_array, read_lines
+from distract.data.fields import Item, describe
+from distract.data.json_stream import read_array, read_lines
 
 DISAGREE = "the annotators do not agree"
 

@@ -5,12 +5,15 @@ Cells are plain ``Text``, so that a name can hold markup and stay a name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from distract.core.printable import count, line
 
 
 def has_colour() -> bool:
@@ -34,3 +37,16 @@ def grid(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(Text(name), justify="right", no_wrap=True)
     return table
+
+
+def title(text: str) -> Text:
+    """The heading of a table."""
+    return Text(f"\n{text}", style="italic")
+
+
+def run_line(parameters: Mapping[str, Any]) -> str:
+    """The first line of a report: judge, data, cases drawn and seed."""
+    data, limit = parameters["data"], parameters["limit"]
+    total = f" of {data['cases']}" if data["cases"] != limit else ""
+    judge, name = line(parameters["judge"]), line(data["name"])
+    return f"judge {judge} · data {name}, {count(limit, 'case')}{total}, seed {parameters['seed']}"

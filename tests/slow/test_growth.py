@@ -25,7 +25,7 @@ from distract.core import printable, registry
 from distract.core.errors import DistractError
 from distract.core.plan import Attack
 from distract.core.records import Constraint, Response
-from distract.data import prompt_parts, readers
+from distract.data import json_stream, prompt_parts, readers
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
 from distract.judging import parsers
@@ -36,7 +36,7 @@ from distract.studies.attack import flips, minimal
 from distract.studies.check import audit, view
 from distract.studies.explain.view import mark_edits
 from distract.studies.gate import github, junit
-from distract.studies.leaderboard.sources import json_stream, vote_files
+from distract.studies.leaderboard.sources import vote_files
 from distract.studies.make import pairs
 from distract.testing.invariants import changes, messages
 
@@ -201,7 +201,7 @@ def _votes(path: Path, text: str) -> None:
         with suppress(DistractError):
             table = vote_files.open_table(file)
             list(table.rows(table.fields))
-        for read in (json_stream.read_lines, json_stream.read_array):
+        for read in (json_stream.stream_lines, json_stream.stream_array):
             with suppress(DistractError):
                 list(read(file))
 

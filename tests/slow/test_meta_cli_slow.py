@@ -62,7 +62,7 @@ def test_pairs_whose_order_was_drawn_are_the_same_pairs(run: Any) -> None:
     options = ("--data", data, "--limit", "all")
     assert run("attack", "--judge", "planted:longer", "--generator", "rules", *options, "--out", "a").code == 0
     ran = run("meta", "--judge", "replay:a", "--judge", "planted:first", *options, "--json")
-    assert "always listed at the same place in d.jsonl: there the order is drawn by seed" in ran.err
+    assert "always listed at the same place in d.jsonl; the seed draws the order there" in ran.err
     assert ran.document["panel"]["difficulty"]["n"] == 12
 
 

@@ -25,7 +25,7 @@ from distract.studies.leaderboard.boards import board as boards
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.board import build_board, draw_prompts
 from distract.studies.leaderboard.boards.ranks import ranks
-from distract.studies.leaderboard.boards.specs import parse_spec
+from distract.studies.leaderboard.boards.system_choice import parse_spec
 
 Row = tuple[str, str, str, str]
 """First model, second model, outcome, prompt."""

@@ -116,7 +116,7 @@ def test_judges_of_one_file_are_apart(tmp_path: Path) -> None:
             r'v.jsonl:1: field \'winner_ba\': expected one of "A", "B", "tie", "error", null, found',
         ),
         ([pairwise("A", "B", b="x")], r"v.jsonl:1: field 'model_b': is the same as 'model_a'"),
-        ([pairwise("A", "B", b="tie")], r"v.jsonl:1: field 'model_b': 'tie' is what a label says"),
+        ([pairwise("A", "B", b="tie")], r"v.jsonl:1: field 'model_b': 'tie' is a verdict"),
         ([pairwise("A", "B"), {"question_id": 1}], r"v.jsonl:2: field 'model_a': missing"),
         ([pairwise("A", "B"), pairwise("A", "B", turn=3)], r"v.jsonl:2: field 'turn'"),
         ([fastchat("model_3", "tie")], r"v.jsonl:1: field 'g1_winner': expected one of"),
@@ -334,7 +334,7 @@ def test_a_protocol_without_a_valid_verdict_is_passed_over_and_named(tmp_path: P
     rows = [row("1", [NONE]), row("1", [scored((5, 4), (5, 4))], protocol="absolute")]
     found = read(run(tmp_path / "r", rows))
     assert [one.rule for one in found] == ["score", "rating"]
-    assert "passed over: pairwise: holds no match" in found[0].notes[0]
+    assert "skipped: pairwise: holds no match" in found[0].notes[0]
     with pytest.raises(DataError, match=r"r: pairwise: .*no valid verdict \(1\)"):
         read(run(tmp_path / "bad" / "r", rows[:1]))
 

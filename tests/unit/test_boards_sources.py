@@ -96,7 +96,7 @@ def test_labelled_sets_of_the_hub_are_read(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", ["ifeval.jsonl", "alpaca-eval.json"])
 def test_prompts_without_comparisons_are_no_matches(name: str) -> None:
-    with pytest.raises(UsageError, match="holds no pairs of responses that anybody has compared"):
+    with pytest.raises(UsageError, match="holds no labelled pairs of responses"):
         read(str(GOLDEN / name))
 
 

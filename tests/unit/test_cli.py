@@ -95,7 +95,7 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
         (("rewrite", "--out", "."), "is a directory"),
         (("rewrite", "--out", "f", "--store", "f"), "f: is something that the command reads or keeps"),
         (("attack", "--judge", "openai:m", "--base-url", ""), "--base-url is empty"),
-        (("rewrite", "--attack", "null", "--out", "f"), "nothing is to be written"),
+        (("rewrite", "--attack", "null", "--out", "f"), "nothing to write"),
         (("make-pairs", "--generator", "smollm2-135m", "--best-of", "2", "--out", "f"), "No such option"),
         (("rewrite", "--out", "/proc/no/f.jsonl", "--limit", "1"), "/proc/no/f.jsonl: cannot be written"),
         (("rewrite", "--attack", "sycophantic", "--out", "f"), "did you mean 'sycophancy'"),

@@ -214,7 +214,7 @@ def test_other_numbers_of_constraints() -> None:
     assert four.case is None or len(four.case.constraints) == 4
     many, requests = made(wanted=12)
     assert (many.reasons, requests) == (("no 12 easy constraints go together",), [])
-    with pytest.raises(UsageError, match="wanted 0"):
+    with pytest.raises(UsageError, match="size 0"):
         made(wanted=0)
     with pytest.raises(UsageError, match="author 'low-2'"):
         drive(make_tweak(PROMPT, ASKING, "low-2", 0), obedient)

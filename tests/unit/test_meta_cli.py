@@ -98,7 +98,7 @@ def test_statistics_of_others_never_break_the_document(run: Any, text: str, more
 def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
     assert ran.code == 0
-    assert "no accuracy and no kappa: nobody says which response is better; name labelled data with --data" in ran.words
+    assert "no accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
     assert "Accuracy: verdicts" not in ran.out
     fits(ran.out)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distract.core.errors import DataError, UsageError
-from distract.data.fields import Item, read_lines
+from distract.data.fields import Item
+from distract.data.json_stream import read_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from distract.core.records import Case, Constraint, Response
 from distract.data.constraints import ConstraintError, UnavailableError, list_kinds, parse
-from distract.data.fields import Item, read_lines
+from distract.data.fields import Item
 from distract.data.formats.answers import Omission, read_all
+from distract.data.json_stream import read_lines
 from distract.data.prompt_parts import split_prompt
 
 SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"

@@ -19,7 +19,8 @@ from distract.core.printable import count
 from distract.core.records import Case, Constraint, Response
 from distract.data import lineages
 from distract.data.constraints import ConstraintError, parse
-from distract.data.fields import Item, read_lines
+from distract.data.fields import Item
+from distract.data.json_stream import read_lines
 
 SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
 

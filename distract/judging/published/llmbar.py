@@ -16,8 +16,9 @@ from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
-from distract.data.fields import Item, read_array
+from distract.data.fields import Item
 from distract.data.formats.labelled_pairs import LLMBAR
+from distract.data.json_stream import read_array
 from distract.judging.parsers import OUTPUT
 from distract.judging.published import output_files, published_runs
 from distract.judging.published.output_files import read_output

@@ -11,7 +11,8 @@ from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.files import decode, read_bytes
-from distract.data.fields import Item, read_lines
+from distract.data.fields import Item
+from distract.data.json_stream import read_lines
 
 
 @dataclass(frozen=True, slots=True)

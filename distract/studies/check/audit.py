@@ -1,9 +1,8 @@
-"""Check rewrites outside a run: two texts, or a labelled set that says how often fidelity itself is wrong.
+"""Check rewrites outside a run: two texts, or a labelled set that measures the errors of fidelity itself.
 
 A labelled set is JSON Lines of ``{prompt, original, rewrite, style, label: faithful|changed, kind, constraints?}``;
-``style`` names an attack (or is its adjective: assertive, prolix, sycophantic), ``kind`` says what was changed. Two
-error rates follow: faithful rewrites that are rejected and changed ones that are accepted. It makes no call and prints
-nothing.
+``style`` names an attack (or is its adjective: assertive, prolix, sycophantic), ``kind`` the change. Two error rates
+follow: faithful rewrites that are rejected and changed ones that are accepted.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from distract.core.plan import Attack
 from distract.core.records import Constraint, Evidence, Rewrite
 from distract.data.constraints import check, parse
 from distract.data.datasets import read_text
-from distract.data.fields import Item, read_lines
+from distract.data.fields import Item
 from distract.data.formats.native import read_constraint
+from distract.data.json_stream import read_lines
 from distract.rewriting import fidelity
 from distract.rewriting.fidelity.facts import Difference, differences
 from distract.rewriting.writers import guard_marker
@@ -31,15 +31,15 @@ from distract.stats.figure import CONFIDENCE, round_values
 
 LABELS = ("faithful", "changed")
 ERRORS = {"faithful": "false_rejection_rate", "changed": "missed_change_rate"}
-"""The error that can be made on a rewrite with each label."""
+"""The possible error for each label."""
 
 ALIKE = 5
-"""Characters that a style must share with the beginning of an attack's name to stand for it."""
+"""Number of characters that a style must share with the beginning of an attack's name to match it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewritePair:
-    """A text and its rewrite, with what they must keep."""
+    """A text and its rewrite, with the constraints to keep."""
 
     prompt: tuple[str, ...]
     original: tuple[str, ...]
@@ -50,12 +50,11 @@ class RewritePair:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What fidelity says of a pair.
+    """Fidelity's verdict on a pair.
 
     Attributes:
-        reasons: to reject it; empty: accept.
-        evidence: what was measured.
-        facts: what became of the facts, by kind; ``format`` is the constraints (invented: one that was broken before).
+        reasons: reasons to reject it; empty: accept.
+        facts: facts kept, lost and invented, by kind; ``format`` is the constraints (invented: one broken before).
     """
 
     pair: RewritePair
@@ -66,7 +65,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class LabelledCheck:
-    """A checked rewrite whose truth is known; ``line`` is its place in the file."""
+    """A checked rewrite with a known label; ``line`` is its place in the file."""
 
     checked: CheckResult
     line: int
@@ -119,63 +118,63 @@ def check_pair(pair: RewritePair) -> CheckResult:
 
 def check_labelled(path: Path) -> list[LabelledCheck]:
     """Check every rewrite of a labelled set."""
-    found = [_check_item(item) for item in read_lines(read_text(path), str(path))]
-    if not found:
+    checks = [_check_item(item) for item in read_lines(read_text(path), str(path))]
+    if not checks:
         raise DataError("holds no rewrite", path=path)
-    return found
+    return checks
 
 
 def error_rates(labelled: Sequence[LabelledCheck]) -> list[ErrorRate]:
-    """Both error rates over all, by style, by kind, and by both; in a total order."""
-    made = []
+    """Compute both error rates over all, by style, by kind, and by both; in a total order."""
+    rates = []
     for label, measure in ERRORS.items():
-        mine = [one for one in labelled if one.label == label]
-        places = {(s, k) for one in mine for s in (None, one.style) for k in (None, one.kind)}
+        checks = [check for check in labelled if check.label == label]
+        places = {(s, k) for check in checks for s in (None, check.style) for k in (None, check.kind)}
         for style, kind in sorted(places, key=lambda place: tuple(part or "" for part in place)):
-            here = [one for one in mine if style in (None, one.style) and kind in (None, one.kind)]
-            values = [float(one.wrong) for one in here]
-            clusters = ["\x1e".join(one.checked.pair.original) for one in here]
+            part = [check for check in checks if style in (None, check.style) and kind in (None, check.kind)]
+            values = [float(check.wrong) for check in part]
+            clusters = ["\x1e".join(check.checked.pair.original) for check in part]
             low, high = intervals.rate_interval(values, clusters, CONFIDENCE)
             k = int(math.fsum(values))
-            made.append(ErrorRate(measure, style, kind, k / len(here), low, high, k, len(here)))
-    return made
+            rates.append(ErrorRate(measure, style, kind, k / len(part), low, high, k, len(part)))
+    return rates
 
 
 def labelled_document(labelled: Sequence[LabelledCheck]) -> dict[str, Any]:
-    """Error rates and the rewrites behind them, as JSON values."""
+    """Build the document of error rates and mistakes."""
     wrong = [
-        {**{name: getattr(one, name) for name in ("line", "label", "style", "kind")}, "reasons": one.checked.reasons}
-        for one in labelled
-        if one.wrong
+        {**{name: getattr(item, name) for name in ("line", "label", "style", "kind")}, "reasons": item.checked.reasons}
+        for item in labelled
+        if item.wrong
     ]
     return {"results": [round_values(asdict(rate)) for rate in error_rates(labelled)], "mistakes": wrong}
 
 
 def pair_document(checked: CheckResult) -> dict[str, Any]:
-    """A verdict on one rewrite, as JSON values."""
+    """Build the document of one rewrite."""
     return {
         "accepted": not checked.reasons,
         "reasons": checked.reasons,
         "evidence": round_values(dict(checked.evidence)),
-        "facts": {kind: asdict(found) for kind, found in checked.facts.items()},
+        "facts": {kind: asdict(difference) for kind, difference in checked.facts.items()},
     }
 
 
 def run_document(rewrites: Sequence[Rewrite]) -> dict[str, Any]:
-    """The verdicts on a run's rewrites, as JSON values."""
+    """Build the document of a run's rewrites."""
     return {
         "rewrites": [
             {
-                "case": made.case,
-                "author": made.response.author,
-                "attack": made.response.attack,
-                "severity": made.response.severity,
-                "generator": made.generator,
-                "accepted": made.is_accepted,
-                "reasons": made.reasons,
-                "evidence": round_values(dict(made.evidence)),
+                "case": rewrite.case,
+                "author": rewrite.response.author,
+                "attack": rewrite.response.attack,
+                "severity": rewrite.response.severity,
+                "generator": rewrite.generator,
+                "accepted": rewrite.is_accepted,
+                "reasons": rewrite.reasons,
+                "evidence": round_values(dict(rewrite.evidence)),
             }
-            for made in rewrites
+            for rewrite in rewrites
         ]
     }
 
@@ -188,7 +187,7 @@ def check_files(
     constraints: Sequence[str] = (),
 ) -> CheckResult:
     """Check a rewrite in a file against its original in another."""
-    found = []
+    parsed = []
     for raw in constraints:
         try:
             value = json.loads(raw)
@@ -196,10 +195,10 @@ def check_files(
             raise UsageError(f"--constraint {raw[:200]}: not valid JSON ({error})") from error
         if not isinstance(value, dict):
             raise UsageError(f'--constraint {raw}: expected an object such as {{"kind": "punctuation:no_comma"}}')
-        found.append(parse(value))
+        parsed.append(parse(value))
     before, after = ((read_text(path).rstrip("\n"),) for path in (original, rewrite))
-    asked = (read_text(prompt),) if prompt else ()
-    return check_pair(RewritePair(asked, before, after, registry.get_attack(attack) if attack else None, tuple(found)))
+    turns = (read_text(prompt),) if prompt else ()
+    return check_pair(RewritePair(turns, before, after, registry.get_attack(attack) if attack else None, tuple(parsed)))
 
 
 def _check_item(item: Item) -> LabelledCheck:
@@ -219,6 +218,6 @@ def _check_item(item: Item) -> LabelledCheck:
 
 
 def _find_attack(style: str) -> Attack:
-    """The attack of that name, or the only one that begins like it: sycophantic, sycophancy."""
+    """Find the attack of that name, or the only one that begins like it: sycophantic, sycophancy."""
     alike = [name for name in registry.attacks() if len(style) >= ALIKE and name[:ALIKE] == style[:ALIKE].lower()]
     return registry.get_attack(alike[0] if len(alike) == 1 else style)

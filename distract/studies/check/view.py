@@ -1,7 +1,7 @@
-"""What a person sees of ``distract check``: facts kept, lost and invented, the difference in colour, error rates.
+"""The report of ``distract check``: facts kept, lost and invented, the difference in colour, error rates.
 
 Without colour the difference is marked as ``[-gone-]`` and ``{+new+}``. The texts are hostile: nothing in them is
-markup, and control characters are shown as escapes. It decides nothing.
+markup, and control characters are shown as escapes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from distract.core.printable import clean_text, interval, line, percent
 from distract.core.records import Rewrite
-from distract.report.tables import grid
+from distract.report.tables import grid, title
 from distract.rewriting.fidelity.facts import opcodes
 from distract.studies.check.audit import ERRORS, CheckResult, ErrorRate
 
@@ -28,8 +28,8 @@ def pair_report(checked: CheckResult, colour: bool) -> Iterator[RenderableType]:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("fact", "kept", "lost", "invented"):
         table.add_column(name, style="red" if name in ("lost", "invented") and colour else None, overflow="fold")
-    for kind, found in checked.facts.items():
-        parts = [", ".join(map(line, part)) for part in (found.kept, found.lost, found.invented)]
+    for kind, difference in checked.facts.items():
+        parts = [", ".join(map(line, part)) for part in (difference.kept, difference.lost, difference.invented)]
         table.add_row(Text(kind), *(Text(part or "–") for part in parts))
     yield table
     yield Text("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence))
@@ -39,35 +39,34 @@ def pair_report(checked: CheckResult, colour: bool) -> Iterator[RenderableType]:
 
 def run_report(rewrites: Sequence[Rewrite], colour: bool) -> Iterator[RenderableType]:
     """Every rewrite of a run: rejected ones first, with the difference."""
-    for made in sorted(rewrites, key=lambda made: made.is_accepted):
-        r = made.response
-        what = " ".join(part for part in (r.attack, f"severity {r.severity}" if r.severity else "") if part)
-        yield Text(f"\n{line(made.case)}, {line(r.author)}, {line(what)} ({line(made.generator)})", style="bold")
-        yield _format_verdict(made.reasons)
-        if made.original:
-            yield mark_difference("\n\n".join(made.original), "\n\n".join(r.turns), colour)
-    rejected = sum(not made.is_accepted for made in rewrites)
+    for rewrite in sorted(rewrites, key=lambda rewrite: rewrite.is_accepted):
+        r = rewrite.response
+        attack = " ".join(part for part in (r.attack, f"severity {r.severity}" if r.severity else "") if part)
+        yield Text(
+            f"\n{line(rewrite.case)}, {line(r.author)}, {line(attack)} ({line(rewrite.generator)})", style="bold"
+        )
+        yield _format_verdict(rewrite.reasons)
+        if rewrite.original:
+            yield mark_difference("\n\n".join(rewrite.original), "\n\n".join(r.turns), colour)
+    rejected = sum(not rewrite.is_accepted for rewrite in rewrites)
     yield Text(f"\n{rejected} of {len(rewrites)} rewrites rejected")
 
 
 def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[RenderableType]:
     """Both error rates: over all, by style, by kind."""
-    for measure, title in zip(
-        ERRORS.values(), ("Faithful rewrites rejected", "Changed rewrites accepted"), strict=True
-    ):
+    titles = ("Faithful rewrites rejected", "Changed rewrites accepted")
+    for measure, name in zip(ERRORS.values(), titles, strict=True):
+        yield title(f"{name} (lower is better)")
         table = grid("", "%", "95% CI", "k/n")
-        mine = [rate for rate in rates if rate.measure == measure]
-        for rate in sorted(mine, key=lambda r: (r.kind is not None, r.style is not None)):
-            if rate.kind is None or rate.style is None:
-                name = rate.style or rate.kind or "all"
-                shown = (percent(rate.value), interval(rate.low, rate.high), f"{rate.k}/{rate.n}")
-                table.add_row(Text(line(name)), *shown)
-        yield Text(f"\n{title} (lower is better)", style="italic")
+        part = [rate for rate in rates if rate.measure == measure and None in (rate.kind, rate.style)]
+        for rate in sorted(part, key=lambda r: (r.kind is not None, r.style is not None)):
+            cells = (percent(rate.value), interval(rate.low, rate.high), f"{rate.k}/{rate.n}")
+            table.add_row(Text(line(rate.style or rate.kind or "all")), *cells)
         yield table
 
 
 def mark_difference(before: str, after: str, colour: bool) -> Text:
-    """A text with what became of it."""
+    """Show both texts as one, with the difference marked."""
     old, new = (_TOKENS.findall(text) for text in (before, after))
     shown = Text()
     for what, a, b, c, d in opcodes(old, new):

@@ -2,7 +2,7 @@
 
 One plan for each case covers all protocols. A row of design ``triple`` is one pair of a triple, with the triple's third
 response in ``beside``: it is not shown. A row of design ``set`` is a pair that is shown beside ``beside[0]``; the row
-with which it is compared has the two of ``beside`` exchanged. It knows no protocol by name and counts nothing.
+with which it is compared has the two of ``beside`` swapped.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from distract.core.plan import Comparison, Plan, Protocol, gather
+from distract.core.printable import count
 from distract.core.records import BASELINE, Case, CaseResult, Response, Row
 from distract.judging.comparison import comparable_responses, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner
@@ -25,12 +26,12 @@ ThirdPlace = Literal["first", "last"]
 NO_QUADRUPLE = "fewer than four responses by different authors"
 
 TURNS: Mapping[ThirdPlace, int] = MappingProxyType({"last": 2, "first": 1})
-"""How far (b, third, a) is moved forward, so that a stands right before b and the third response where it is wanted."""
+"""How far to rotate (b, third, a), so that a stands right before b and the third response in its place."""
 
 
 @dataclass(frozen=True)
 class ConsistencyConfig:
-    """The parameters of a run that say what is judged; ``sets`` is the most triples, and quadruples, of a case."""
+    """The parameters of a run; ``sets`` limits the triples, and the quadruples, of a case."""
 
     judge: str
     protocols: tuple[Protocol, ...]
@@ -39,8 +40,13 @@ class ConsistencyConfig:
     manner: Manner = DEFAULT
 
 
+def describe_sets(limit: int) -> str:
+    """Describe the draw of triples and quadruples in a line."""
+    return f"at most {count(limit, 'triple')} and {count(limit, 'quadruple')} of responses to a prompt"
+
+
 def judge_case(case: Case, p: ConsistencyConfig) -> Plan[CaseResult]:
-    """Judge all triples and quadruples that are drawn of one case with at least three usable responses."""
+    """Judge the triples and quadruples drawn from one case with at least three usable responses."""
     jobs = [
         job for protocol in p.protocols for job in (_judge_triples(case, protocol, p), _judge_sets(case, protocol, p))
     ]
@@ -49,17 +55,17 @@ def judge_case(case: Case, p: ConsistencyConfig) -> Plan[CaseResult]:
 
 
 def comparison_key(row: Row) -> tuple[object, ...]:
-    """What tells comparisons apart: a pair of several triples, or a set of several quadruples, is judged once."""
+    """Identify a comparison: a pair of several triples, or a set of several quadruples, is judged once."""
     return (row.case, row.protocol, row.design, row.a, row.b, row.place, row.beside[:1] if row.place else ())
 
 
 def triple_obstacle(protocol: Protocol) -> str | None:
-    """Why a protocol cannot judge the pairs of a triple."""
+    """Say why a protocol cannot judge the pairs of a triple."""
     return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
 
 
 def set_obstacle(protocol: Protocol) -> str | None:
-    """Why a protocol cannot judge a pair beside a third response."""
+    """Say why a protocol cannot judge a pair beside a third response."""
     if protocol.shows in (None, 3):
         return None
     if protocol.orders == "none":
@@ -68,7 +74,7 @@ def set_obstacle(protocol: Protocol) -> str | None:
 
 
 def _row(case: Case, design: Literal["triple", "set"], protocol: Protocol, p: ConsistencyConfig) -> Row:
-    """A row of a case that compares nothing yet."""
+    """The row of a case that compares nothing yet."""
     one = side(comparable_responses(case)[0])
     return Row(case.id, case.cluster, design, protocol.name, p.judge, BASELINE, one, one)
 
@@ -79,33 +85,21 @@ def _judge_triples(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan
         return [replace(row, excluded=why)]
     drawn = draw_triples(case, p.sets, p.seed)
     # Triples share pairs: each pair is judged once, and has a row in every triple that it is in.
-    pairs = {_authors(one, other): (one, other) for triple in drawn for one, other in combinations(triple, 2)}
-    found = yield from gather([_judge_pair(row, case, one, other, protocol, p) for one, other in pairs.values()])
-    by = dict(zip(pairs, found, strict=True))
+    pairs = {(a.author, b.author): (a, b) for triple in drawn for a, b in combinations(triple, 2)}
+    judged = yield from gather([_judge_pair(row, case, a, b, protocol, p) for a, b in pairs.values()])
+    rows = dict(zip(pairs, judged, strict=True))
     return [
-        replace(by[_authors(*pair)], beside=(side(third),))
-        for triple in drawn
-        for *pair, third in _rotate_triple(triple)
+        replace(rows[a.author, b.author], beside=(side(third),))
+        for one, two, three in drawn
+        for a, b, third in ((one, two, three), (one, three, two), (two, three, one))
     ]
 
 
-def _rotate_triple(triple: Triple) -> tuple[Triple, Triple, Triple]:
-    """Each pair of a triple with the third response last."""
-    one, two, three = triple
-    return (one, two, three), (one, three, two), (two, three, one)
-
-
-def _authors(one: Response, other: Response) -> tuple[str, str]:
-    return one.author, other.author
-
-
-def _judge_pair(
-    row: Row, case: Case, one: Response, other: Response, protocol: Protocol, p: ConsistencyConfig
-) -> Plan[Row]:
-    # A case of these two only: a protocol that shows more would take the others from it.
-    alone = replace(case, responses=(one, other))
-    pair = partial(replace, row, a=side(one), b=side(other))
-    return (yield from judge_comparison(pair, protocol, Comparison(alone, one, other), p.manner, helped=False))
+def _judge_pair(row: Row, case: Case, a: Response, b: Response, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
+    # A case with only these two: a protocol that shows more would take others from it.
+    alone = replace(case, responses=(a, b))
+    pair = partial(replace, row, a=side(a), b=side(b))
+    return (yield from judge_comparison(pair, protocol, Comparison(alone, a, b), p.manner, helped=False))
 
 
 def _judge_sets(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
@@ -127,11 +121,11 @@ def _judge_sets(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[li
 
 
 def _judge_with_third(row: Row, case: Case, shown: Triple, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
-    """Judge a pair beside a third response in this one order: order is held fixed, whatever the manner says of it."""
+    """Judge a pair beside a third response in this order only, whatever orders the manner has."""
     a, b, _ = shown
     assert row.place is not None
     comparison = Comparison(replace(case, responses=shown), b, a, turn=TURNS[row.place])
     held = replace(protocol, orders="none")
-    done = yield from judge_comparison(partial(replace, row), held, comparison, p.manner, helped=False)
+    judged = yield from judge_comparison(partial(replace, row), held, comparison, p.manner, helped=False)
     # The comparison's first response is b, the row's is a.
-    return replace(done, judgments=tuple(judgment.mirror() for judgment in done.judgments))
+    return replace(judged, judgments=tuple(judgment.mirror() for judgment in judged.judgments))

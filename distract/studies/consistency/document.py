@@ -18,14 +18,7 @@ _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "s
 
 @dataclass(frozen=True)
 class ConsistencyResult:
-    """What a run comes to.
-
-    Attributes:
-        figures: in a total order.
-        absent: measures that do not apply to a protocol, and why.
-        excluded: how many comparisons were not made, by reason.
-        invalid: how many verdicts could not be read, by reason.
-    """
+    """The figures of a run in a total order, the measures it lacks, and counts of exclusions and failures by reason."""
 
     figures: Sequence[PlacedFigure]
     absent: Sequence[MissingMeasure]
@@ -34,30 +27,30 @@ class ConsistencyResult:
 
 
 def measure_rows(parameters: Mapping[str, Any], rows: Iterable[Row]) -> ConsistencyResult:
-    """What the rows of a run come to."""
+    """Measure a run."""
     rows = list(rows)
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
     absent = missing_measures(rows, rules)
-    without = {(one.measure, one.protocol) for one in absent}
-    mine = [row for row in rows if row.design in MEASURES]
-    left = [row for row in mine if (MEASURES[row.design][0], row.protocol) not in without]
-    # What is judged once has a row in every triple that it is in.
-    once = {comparison_key(row): row for row in mine}.values()
+    missing = {(one.measure, one.protocol) for one in absent}
+    judged = [row for row in rows if row.design in MEASURES]
+    eligible = [row for row in judged if (MEASURES[row.design][0], row.protocol) not in missing]
+    # A pair that is judged once has a row in every triple that it is in.
+    unique = {comparison_key(row): row for row in judged}.values()
     return ConsistencyResult(
         figures(rows, rules),
         absent,
-        Counter(row.excluded for row in left if row.excluded),
-        Counter(judgment.failure for row in once for judgment in row.judgments if judgment.failure),
+        Counter(row.excluded for row in eligible if row.excluded),
+        Counter(judgment.failure for row in unique for judgment in row.judgments if judgment.failure),
     )
 
 
-def document(parameters: Mapping[str, Any], measured: ConsistencyResult) -> dict[str, Any]:
-    """A run's summary, from the parameters of ``run.json`` and what the run comes to."""
+def document(parameters: Mapping[str, Any], result: ConsistencyResult) -> dict[str, Any]:
+    """Build the summary of a run from the parameters in ``run.json`` and the result."""
     return {
         **{name: parameters[name] for name in _SHARED},
         "manner": parameters.get("manner"),
-        "results": [_flatten(figure) for figure in measured.figures],
-        "does_not_apply": [asdict(one) for one in measured.absent],
+        "results": [_flatten(figure) for figure in result.figures],
+        "does_not_apply": [asdict(one) for one in result.absent],
         "published": [asdict(one) for one in PUBLISHED],
     }
 

@@ -4,9 +4,7 @@
 over r; a tie of p and r breaks the chain too. ``chain_rate``: those that hold a chain at all. A judge that ties all
 pairs has neither, which is no consistency. ``choice_set_sensitivity``: of the pairs with a valid outcome beside either
 third response, those whose strict preference reverses; ``choice_set_tie_change``: those that change to or from a tie.
-A verdict for the third response, where that is what a protocol gives, prefers neither of the pair and is a tie.
-
-It knows no protocol by name. Everything is derived from rows, so that it needs no model call.
+A verdict for the third response, where a protocol allows it, prefers neither of the pair and is a tie.
 """
 
 from __future__ import annotations
@@ -23,22 +21,22 @@ MEASURES: Mapping[str, tuple[str, str]] = {
     "triple": ("intransitivity", "chain_rate"),
     "set": ("choice_set_sensitivity", "choice_set_tie_change"),
 }
-"""The measures that each design gives."""
+"""The measures of each design."""
 
 Violations = tuple[bool, bool]
-"""Of one unit, what each measure of its design counts."""
+"""Whether a unit violates each measure of its design."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedFigure(Figure):
-    """A figure of one place of the third response: ``first``, ``last``, or None where none is shown."""
+    """A figure for one place of the third response: ``first``, ``last``, or None where none is shown."""
 
     third: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MissingMeasure:
-    """A measure that no case and protocol of a run allow, and why."""
+    """A measure for which a protocol could judge nothing, and why."""
 
     measure: str
     protocol: str
@@ -47,37 +45,35 @@ class MissingMeasure:
 
 @dataclass(slots=True)
 class _ViolationCounts:
-    """What came of each valid unit, their clusters, and how many others there were."""
-
-    found: list[Violations] = field(default_factory=list)
+    violations: list[Violations] = field(default_factory=list)
     clusters: list[str] = field(default_factory=list)
     invalid: int = 0
     excluded: int = 0
 
 
 def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[PlacedFigure]:
-    """Every figure that the rows support, in a total order."""
+    """Compute every figure that the rows support, in a total order."""
     rows = list(rows)
-    without = {(one.measure, one.protocol) for one in missing_measures(rows, rules)}
+    missing = {(one.measure, one.protocol) for one in missing_measures(rows, rules)}
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         by[row.protocol, row.design].append(row)
-    made = []
+    results = []
     for protocol in rules:
         for rule in rules[protocol] or (None,):
-            made += _shares(
+            results += _shares(
                 "triple", _count(by[protocol, "triple"], rule, _triple_key, 3, _check_chain), protocol, rule, None
             )
             for place in ("last", "first"):
-                # A case without any quadruple is set aside in either place.
+                # A case without any quadruple is excluded in either place.
                 here = [row for row in by[protocol, "set"] if row.place in (None, place)]
-                made += _shares("set", _count(here, rule, _quadruple_key, 2, _check_change), protocol, rule, place)
-    made = [figure for figure in made if (figure.measure, figure.protocol) not in without]
-    return sorted(made, key=lambda figure: field_texts(figure, (*PLACE_FIELDS, "third")))
+                results += _shares("set", _count(here, rule, _quadruple_key, 2, _check_change), protocol, rule, place)
+    results = [figure for figure in results if (figure.measure, figure.protocol) not in missing]
+    return sorted(results, key=lambda figure: field_texts(figure, (*PLACE_FIELDS, "third")))
 
 
 def missing_measures(rows: Iterable[Row], rules: Iterable[str]) -> list[MissingMeasure]:
-    """The measures of which a run judged nothing, for any reason but that it was cut short."""
+    """Find the measures for which a run judged nothing, unless it was cut short."""
     reasons: dict[tuple[str, str], Counter[str | None]] = defaultdict(Counter)
     for row in rows:
         reasons[row.design, row.protocol][row.excluded] += 1
@@ -106,12 +102,12 @@ def compare_outcomes(before: Outcome, after: Outcome) -> Violations:
 def _shares(
     design: str, counted: _ViolationCounts, protocol: str, rule: str | None, place: str | None
 ) -> list[PlacedFigure]:
-    made = []
+    shares = []
     for index, measure in enumerate(MEASURES[design]):
         figure = PlacedFigure(measure, protocol, rule, BASELINE, third=place)
         figure = replace(figure, invalid=counted.invalid, excluded=counted.excluded)
-        made.append(fill_rate(figure, [float(found[index]) for found in counted.found], counted.clusters))
-    return made
+        shares.append(fill_rate(figure, [float(unit[index]) for unit in counted.violations], counted.clusters))
+    return shares
 
 
 def _count(
@@ -121,20 +117,20 @@ def _count(
     size: int,
     verdict: Callable[[Sequence[Row], Sequence[Outcome]], Violations],
 ) -> _ViolationCounts:
-    """Outcomes of units of so many rows each; one that is not whole was cut short, or never begun."""
+    """Count violations over units of ``size`` rows each; a smaller unit was cut short, or never begun."""
     units: dict[Hashable, list[Row]] = defaultdict(list)
     for row in rows:
         units[unit(row)].append(row)
     counted = _ViolationCounts()
     for part in units.values():
-        found = [outcome(row.judgments, rule) for row in part]
-        valid = [one for one in found if one is not None]
+        outcomes = [outcome(row.judgments, rule) for row in part]
+        valid = [result for result in outcomes if result is not None]
         if len(part) != size or any(row.excluded is not None for row in part):
             counted.excluded += 1
         elif len(valid) < size:
             counted.invalid += 1
         else:
-            counted.found.append(verdict(part, valid))
+            counted.violations.append(verdict(part, valid))
             counted.clusters.append(part[0].cluster)
     return counted
 
@@ -148,8 +144,8 @@ def _quadruple_key(row: Row) -> Hashable:
 
 
 def _check_chain(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:
-    pairs = [(row.a, row.b) if one == "a" else (row.b, row.a) for row, one in zip(rows, outcomes, strict=True)]
-    return find_chain(pair for pair, one in zip(pairs, outcomes, strict=True) if one != "tie")
+    decided = [(row, result) for row, result in zip(rows, outcomes, strict=True) if result != "tie"]
+    return find_chain((row.a, row.b) if result == "a" else (row.b, row.a) for row, result in decided)
 
 
 def _check_change(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:

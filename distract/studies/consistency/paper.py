@@ -1,4 +1,4 @@
-"""What was published of consistency: shares on UltraFeedback (Distracted evaluation, sections A.4 and A.5)."""
+"""Published figures on consistency: shares on UltraFeedback (Distracted evaluation, sections A.4 and A.5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CRITERIA = ("overall", "instruction following")
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """One published figure: of a measure, 0 to 1; ``place`` is where the third response stood, None where none did."""
+    """A published share, 0 to 1; ``place`` is that of the third response, None without one."""
 
     measure: str
     judge: str

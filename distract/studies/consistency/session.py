@@ -1,4 +1,4 @@
-"""``distract consistency``: from what the user asked for to a job, or to one line on what does not fit."""
+"""Prepare a job of ``distract consistency``, or say in one line what does not fit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Protocol
-from distract.core.printable import count
 from distract.core.records import Case, Rewrite, Row
 from distract.data import datasets
 from distract.judging.comparison import comparable_responses, exclusion_reason
 from distract.studies.consistency.design import (
     NO_QUADRUPLE,
     ConsistencyConfig,
+    describe_sets,
     judge_case,
     set_obstacle,
     triple_obstacle,
@@ -36,7 +36,7 @@ def prepare(
     limit: int | None = None,
     seed: int = 0,
 ) -> Job[Any]:
-    """Check that data, protocols and the run folder are right."""
+    """Check data, protocols and the run folder."""
     if sets < 1:
         raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
     loaded = datasets.load(data, responses, seed)
@@ -44,15 +44,15 @@ def prepare(
     drawn = draw(loaded, loaded.cases, lambda case: len(comparable_responses(case)) > 2, TOO_FEW, cure, limit, seed)
     cases = drawn.cases
     _check(setup.protocols, cases)
-    parts = ConsistencyConfig(setup.judge, setup.protocols, sets, seed, setup.manner)
+    config = ConsistencyConfig(setup.judge, setup.protocols, sets, seed, setup.manner)
     authors = [response.author for case in cases for response in comparable_responses(case)]
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield (judge_case(case, parts) for case in cases)
+        yield (judge_case(case, config) for case in cases)
 
     def samples(protocol: Protocol) -> Iterator[StageSample]:
-        # All of them: how many comparisons there are depends on the case.
-        yield StageSample(map(partial(judge_case, p=replace(parts, protocols=(protocol,))), cases), 1)
+        # All cases: the number of comparisons depends on the case.
+        yield StageSample(map(partial(judge_case, p=replace(config, protocols=(protocol,))), cases), 1)
 
     return setup.start(
         registry.get_study("consistency"),
@@ -60,17 +60,17 @@ def prepare(
         cases=cases,
         stages=stages,
         samples=samples,
-        heading=[f"at most {count(sets, 'triple')} and {count(sets, 'quadruple')} of responses to a prompt"],
+        heading=[describe_sets(sets)],
     )
 
 
-def _check(asked: Sequence[Protocol], cases: Sequence[Case]) -> None:
-    """See that each protocol fits a case."""
+def _check(protocols: Sequence[Protocol], cases: Sequence[Case]) -> None:
+    """Check that each protocol fits a case."""
     four = any(len(comparable_responses(case)) > 3 for case in cases)
-    for protocol in asked:
+    for protocol in protocols:
         if triple_obstacle(protocol) and set_obstacle(protocol):
             raise UsageError(f"{protocol.name} shows {protocol.shows} responses; name a protocol of two or three")
-        why_not = [exclusion_reason(protocol, case, helped=False, only_pairs=True) for case in cases]
-        reason = NO_QUADRUPLE if triple_obstacle(protocol) and not four else why_not[0] if all(why_not) else None
+        reasons = [exclusion_reason(protocol, case, helped=False, only_pairs=True) for case in cases]
+        reason = NO_QUADRUPLE if triple_obstacle(protocol) and not four else reasons[0] if all(reasons) else None
         if reason:
             raise UsageError(f"{protocol.name} fits none of the cases ({reason}); name another protocol")

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from distract.core.records import Rewrite, Row
 from distract.core.study import BufferedSums, Study, Sums
 from distract.studies.consistency.document import ConsistencyResult, document, measure_rows
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 def _sums(parameters: Mapping[str, Any]) -> Sums[ConsistencyResult]:
-    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> ConsistencyResult:
-        return measure_rows(parameters, rows)
-
-    return BufferedSums(measure)
+    return BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows))
 
 
-def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterable[Any]:
     from distract.studies.consistency.view import report_parts
 
     return report_parts(parameters, result)

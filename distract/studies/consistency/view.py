@@ -1,4 +1,4 @@
-"""What ``distract consistency`` shows: tables of intransitivity and of choice sets."""
+"""The report of ``distract consistency``: tables of intransitivity and of choice sets."""
 
 from __future__ import annotations
 
@@ -10,92 +10,79 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import count, format_exclusions, interval, line, percent
-from distract.report.tables import grid
+from distract.report.tables import grid, run_line, title
 from distract.stats.figure import headline
+from distract.studies.consistency.design import describe_sets
 from distract.studies.consistency.document import ConsistencyResult
 from distract.studies.consistency.measures import MEASURES, PlacedFigure
 from distract.studies.consistency.paper import CRITERIA, PUBLISHED
 
 FEW = 30
-"""Below this many units a sentence says so."""
+"""Number of units below which a sentence says that they are few."""
 
 
-def report_parts(parameters: Mapping[str, Any], measured: ConsistencyResult) -> Iterator[RenderableType]:
+def report_parts(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterator[RenderableType]:
     """The tables and sentences of a run, top to bottom."""
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    found = measured.figures
-    yield Text("\n".join(_heading(parameters)), style="bold")
-    if triples := _select_figures(found, "intransitivity"):
-        yield _title("Intransitive triples: a over b and b over c, yet not a over c (lower is better)")
-        yield _table(triples, "chains", _select_figures(found, "chain_rate"))
+    figures = result.figures
+    yield Text(f"{run_line(parameters)}\n{describe_sets(parameters['sets'])}", style="bold")
+    if triples := _select_figures(figures, "intransitivity"):
+        yield title("Intransitive triples: a over b and b over c, yet not a over c (lower is better)")
+        yield _table(triples, "chains", _select_figures(figures, "chain_rate"))
         yield Text(_describe_published("intransitivity", None))
-    if sets := _select_figures(found, "choice_set_sensitivity"):
-        yield _title("Choice sets: a over b reverses with another third response (lower is better)")
-        yield _table(sets, "tie", _select_figures(found, "choice_set_tie_change"))
+    if sets := _select_figures(figures, "choice_set_sensitivity"):
+        yield title("Choice sets: a over b reverses with another third response (lower is better)")
+        yield _table(sets, "tie", _select_figures(figures, "choice_set_tie_change"))
         yield Text(
             "tie: the preference changes to or from a tie, which is no reversal. The order of a and b is held fixed: a "
             "judge that goes by order alone reverses nothing."
         )
         yield Text("\n".join(_describe_published("choice_set_sensitivity", place) for place in ("last", "first")))
     for protocol in rules:
-        sentence = "; ".join(_describe_protocol(protocol, rules[protocol], found)) or "nothing to sum up"
+        sentence = "; ".join(_describe_protocol(protocol, rules[protocol], figures)) or "nothing to sum up"
         yield Text(f"\n{line(protocol)}: {sentence}.")
-    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, measured))
+    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, result))
     yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
 
 
-def _heading(parameters: Mapping[str, Any]) -> Iterator[str]:
-    data, most = parameters["data"], parameters["sets"]
-    of = f" of {data['cases']}" if data["cases"] != parameters["limit"] else ""
-    cases = count(parameters["limit"], "case")
-    yield f"judge {line(parameters['judge'])} · data {line(data['name'])}, {cases}{of}, seed {parameters['seed']}"
-    yield f"at most {count(most, 'triple')} and {count(most, 'quadruple')} of responses to a prompt"
-
-
-def _select_figures(found: Sequence[PlacedFigure], measure: str) -> list[PlacedFigure]:
-    return [figure for figure in found if figure.measure == measure]
-
-
-def _title(text: str) -> Text:
-    return Text(f"\n{text}", style="italic")
+def _select_figures(figures: Sequence[PlacedFigure], measure: str) -> list[PlacedFigure]:
+    return [figure for figure in figures if figure.measure == measure]
 
 
 def _figure_name(figure: PlacedFigure) -> str:
     return line(figure.protocol or "") + (f" by {figure.rule}" if figure.rule else "")
 
 
-def _table(found: Sequence[PlacedFigure], other: str, beside: Sequence[PlacedFigure]) -> Table:
-    """Figures with their intervals, and beside each the other figure of the same units."""
+def _table(figures: Sequence[PlacedFigure], other: str, others: Sequence[PlacedFigure]) -> Table:
+    """Show figures with their intervals, each beside the other figure of the same units."""
     table = grid("", "%", "95% CI", "k/n", f"{other} %", "inv.", "excl.")
     last = None
-    for one, more in zip(found, beside, strict=True):
-        cells = (percent(one.value), interval(one.low, one.high), f"{one.k}/{one.n}", percent(more.value))
-        counts = (str(one.invalid), str(one.excluded))
-        name = _figure_name(one)
-        if one.third and name != last:
+    for f, beside in zip(figures, others, strict=True):
+        cells = (percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", percent(beside.value))
+        name = _figure_name(f)
+        if f.third and name != last:
             table.add_row(Text(name, style="bold"))
-        table.add_row(Text(f" third shown {one.third}" if one.third else name), *cells, *counts)
+        table.add_row(Text(f" third shown {f.third}" if f.third else name), *cells, str(f.invalid), str(f.excluded))
         last = name
     return table
 
 
 def _describe_published(measure: str, place: str | None) -> str:
-    """The published figures of a measure in a sentence."""
     values: dict[str, list[str]] = {}
-    for one in PUBLISHED:
-        if (one.measure, one.place) == (measure, place):
-            values.setdefault(one.judge, []).append(percent(one.value))
+    for published in PUBLISHED:
+        if (published.measure, published.place) == (measure, place):
+            values.setdefault(published.judge, []).append(percent(published.value))
     where = f" (third shown {place})" if place else ""
-    figures = "; ".join(f"{judge} {'/'.join(two)}" for judge, two in values.items())
+    figures = "; ".join(f"{judge} {'/'.join(shares)}" for judge, shares in values.items())
     return f"published{where}, {' / '.join(CRITERIA)}: {figures}."
 
 
-def _describe_protocol(protocol: str, rules: Sequence[str], found: Sequence[PlacedFigure]) -> Iterator[str]:
-    """What the figures say about one protocol, by its headline rule."""
+def _describe_protocol(protocol: str, rules: Sequence[str], figures: Sequence[PlacedFigure]) -> Iterator[str]:
+    """Sum up one protocol, by its headline rule."""
     rule = headline("intransitivity", rules)
-    mine = {(f.measure, f.third): f for f in found if (f.protocol, f.rule) == (protocol, rule)}
+    measured = {(f.measure, f.third): f for f in figures if (f.protocol, f.rule) == (protocol, rule)}
     by = f" by {rule}" if rule else ""
-    broken, chained = mine.get(("intransitivity", None)), mine.get(("chain_rate", None))
+    broken, chained = measured.get(("intransitivity", None)), measured.get(("chain_rate", None))
     if broken and chained:
         if not broken.n:
             yield "no intransitivity: no triple with three valid verdicts"
@@ -104,26 +91,26 @@ def _describe_protocol(protocol: str, rules: Sequence[str], found: Sequence[Plac
         else:
             yield f"{broken.k} of {count(broken.n, 'triple')}{by} are intransitive, {chained.k} hold a chain at all"
     for place in ("last", "first"):
-        if reversed_ := mine.get(("choice_set_sensitivity", place)):
+        if reversed_ := measured.get(("choice_set_sensitivity", place)):
             where = f"with the third response {place}"
             if reversed_.n:
                 yield f"{reversed_.k} of {count(reversed_.n, 'preference')} reverse {where}"
             else:
                 yield f"no choice-set sensitivity {where}: no valid verdict on both sets"
-    if 0 < min((f.n for f in mine.values() if f.n), default=0) < FEW:
+    if 0 < min((f.n for f in measured.values() if f.n), default=0) < FEW:
         yield "too few to be sure"
 
 
-def _notes(parameters: Mapping[str, Any], measured: ConsistencyResult) -> Iterator[str]:
-    absent = {(one.measure, one.protocol): one.reason for one in measured.absent}
+def _notes(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterator[str]:
+    absent = {(one.measure, one.protocol): one.reason for one in result.absent}
     for (measure, protocol), reason in absent.items():
         if measure in (first for first, _ in MEASURES.values()):
             yield f"{measure} does not apply to {line(protocol)}: {line(reason)}"
-    if measured.excluded:
-        yield format_exclusions("excluded", measured.excluded)
-    if measured.invalid:
-        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in measured.invalid.most_common(5))
+    if result.excluded:
+        yield format_exclusions("excluded", result.excluded)
+    if result.invalid:
+        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in result.invalid.most_common(5))
     if left_out := parameters["left_out"]:
         yield format_exclusions("left out before the draw", left_out)
-    if any(figure.effective_n is not None and figure.effective_n < figure.n for figure in measured.figures):
+    if any(figure.effective_n is not None and figure.effective_n < figure.n for figure in result.figures):
         yield "some prompts give several triples or quadruples: intervals allow for their dependence"

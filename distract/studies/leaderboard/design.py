@@ -1,7 +1,7 @@
 """From a case to rows: a baseline of matches, then the same matches with some models' responses rewritten.
 
-One plan for each case covers all protocols and attacks, so that shared prompts and rewrites meet. A match in which
-nothing was rewritten is not judged again: its verdict stands. It knows no protocol or attack by name and rates nothing.
+One plan for each case covers all protocols and attacks, so that they share prompts and rewrites. A match in which
+nothing was rewritten is not judged again: its verdict stands.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ ResponsePair = tuple[Response, Response]
 
 @dataclass(frozen=True)
 class TournamentConfig:
-    """The parameters of a run that say what is judged.
-
-    ``pairs`` says who plays whom on which case, by its id; ``helped`` whether there is a reference model.
-    """
+    """The parameters of a run; ``pairs`` holds the matches of each case, by id."""
 
     judge: str
     protocols: tuple[Protocol, ...]
@@ -40,17 +37,17 @@ class TournamentConfig:
 
 
 def match_obstacle(protocol: Protocol) -> str | None:
-    """Why a protocol cannot judge a match."""
+    """Say why a protocol cannot judge a match."""
     return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
 
 
 def judge_baseline(case: Case, p: TournamentConfig) -> Plan[CaseResult]:
     """Judge the matches of one case as they are."""
-    found = {response.author: response for response in comparable_responses(case)}
+    responses = {response.author: response for response in comparable_responses(case)}
     jobs = [
-        _judge_match(case, protocol, BASELINE, (found[first], found[second]), (found[first], found[second]), p)
+        _judge_match(case, protocol, BASELINE, pair, pair, p)
         for protocol in p.protocols
-        for first, second in p.pairs[case.id]
+        for pair in ((responses[first], responses[second]) for first, second in p.pairs[case.id])
     ]
     return CaseResult((yield from gather(jobs)))
 
@@ -58,9 +55,9 @@ def judge_baseline(case: Case, p: TournamentConfig) -> Plan[CaseResult]:
 def judge_attacks(case: Case, p: TournamentConfig, targets: Mapping[str, frozenset[str]]) -> Plan[CaseResult]:
     """Rewrite the responses of some models to one case, and judge again the matches that this changes."""
     memory: Memory = {}
-    found = {response.author: response for response in comparable_responses(case)}
+    responses = {response.author: response for response in comparable_responses(case)}
     jobs = [
-        _judge_again(case, protocol, attack, (found[first], found[second]), targets[protocol.name], p, memory)
+        _judge_again(case, protocol, attack, (responses[first], responses[second]), targets[protocol.name], p, memory)
         for protocol in p.protocols
         for attack in p.attacks
         for first, second in p.pairs[case.id]
@@ -78,17 +75,17 @@ def _judge_again(
     p: TournamentConfig,
     memory: Memory,
 ) -> Plan[Row]:
-    """A match after the rewriting, or why its first verdict stands."""
+    """Judge a match after rewriting, or give the reason why its first verdict stands."""
     shown, reasons = list[Response](), list[str]()
     for original in pair:
-        made: Response | str = original
+        rewrite: Response | str = original
         if original.author in targets:
-            made = yield from obtain_rewrite(case, original, attack, p, memory)
-            if not isinstance(made, str) and made.turns == original.turns:
-                made = UNCHANGED
-        if isinstance(made, str):
-            reasons.append(made)
-        shown.append(original if isinstance(made, str) else made)
+            rewrite = yield from obtain_rewrite(case, original, attack, p, memory)
+            if not isinstance(rewrite, str) and rewrite.turns == original.turns:
+                rewrite = UNCHANGED
+        if isinstance(rewrite, str):
+            reasons.append(rewrite)
+        shown.append(original if isinstance(rewrite, str) else rewrite)
     first, second = shown
     if first.attack is None and second.attack is None:
         return replace(_row(case, protocol, attack.name, (first, second), p), excluded=reasons[0])
@@ -98,15 +95,14 @@ def _judge_again(
 def _judge_match(
     case: Case, protocol: Protocol, attack: str, originals: ResponsePair, shown: ResponsePair, p: TournamentConfig
 ) -> Plan[Row]:
-    """Judge a match; ``shown`` are the originals or what the attack made of them."""
-    # A case of these two only: a protocol that shows more would take the others from it.
+    # A case with only these two: a protocol that shows more would take others from it.
     alone = replace(case, responses=originals)
     row = partial(replace, _row(case, protocol, attack, shown, p))
     return (yield from judge_comparison(row, protocol, Comparison(alone, *shown), p.manner, p.helped))
 
 
 def _row(case: Case, protocol: Protocol, attack: str, shown: ResponsePair, p: TournamentConfig) -> Row:
-    """A row of a match that is not judged yet."""
+    """The row of a match that is not judged yet."""
     first, second = shown
     row = Row(case.id, case.cluster, "match", protocol.name, p.judge, attack, side(first), side(second))
     return replace(row, lengths=(len(first.text), len(second.text)))

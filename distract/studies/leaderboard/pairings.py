@@ -1,7 +1,7 @@
-"""Who plays whom on which prompt: a full round robin, or so many matches of it in a balanced design.
+"""Pairings: a full round robin on every prompt, or a balanced selection of its matches.
 
 Balanced: as far as the prompts allow it, each pair of models meets equally often (or once less), each model plays
-equally often, and the matches are spread evenly over the prompts. It knows only names and numbers.
+equally often, and the matches are spread evenly over the prompts.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 ModelPair = tuple[str, str]
-"""Two models, by name."""
+"""Names of two models."""
 
 Priority = tuple[int, int, bool, int]
-"""Which pair is next: the least."""
+"""The pair with the lowest priority is next."""
 
 
 def round_robin(models: Sequence[Sequence[str]]) -> list[list[ModelPair]]:
-    """Every pair on every prompt."""
+    """Pair all models of each prompt."""
     return [list(combinations(sorted(names), 2)) for names in models]
 
 
 def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list[ModelPair]]:
-    """So many matches in all; the full round robin where there are no more.
+    """Draw at most so many matches in all.
 
-    Each match goes to the pair that has met least often; of those, to one whose models have played least, and that no
-    chain of matches joins yet. It is played on the prompt with the fewest matches, of those on which they have not met.
-    What is equal otherwise is drawn by seed.
+    Each match goes to the pair that has met least often; among those, to one whose models have played least and are not
+    yet connected by a chain of matches. Its prompt is the one with the fewest matches on which they have not met. The
+    seed breaks ties.
     """
     every = round_robin(models)
     if most >= sum(map(len, every)):
@@ -46,7 +46,7 @@ def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list
     played = 0
     while played < most:
         turn, _, pair = heappop(waiting)
-        # Its models may have played since it was put in line: it waits on, in its new place.
+        # Its models may have played since it was queued: it waits on, in its new place.
         if turn == record.turn(pair):
             prompt = min(left[pair], key=lambda number: (len(drawn[number]), lot.random()))
             left[pair].remove(prompt)
@@ -60,7 +60,7 @@ def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list
 
 
 def _level(drawn: list[list[ModelPair]], every: Sequence[Sequence[ModelPair]], lot: random.Random) -> None:
-    """Move matches to prompts with fewer of them: the last pairs may have found none but crowded prompts left."""
+    """Move matches to prompts with fewer of them: only crowded prompts may have been left for the last pairs."""
     while True:
         most = max(range(len(drawn)), key=lambda number: len(drawn[number]))
         least = min(range(len(drawn)), key=lambda number: len(drawn[number]))
@@ -74,8 +74,6 @@ def _level(drawn: list[list[ModelPair]], every: Sequence[Sequence[ModelPair]], l
 
 @dataclass(slots=True)
 class _MatchRecord:
-    """Who has met whom, how often each model has played, and which of them are joined by matches."""
-
     met: dict[ModelPair, int]
     played: dict[str, int]
     joined: dict[str, set[str]] = field(default_factory=dict)

@@ -1,29 +1,23 @@
-"""``distract leaderboard``: what rewriting the responses of some models does to their ratings and ranks."""
+"""``distract leaderboard``: how rewriting the responses of some models changes their ratings and ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
 
-from distract.core.records import Rewrite, Row
 from distract.core.study import BufferedSums, Study, Sums
 from distract.studies.leaderboard.document import LeaderboardResult, document, summarise_run
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 def _sums(parameters: Mapping[str, Any]) -> Sums[LeaderboardResult]:
-    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> LeaderboardResult:
-        return summarise_run(parameters, rows, rewrites, flaw)
-
-    return BufferedSums(measure)
+    return BufferedSums(partial(summarise_run, parameters))
 
 
-def _report(parameters: Mapping[str, Any], found: LeaderboardResult) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterable[Any]:
     from distract.studies.leaderboard.view import report_parts
 
-    return report_parts(parameters, found)
+    return report_parts(parameters, result)
 
 
 STUDY = Study(

@@ -1,8 +1,4 @@
-"""Making data: a better and a worse answer from a reference, and questions with format constraints and their answers.
-
-Both makers are plans that ask a generator model, check by rules what comes back, ask again with what was wrong, and
-end in a case or in the reasons why there is none. They read and write no file, and make no call themselves.
-"""
+"""Makers of data: better and worse answers from a reference, and questions with format constraints."""
 
 from __future__ import annotations
 

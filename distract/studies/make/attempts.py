@@ -1,34 +1,31 @@
-"""What the makers share: asking until an answer can be used, what came of it, and how much that yields.
-
-It knows no prompt, and not what is wrong with an answer: the makers say so.
-"""
+"""The loop that the makers share: ask a generator, check the answer by rules, ask again with the reasons."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
-from distract.core.records import Case, Evidence, Message, slug
+from distract.core.prompts import Prompt
+from distract.core.records import Case, Evidence, slug
 from distract.rewriting.generator_options import GeneratorOptions, flaws
 
 V = TypeVar("V")
 BROKEN = "constraint broken"
-"""The slug whose detail, the kind of the constraint, is counted by itself."""
+"""The slug whose detail, the kind of the constraint, has its own count."""
 
 
 @dataclass(frozen=True, slots=True)
 class MakeResult:
-    """What came of one prompt.
+    """The case made from one prompt.
 
     Attributes:
         case: None where none could be made.
-        reasons: why there is no case; of a case, what is lacking in it. Each is a stable slug, and mostly a colon and
-            what it is about.
-        evidence: ``attempts`` (requests to the generator, none where it was not asked) and what was measured.
+        reasons: why there is no case, or what the case lacks. Each is a stable slug, mostly with a colon and a detail.
+        evidence: ``attempts`` (requests to the generator, absent without any) and what was measured.
     """
 
     case: Case | None
@@ -36,58 +33,52 @@ class MakeResult:
     evidence: Evidence = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationResult(Generic[V]):
-    """What a generator gave in the end: a value, or the reasons why the last attempt was rejected."""
-
-    value: V | None
-    reasons: tuple[str, ...]
-    attempts: int
-
-
 def ask_generator(
-    fill: Callable[[tuple[str, ...]], tuple[Message, ...]],
+    prompt: Prompt,
+    slots: Mapping[str, str],
     read: Callable[[str], Plan[tuple[V, tuple[str, ...]]]],
     asking: GeneratorOptions,
     seed: int,
-    like: str | None = None,
-) -> Plan[GenerationResult[V]]:
-    """Ask for a text until one can be used."""
+    like: str,
+    meanings: Mapping[str, str] | None = None,
+) -> Plan[tuple[V | None, tuple[str, ...], int]]:
+    """Ask until a text can be used; return its value or the last reasons, and the number of attempts."""
     reasons: tuple[str, ...] = ()
     for attempt in range(asking.retries + 1):
-        (reply,) = yield [asking.request(fill(reasons), seed=seed, sample=attempt, like=like)]
+        messages = prompt.fill({**slots, "feedback": _feedback(reasons, meanings or {})})
+        (reply,) = yield [asking.request(messages, seed=seed, sample=attempt, like=like)]
         reasons = flaws(reply) or _unwritable_reasons(reply.text)
         if not reasons:
             value, reasons = yield from read(reply.text.strip())
             if not reasons:
-                return GenerationResult(value, (), attempt + 1)
-    return GenerationResult(None, reasons, asking.retries + 1)
+                return value, (), attempt + 1
+    return None, reasons, asking.retries + 1
 
 
 def _unwritable_reasons(text: str) -> tuple[str, ...]:
-    """A server may send half of a surrogate pair, which no file can hold."""
+    # A server may send half of a surrogate pair, which no file can hold.
     return ("not valid Unicode",) if any("\ud800" <= c <= "\udfff" for c in text) else ()
 
 
-def feedback(reasons: Sequence[str], meaning: Mapping[str, str] | None = None) -> str:
-    """What a prompt says of the attempt before: nothing of none."""
+def _feedback(reasons: Sequence[str], meanings: Mapping[str, str]) -> str:
+    """Tell the generator why its last attempt was rejected."""
     if not reasons:
         return ""
-    plain = meaning or {}
-    listed = "\n".join(f"- {reason} ({plain[reason]})" if reason in plain else f"- {reason}" for reason in reasons)
-    return f"\n\nAn earlier attempt was rejected for these reasons:\n{listed}\n\nAvoid them."
+    lines = "\n".join(f"- {reason} ({meanings[reason]})" if reason in meanings else f"- {reason}" for reason in reasons)
+    return f"\n\nAn earlier attempt was rejected for these reasons:\n{lines}\n\nAvoid them."
 
 
-def yield_document(mades: Sequence[MakeResult]) -> dict[str, Any]:
-    """How much came of it, as JSON values with sorted keys."""
-    cases = [made.case for made in mades if made.case is not None]
-    attempts = [dict(made.evidence)["attempts"] for made in mades if "attempts" in dict(made.evidence)]
-    reasons = Counter(name for made in mades for name in dict.fromkeys(map(_reason_group, made.reasons)))
+def yield_document(results: Sequence[MakeResult]) -> dict[str, Any]:
+    """Count the cases made and the reasons for others, as JSON values with sorted keys."""
+    cases = [result.case for result in results if result.case is not None]
+    evidences = [dict(result.evidence) for result in results]
+    attempts = [float(evidence["attempts"]) for evidence in evidences if "attempts" in evidence]
+    reasons = Counter(name for result in results for name in dict.fromkeys(map(_reason_group, result.reasons)))
     severities = Counter(str(r.severity) for case in cases for r in case.responses if r.severity is not None)
     return {
-        "asked": len(mades),
+        "asked": len(results),
         "made": len(cases),
-        "mean_attempts": round(sum(map(float, attempts)) / len(attempts), 4) if attempts else None,
+        "mean_attempts": round(sum(attempts) / len(attempts), 4) if attempts else None,
         "reasons": dict(sorted(reasons.items())),
         "severities": dict(sorted(severities.items())),
     }
@@ -97,11 +88,11 @@ def _reason_group(reason: str) -> str:
     return reason if slug(reason) == BROKEN else slug(reason)
 
 
-def check_author(author: str, taken: Sequence[str]) -> str:
-    """A generator's name, if it can stand as the author of a response in a file."""
+def check_author(author: str, reserved: Sequence[str]) -> str:
+    """Return a generator's name if it can stand as the author of a response in a file."""
     parts = author.replace("\\", "/").split("/")
     if not author.strip() or not author.isprintable() or len(author) > 200 or not parts[0] or ".." in parts:
         raise UsageError(f"author {author!r}: expected a plain name of at most 200 characters, and no path")
-    if author in ("tie", *taken):
-        raise UsageError(f"author {author!r}: means something else in a case; name the generator otherwise")
+    if author in ("tie", *reserved):
+        raise UsageError(f"author {author!r}: has another meaning in a case; rename the generator")
     return author

@@ -1,7 +1,7 @@
-"""Which format requirements go with a question: easy ones, that do not contradict each other.
+"""Sets of format requirements for a question: easy ones that do not conflict.
 
-Easy is what a program can verify, a generator can follow and a small edit can break. Two requirements conflict where
-no answer, or only a contrived one, meets both. It asks no model and does not know whether an answer meets anything.
+An easy requirement is one that a program can verify, a generator can follow and a small edit can break. Two conflict
+where no answer, or only a contrived one, meets both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EASY: Mapping[str, tuple[str, int, int]] = {
     "startend:end_checker": _ANY,
     "startend:quotation": _ANY,
 }
-"""Easy kinds, each with the argument that must lie in a range (a list: its length) for it to be easy."""
+"""Easy kinds, each with the argument that must lie in a range; for a list, its length must."""
 
 _LOWER, _UPPER = "change_case:english_lowercase", "change_case:english_capital"
 _SENTENCES = "length_constraints:number_sentences"
@@ -52,19 +52,19 @@ _ALONE = frozenset(
         "language:response_language",
     )
 )
-"""Kinds that say what the whole answer is, and leave no room for another."""
+"""Kinds that fix the whole answer and leave no room for another."""
 
 _GROUPS = (
     {_LOWER, _UPPER, "change_case:capital_word_frequency"},
     {_BULLETS, _PARAGRAPHS, _NTH},
     {_SECTIONS, _PARAGRAPHS, _NTH},
-    {_END, _POSTSCRIPT, _QUOTED},  # each of them claims the end of the answer
+    {_END, _POSTSCRIPT, _QUOTED},  # each claims the end of the answer
     {_QUOTED, "detectable_format:title"},
     {_QUOTED, _BULLETS},  # the opening mark hides the first bullet
 )
-"""Kinds of which an answer can have one."""
+"""Kinds that exclude each other."""
 
-_SAYS: Mapping[str, str] = {
+_WORD_ARGUMENTS: Mapping[str, str] = {
     "keywords:existence": "keywords",
     "keywords:frequency": "keyword",
     _END: "end_phrase",
@@ -72,10 +72,10 @@ _SAYS: Mapping[str, str] = {
     _SECTIONS: "section_spliter",
     _NTH: "first_word",
 }
-"""Kinds that demand words of their own, and the argument that holds them."""
+"""Kinds that require certain words, and the argument that holds them."""
 
 _EXACT = frozenset((_END, _POSTSCRIPT, _SECTIONS))
-"""Kinds whose words are to stand as they are written, letter case included."""
+"""Kinds whose words must appear verbatim, letter case included."""
 
 _LEAST_WORDS: Mapping[str, int] = {
     "length_constraints:number_sentences": 4,
@@ -87,10 +87,10 @@ _LEAST_WORDS: Mapping[str, int] = {
     _SECTIONS: 15,
     _NTH: 12,
 }
-"""Words that each counted thing takes in an answer that says something."""
+"""Minimum number of words that each counted element takes in a real answer."""
 
 SENTENCE = 30
-"""Words of a sentence that is still easy to read."""
+"""Maximum number of words in a readable sentence."""
 
 _CASE = r"\b(?:lower|upper|capital|all caps|case)"
 _SHORT = r"\b(?:haiku|limerick|tweet|riddle|joke|slogan|sentence|title|headline|name|question)s?\b"
@@ -119,12 +119,12 @@ MENU: tuple[tuple[Constraint, str], ...] = tuple(
         ({"kind": _POSTSCRIPT, "postscript_marker": "P.S."}, r"\bpostscript|\bP\.\s?S"),
     )
 )
-"""What is added to the requirements that a prompt has, each with the words of a question that it does not go with."""
+"""Requirements to add to those of a prompt, each with the words of questions that it does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConstraintChoice:
-    """Requirements for a question: those kept of its own, those added, and all of them in the order to show."""
+    """Requirements for a question: its own that were kept, those added, and all in the order shown."""
 
     kept: tuple[Constraint, ...]
     added: tuple[Constraint, ...]
@@ -143,49 +143,48 @@ def is_easy(c: Constraint) -> bool:
 def has_conflict(a: Constraint, b: Constraint) -> bool:
     """Whether no answer, or only a contrived one, can meet both; the order does not matter."""
     kinds = {a.kind, b.kind}
-    # Of one kind even two that agree are one requirement said twice.
+    # Two of one kind that agree are one requirement stated twice.
     if a.kind == b.kind or kinds & _ALONE or any(kinds <= group for group in _GROUPS):
         return True
     return _is_excluded(a, b) or _is_excluded(b, a)
 
 
 def choose_constraints(
-    question: str, own: Sequence[Constraint], wanted: int, draw: random.Random
+    question: str, own: Sequence[Constraint], size: int, draw: random.Random
 ) -> ConstraintChoice | None:
-    """Easy requirements for a question that go together (Distracted evaluation, IFEval-TweakSet)."""
+    """Choose easy requirements for a question that do not conflict (Distracted evaluation, IFEval-TweakSet)."""
     kept: list[Constraint] = []
     for c in own:
-        if is_easy(c) and len(kept) < wanted and not any(has_conflict(c, other) for other in kept):
+        if is_easy(c) and len(kept) < size and not any(has_conflict(c, other) for other in kept):
             kept.append(c)
     added: list[Constraint] = []
     for c, unfit in draw.sample(MENU, len(MENU)):
         taken = [*kept, *added]
-        if len(taken) < wanted and not re.search(unfit, question, re.I) and not any(has_conflict(c, t) for t in taken):
+        if len(taken) < size and not re.search(unfit, question, re.I) and not any(has_conflict(c, t) for t in taken):
             added.append(c)
-    found = [*kept, *added]
-    ordered = tuple(draw.sample(found, len(found)))
-    return ConstraintChoice(tuple(kept), tuple(added), ordered) if len(found) == wanted else None
+    chosen = [*kept, *added]
+    ordered = tuple(draw.sample(chosen, len(chosen)))
+    return ConstraintChoice(tuple(kept), tuple(added), ordered) if len(chosen) == size else None
 
 
 def _is_excluded(a: Constraint, b: Constraint) -> bool:
-    """Whether what a demands is more than b allows."""
-    said = _required_words(a)
-    if said and _is_limit(b) and not check(b, said):
+    """Whether a requires more than b allows."""
+    words = _required_words(a)
+    if words and _is_limit(b) and not check(b, words):
         return True
     if a.kind in _EXACT and (
-        (b.kind == _LOWER and said != said.lower()) or (b.kind == _UPPER and said != said.upper())
+        (b.kind == _LOWER and words != words.lower()) or (b.kind == _UPPER and words != words.upper())
     ):
         return True
     if a.kind == _POSTSCRIPT and b.kind == _SENTENCES and b["relation"] == "less than" and b["num_sentences"] < 4:
-        # In capitals its mark counts as a sentence of its own, so that with a word before it there are three.
+        # In capitals its marker counts as a sentence, so an answer with a word before it has three.
         return True
     most = _max_words(b)
     return most is not None and _min_words(a) > most
 
 
 def _required_words(c: Constraint) -> str:
-    """The words that an answer has to hold."""
-    name = _SAYS.get(c.kind)
+    name = _WORD_ARGUMENTS.get(c.kind)
     if name is None or (c.kind == "keywords:frequency" and c["relation"] != "at least"):
         return ""
     words = c[name] if isinstance(c[name], tuple) else (c[name],)
@@ -193,12 +192,12 @@ def _required_words(c: Constraint) -> str:
 
 
 def _is_limit(c: Constraint) -> bool:
-    """Whether a text that does not follow it cannot be part of one that does."""
+    """Whether no text that violates it can be part of one that follows it."""
     return c.kind in ("keywords:forbidden_words", "punctuation:no_comma") or "less than" in dict(c.arguments).values()
 
 
 def _min_words(c: Constraint) -> int:
-    """Words that an answer which follows it has at least."""
+    """Minimum number of words of an answer that follows it."""
     counts = [value for name, value in c.arguments if name.startswith("num_") and isinstance(value, int)]
     if "less than" in dict(c.arguments).values() or c.kind not in _LEAST_WORDS:
         return 0
@@ -206,7 +205,7 @@ def _min_words(c: Constraint) -> int:
 
 
 def _max_words(c: Constraint) -> int | None:
-    """Words that an answer which follows it has at most; None sets no limit."""
+    """Maximum number of words of an answer that follows it; None sets no limit."""
     if c.kind == "length_constraints:number_words" and c["relation"] == "less than":
         return int(c["num_words"]) - 1
     if c.kind == _SENTENCES and c["relation"] == "less than":

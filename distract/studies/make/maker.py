@@ -1,7 +1,4 @@
-"""Run a maker over data: draw, ask, keep what was made with how it was written.
-
-It knows no prompt and prints nothing.
-"""
+"""Run a maker over data: draw, ask, and keep the cases made with their lineage."""
 
 from __future__ import annotations
 
@@ -25,13 +22,12 @@ from distract.studies.make.attempts import MakeResult, check_author, yield_docum
 
 @dataclass(frozen=True)
 class MakeJob:
-    """What is to be made.
+    """A maker's plans, one for each drawn prompt.
 
     Attributes:
-        name: of the data.
-        size: prompts in the data.
-        plans: one for each drawn prompt.
-        left_out: how many prompts are of no use, by reason.
+        name: name of the data.
+        size: number of prompts in the data.
+        left_out: number of useless prompts, by reason.
         prompt: SHA-256 (hex) of the prompt file.
         verifier: name of the model that verifies; None checks by rules only.
     """
@@ -48,7 +44,7 @@ class MakeJob:
 
     @property
     def parameters(self) -> dict[str, float | int]:
-        """How the generator is asked; best-of is for rewrites, which have a marker."""
+        """Generator settings; best-of needs a marker, which only rewrites have."""
         return {name: value for name, value in self.asking.parameters.items() if name != "best_of"}
 
 
@@ -61,33 +57,36 @@ def pair_job(
     limit: int | None,
     seed: int,
 ) -> MakeJob:
-    """A better and a worse answer for each drawn case that has a reference: a response known to be good."""
+    """Make a better and a worse answer for each drawn case that has a reference: a response known to be good."""
     loaded = datasets.load(data, responses, seed)
-    fitting = [case for case in loaded.cases if good_response(case) is not None and len(case.prompt) == 1]
-    if not fitting:
+    known = [case for case in loaded.cases if good_response(case) is not None]
+    usable = [case for case in known if len(case.prompt) == 1]
+    if not usable:
         raise UsageError(f"{data}: no case of one turn has a reference (a label, or a single response)")
-    without = {"no response is known to be good": sum(good_response(case) is None for case in loaded.cases)}
-    turns = {"more than one turn": len(loaded.cases) - len(fitting) - without["no response is known to be good"]}
-    left_out = {reason: n for reason, n in {**loaded.left_out, **without, **turns}.items() if n}
+    unusable = {
+        "no response is known to be good": len(loaded.cases) - len(known),
+        "more than one turn": len(known) - len(usable),
+    }
+    left_out = {reason: n for reason, n in {**loaded.left_out, **unusable}.items() if n}
     verify = verifying.make_verifier(verifier) if verifier else None
-    plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sample(fitting, limit, seed)]
+    plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sample(usable, limit, seed)]
     checksum = pairs.prompt_file().checksum
     return MakeJob(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed, verifier)
 
 
 def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int | None, seed: int) -> MakeJob:
-    """A question with three format constraints, a response that meets them, and worse ones, for each drawn prompt.
+    """Make a question with three format constraints, a compliant response and worse ones for each drawn prompt.
 
-    Drawn from the prompts whose question and format can be told apart.
+    Only prompts whose question and format can be separated are drawn.
     """
     check_author(generator, ())
     loaded = datasets.load_prompts(data)
-    fitting = [prompt for prompt in loaded.prompts if tweakset.is_usable(prompt)]
-    if not fitting:
+    usable = [prompt for prompt in loaded.prompts if tweakset.is_usable(prompt)]
+    if not usable:
         raise UsageError(f"{data}: {tweakset.NOT_SPLIT} in any prompt")
-    unusable = {tweakset.NOT_SPLIT: len(loaded.prompts) - len(fitting)}
+    unusable = {tweakset.NOT_SPLIT: len(loaded.prompts) - len(usable)}
     left_out = {reason: n for reason, n in {**loaded.left_out, **unusable}.items() if n}
-    plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in sample(fitting, limit, seed)]
+    plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in sample(usable, limit, seed)]
     checksum = tweakset.prompt_file().checksum
     return MakeJob(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed)
 
@@ -95,16 +94,20 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
 def make_cases(
     job: MakeJob, models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
 ) -> tuple[list[Case], dict[str, Any]]:
-    """Make everything."""
+    """Make all cases, and a document of the yield."""
     identity = tuple(sorted(models["generator"][0].identity.items()))
     verified = verifying.parameters(job.verifier) if job.verifier else ()
     parameters = (*sorted(job.parameters.items()), ("seed", job.seed), *verified)
-    cases, made = [], list(execute(job.plans, models, tally=tally, progress=progress))
-    for one in made:
-        if one.case is not None:
-            by_model = Lineage(one.case.responses[0], job.generator, identity, job.prompt, parameters, (), one.evidence)
-            cases.append(_add_lineages(one.case, by_model))
-    found = {
+    cases, results = [], list(execute(job.plans, models, tally=tally, progress=progress))
+    for result in results:
+        if (case := result.case) is not None:
+            lineage = Lineage(case.responses[0], job.generator, identity, job.prompt, parameters, (), result.evidence)
+            lineages = [
+                replace(lineage, response=response) if response.severity is None else Lineage(response, "rules")
+                for response in case.responses
+            ]
+            cases.append(replace(case, lineages=tuple(lineages)))
+    document = {
         "data": {"name": job.name, "prompts": job.size},
         "generator": job.generator,
         "asking": {**job.parameters, "model": dict(identity)},
@@ -112,13 +115,4 @@ def make_cases(
         "seed": job.seed,
         "left_out": dict(job.left_out),
     }
-    return cases, {**found, **yield_document(made)}
-
-
-def _add_lineages(case: Case, by_model: Lineage) -> Case:
-    """The case with how each response was written: severities by rule, the rest by the model."""
-    lineages = [
-        replace(by_model, response=response) if response.severity is None else Lineage(response, "rules")
-        for response in case.responses
-    ]
-    return replace(case, lineages=tuple(lineages))
+    return cases, {**document, **yield_document(results)}

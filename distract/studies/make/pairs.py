@@ -1,8 +1,8 @@
 """A better and a worse answer to the same prompt from a reference answer (CALM).
 
-Both are correct and complete and of about equal length; the worse one lacks user satisfaction, coherence and clarity.
-Rules check what they can: the form, the lengths, and that no fact of the reference is lost. They do not know whether
-the worse answer is worse, nor whether both are right; a verifier, where there is one, is asked the latter.
+Both should be correct, complete and about equally long; the worse one lacks user satisfaction, coherence and clarity.
+Rules check the form, the lengths, and that no fact of the reference is lost. They cannot check that the worse answer is
+worse or that both are right; a verifier, if there is one, checks the latter.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections.abc import Iterator
 
 from distract.core.plan import Plan, gather
 from distract.core.prompts import Prompt, load
-from distract.core.records import Case, Evidence, Message, Response, slug
+from distract.core.records import Case, Evidence, Response, slug
 from distract.data.good_responses import good_response
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import normalise_text
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Verifier
-from distract.studies.make.attempts import MakeResult, ask_generator, feedback
+from distract.studies.make.attempts import MakeResult, ask_generator
 
 AUTHORS = ("better", "worse")
 SOURCE = "make-pairs"
 MOST_TIMES = 2.0
-"""How many times as many words one answer may have as the other."""
+"""Maximum ratio between the word counts of the two answers."""
 
 SLACK = 10
-"""A difference of this many words is none: two short answers may well have three and seven."""
+"""A difference of at most this many words is no fault: two short answers may well have three and seven."""
 
 LEAST_ROOM = 400
-"""Bytes that the room for both answers is reckoned from at least: a reference of one word says little about them."""
+"""Minimum number of bytes from which to derive the token limit: a reference of one word tells little about answers."""
 
 _SEPARATOR = re.compile(r"(?m)^[ \t]*\|\|\|[ \t\r]*$")
 _LABEL = re.compile(
@@ -37,7 +37,7 @@ _LABEL = re.compile(
     r"|(?:answer|response|version|text) (?:1|2|one|two|a|b)|better|worse)[^\w\n]*(?::|\n|\Z)",
     re.IGNORECASE,
 )
-_KEPT = (
+_FAULTS = (
     "script changed",
     "language changed",
     "refusal",
@@ -46,14 +46,14 @@ _KEPT = (
     "repetition",
     "not a rewrite",
 )
-"""What fidelity says of a rewrite that matters here too, apart from facts that are lost."""
+"""Fidelity's reasons that apply to answers too, apart from lost facts."""
 
 AnswerPair = tuple[str, str]
 PairResult = tuple[tuple[AnswerPair, Evidence], tuple[str, ...]]
 
 
 def prompt_file() -> Prompt:
-    """The prompt file that is used."""
+    """Load the prompt."""
     return load("distract.studies.make", "pair")
 
 
@@ -68,31 +68,22 @@ def make_pair(
         return MakeResult(None, ("no reference: no response is labelled better or known to meet the constraints",))
     known: Response = reference
 
-    def fill(reasons: tuple[str, ...]) -> tuple[Message, ...]:
-        slots = {"question": case.prompt[0], "reference": known.text, "feedback": feedback(reasons)}
-        return prompt_file().fill(slots)
-
     def read(text: str) -> Plan[PairResult]:
         return _read(case, known, text, verifier)
 
-    asked = yield from ask_generator(fill, read, asking, seed, like=(known.text * 2).ljust(LEAST_ROOM))
+    slots = {"question": case.prompt[0], "reference": known.text}
+    like = (known.text * 2).ljust(LEAST_ROOM)
+    answers, reasons, attempts = yield from ask_generator(prompt_file(), slots, read, asking, seed, like)
     evidence: Evidence = (
-        ("attempts", asked.attempts),
+        ("attempts", attempts),
         ("generator", author),
         ("words_reference", _count_words(known.text)),
     )
-    if asked.value is None:
-        return MakeResult(None, asked.reasons, evidence)
-    texts, measured = asked.value
-    made = tuple(Response(name, (text,)) for name, text in zip(AUTHORS, texts, strict=True))
-    pair = Case(
-        case.id,
-        case.prompt,
-        made,
-        preferred=AUTHORS[0],
-        criterion=case.criterion,
-        source=SOURCE,
-    )
+    if answers is None:
+        return MakeResult(None, reasons, evidence)
+    texts, measured = answers
+    responses = tuple(Response(name, (text,)) for name, text in zip(AUTHORS, texts, strict=True))
+    pair = Case(case.id, case.prompt, responses, preferred=AUTHORS[0], criterion=case.criterion, source=SOURCE)
     return MakeResult(pair, (), (*evidence, *measured))
 
 
@@ -103,14 +94,13 @@ def _read(case: Case, reference: Response, text: str, verifier: Verifier | None)
     pair = parts[0], parts[1]
     if empty := [reason for reason, part in zip(_pair_reason("empty"), parts, strict=True) if not part]:
         return (pair, ()), tuple(empty)
-    counts = [_count_words(part) for part in parts]
-    evidence: Evidence = tuple((f"words_{name}", count) for name, count in zip(AUTHORS, counts, strict=True))
+    evidence: Evidence = tuple((f"words_{name}", _count_words(part)) for name, part in zip(AUTHORS, parts, strict=True))
     reasons = list(_find_faults(case, reference, pair))
     if verifier is not None and not reasons:
         answers = [Response(name, (part,)) for name, part in zip(AUTHORS, parts, strict=True)]
         verdicts = yield from gather([verifier.verify(case, reference, answer) for answer in answers])
-        for index, (found, measured) in enumerate(verdicts):
-            reasons += [_pair_reason(reason)[index] for reason in found]
+        for index, (faults, measured) in enumerate(verdicts):
+            reasons += [_pair_reason(fault)[index] for fault in faults]
             evidence += tuple((f"{AUTHORS[index]}_{name}", value) for name, value in measured)
     return (pair, evidence), tuple(reasons)
 
@@ -129,12 +119,12 @@ def _find_faults(case: Case, reference: Response, pair: AnswerPair) -> Iterator[
             # It would tell a judge which one is which.
             yield _pair_reason("comment about the task: names the answer")[index]
         for reason in inspect(case.prompt, reference.turns, (answer,))[0]:
-            if slug(reason) in _KEPT or slug(reason).endswith(" lost"):
+            if slug(reason) in _FAULTS or slug(reason).endswith(" lost"):
                 yield _pair_reason(reason)[index]
 
 
 def _pair_reason(reason: str) -> AnswerPair:
-    """A reason about the first answer, and about the second."""
+    """Word a reason for the first answer, and for the second."""
     if ":" in reason:
         return f"{reason} (first answer)", f"{reason} (second answer)"
     return f"{reason}: first answer", f"{reason}: second answer"

@@ -1,7 +1,7 @@
-"""``distract rewrite``: write every rewrite that a run could ask for, as a data set of recorded rewrites.
+"""``distract rewrite``: write every rewrite that a run could need, as a data set of recorded rewrites.
 
-Judges that are attacked with the same file are compared on the same attack. Which of two responses a judge will
-dis-prefer is not known yet, so both are rewritten. A rejected rewrite is recorded with its reasons, so that it counts.
+Judges that are attacked with the same file are compared on the same attack. Both responses of a pair are rewritten,
+because the judge's preference is not known yet. A rejected rewrite is recorded with its reasons, so that it counts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distract.core import files
 from distract.core.errors import UsageError
@@ -33,21 +33,18 @@ from distract.studies.attack.session import AttackSelection
 from distract.studies.rewrite_counts import agreements, count_reasons, rejections
 from distract.studies.setup import sample_first
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 NO_PRICES: Mapping[Role, Price] = MappingProxyType({})
 
 
 def record_rewrites(case: Case, parameters: audit.AuditConfig) -> Plan[CaseResult]:
-    """Write everything that the parameters could ask of one case; controls are left to the rules of a run."""
+    """Write every rewrite of a case that a run could need; controls are left to the rules of a run."""
     memory: Memory = {}
     yield from gather([_write_task(case, *job, parameters, memory) for job in _rewrite_tasks(case, parameters)])
     return CaseResult(rewrites=sort_rewrites(case, memory))
 
 
 def _rewrite_tasks(case: Case, p: audit.AuditConfig) -> Iterator[tuple[Response, Attack, Attack | None]]:
-    """An original, what is done to it, and what is then done to the result."""
+    """Yield an original, the attack on it, and the attack on the result."""
     good, compliant = good_response(case), compliant_response(case)
     originals = dict.fromkeys([good] if good and "fixed" in p.designs else [])
     if "flip" in p.designs:
@@ -61,20 +58,20 @@ def _rewrite_tasks(case: Case, p: audit.AuditConfig) -> Iterator[tuple[Response,
 def _write_task(
     case: Case, original: Response, attack: Attack, then: Attack | None, p: audit.AuditConfig, memory: Memory
 ) -> Plan[None]:
-    made = yield from obtain_rewrite(case, original, attack, p, memory)
-    if then and not then.control and not isinstance(made, str):
-        yield from obtain_rewrite(case, made, then, p, memory)
+    rewrite = yield from obtain_rewrite(case, original, attack, p, memory)
+    if then and not then.control and not isinstance(rewrite, str):
+        yield from obtain_rewrite(case, rewrite, then, p, memory)
 
 
-def add_rewrites(case: Case, made: Sequence[Lineage]) -> Case:
-    """The case with rewrites recorded, in the place of those it had."""
-    new = {_identity(lineage.response) for lineage in made}
-    # What was made of a text that is replaced goes with it.
+def add_rewrites(case: Case, added: Sequence[Lineage]) -> Case:
+    """Record rewrites in a case, in place of those that it had."""
+    new = {_identity(lineage.response) for lineage in added}
+    # Rewrites of a text that is replaced go with it.
     gone = {(author, severity) for author, severity, attack in new if attack is None}
     kept = [r for r in case.responses if _identity(r) not in new and (r.author, r.severity) not in gone]
     lineages = [lineage for lineage in case.lineages if lineage.response in kept]
-    responses = (*kept, *(lineage.response for lineage in made))
-    return replace(case, responses=responses, lineages=(*lineages, *made))
+    responses = (*kept, *(lineage.response for lineage in added))
+    return replace(case, responses=responses, lineages=(*lineages, *added))
 
 
 def _identity(response: Response) -> tuple[str, int | None, str | None]:
@@ -82,7 +79,7 @@ def _identity(response: Response) -> tuple[str, int | None, str | None]:
 
 
 class DataFile:
-    """A data set with the rewrites that a job writes, kept when all are there."""
+    """A data set with the rewrites of a job, written when all are there."""
 
     def __init__(self, selected: AttackSelection, out: Path) -> None:
         self.rows: Sequence[Row] = ()
@@ -96,26 +93,28 @@ class DataFile:
         """Nothing is open."""
 
     def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
-        """Keep rewrites."""
+        """Collect rewrites."""
         self.rewrites += rewrites
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
-        """Write the file; ``files.write`` says how."""
-        by: dict[str, list[Lineage]] = {}
-        for made in self.rewrites:
-            by.setdefault(made.case, []).append(_lineage(made, self._selected))
-        save([add_rewrites(case, by.get(case.id, [])) for case in self._selected.cases], self._out)
+        """Write the file."""
+        lineages: dict[str, list[Lineage]] = {}
+        for rewrite in self.rewrites:
+            lineages.setdefault(rewrite.case, []).append(_lineage(rewrite, self._selected))
+        save([add_rewrites(case, lineages.get(case.id, [])) for case in self._selected.cases], self._out)
         return dump(summary)
 
 
 def prepare(selected: AttackSelection, out: Path, prices: Mapping[Role, Price] = NO_PRICES) -> Job[RewriteResult]:
-    """The job of ``distract rewrite``."""
+    """Prepare the job of ``distract rewrite``."""
     design = _parameters(selected)
     if not any(True for case in selected.cases for _ in _rewrite_tasks(case, design)):
-        raise UsageError("nothing is to be written: controls are written by rule in every run; name another --attack")
+        raise UsageError("nothing to write: every run writes controls by rule; name another --attack")
 
     def measure(_: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> RewriteResult:
-        return _measure(selected.parameters["attacks"], {case.id: case.cluster for case in selected.cases}, rewrites)
+        attacks, clusters = selected.parameters["attacks"], {case.id: case.cluster for case in selected.cases}
+        figures = [*rejections(rewrites, attacks, clusters), *agreements(rewrites, clusters)]
+        return RewriteResult(rewrites, sorted(figures, key=lambda figure: figure.place))
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
         yield (record_rewrites(case, design) for case in selected.cases)
@@ -140,67 +139,62 @@ def prepare(selected: AttackSelection, out: Path, prices: Mapping[Role, Price] =
 
 
 def save(cases: Sequence[Case], path: Path) -> None:
-    """Write cases as a file of the native format; ``files.write`` says how."""
+    """Write cases as a file of the native format."""
     files.write(path, "".join(f"{native.format_line(case)}\n" for case in cases), "--out")
 
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """What became of the rewrites that were written; ``figures`` are in a total order."""
+    """The rewrites written, and their figures in a total order."""
 
     rewrites: Sequence[Rewrite]
     figures: Sequence[Figure]
 
 
-def _measure(attacks: Sequence[str], clusters: Mapping[str, str], rewrites: Sequence[Rewrite]) -> RewriteResult:
-    figures = [*rejections(rewrites, attacks, clusters), *agreements(rewrites, clusters)]
-    return RewriteResult(rewrites, sorted(figures, key=lambda figure: figure.place))
-
-
-def document(parameters: Mapping[str, Any], written: RewriteResult) -> dict[str, Any]:
-    """What was written and what became of it, as JSON values."""
+def document(parameters: Mapping[str, Any], result: RewriteResult) -> dict[str, Any]:
+    """Build the JSON document of a result."""
     names = ("data", "limit", "seed", "attacks", "degradations", "generator", "asking", "verifier", "left_out")
     return {
         **{name: parameters[name] for name in names},
-        "rejected": count_reasons(written.rewrites),
-        "results": [flatten(figure) for figure in written.figures],
+        "rejected": count_reasons(result.rewrites),
+        "results": [flatten(figure) for figure in result.figures],
     }
 
 
-def _report(_: Mapping[str, Any], written: RewriteResult) -> Iterable[RenderableType]:
+def _report(_: Mapping[str, Any], result: RewriteResult) -> Iterable[Any]:
     from distract.studies.rewrite_view import rewrites_report
 
-    return rewrites_report(written.figures, written.rewrites)
+    return rewrites_report(result.figures, result.rewrites)
 
 
 def _is_made_by(attack: Attack, response: Response) -> bool:
-    """Whether a response is what an attack makes: what distracts names its attack, what is worse has a severity."""
+    """Whether an attack wrote a response: a distraction names its attack, a worse response has a severity."""
     if response.attack is not None:
         return attack.name == response.attack
     return attack.severity is not None and attack.severity == response.severity
 
 
 def _parameters(selected: AttackSelection) -> audit.AuditConfig:
-    found = selected.scope
+    scope = selected.scope
     return audit.AuditConfig(
-        "", (), found.attacks, selected.writer, found.designs, selected.seed, found.degradations, selected.verifier
+        "", (), scope.attacks, selected.writer, scope.designs, selected.seed, scope.degradations, selected.verifier
     )
 
 
-def _lineage(made: Rewrite, selected: AttackSelection) -> Lineage:
-    """How a rewrite was written; what the rules wrote has no model."""
+def _lineage(rewrite: Rewrite, selected: AttackSelection) -> Lineage:
+    """Describe how a rewrite was written; the rules have no model."""
     prompt, model, parameters = "", dict[str, str](), dict[str, float | int]()
     verified = verifying.parameters(selected.verifier.name) if selected.verifier else ()
-    if made.generator == selected.writer.name and (asking := selected.parameters["asking"]):
-        attack = next(one for one in selected.scope.writing if _is_made_by(one, made.response))
+    if rewrite.generator == selected.writer.name and (asking := selected.parameters["asking"]):
+        attack = next(one for one in selected.scope.writing if _is_made_by(one, rewrite.response))
         prompt, model = attack.prompt.checksum if attack.prompt else "", asking["model"]
         parameters = {name: value for name, value in asking.items() if name != "model"}
     return Lineage(
-        made.response,
-        made.generator,
+        rewrite.response,
+        rewrite.generator,
         tuple(sorted(model.items())),
         prompt,
         (*sorted(parameters.items()), ("seed", selected.seed), *verified),
-        made.reasons,
-        made.evidence,
+        rewrite.reasons,
+        rewrite.evidence,
     )

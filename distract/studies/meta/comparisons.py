@@ -1,12 +1,9 @@
-"""Rows to comparisons: what was said of each pair, order by order, beside what people say.
-
-It knows no measure, interval or protocol.
-"""
+"""Rows to comparisons: the verdicts on each pair, order by order, beside the label of people."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,25 +17,23 @@ DataPlace = tuple[str | None, str | None]
 """A data set and a subset of it; None is all of them."""
 
 ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
-"""What an order is called, by which of the two stands first."""
+"""Names of orders, by the response that stands first."""
 
 ComparisonUnit = tuple[str, str, tuple[str, int], tuple[str, int]]
-"""Data set, case, and author and severity (0 without one) of each of the two, in their own order: the same whichever of
-them a judge's rows call a."""
+"""Data set, case, and author and severity (0 without one) of each response, sorted: the same whichever a judge's rows
+call a."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRows:
-    """One judge asked one way, on any number of data sets.
+    """One judge under one protocol, on any number of data sets.
 
     Attributes:
-        judge: its name.
-        protocol: the way of asking.
-        rules: by which verdicts are derived from the same replies; empty where there is one way only.
-        rows: by rule; under ``""`` those that serve all rules.
+        rules: rules that derive verdicts from the same replies; empty where there is only one way.
+        rows: rows by rule; under ``""`` those that serve all rules.
         ties: whether a verdict can be a tie.
-        convention: whose ``published_*`` figures are wanted; empty for none.
-        calls: requests behind one comparison, where rows do not say.
+        convention: authors whose ``published_*`` figures to compute; empty for none.
+        calls: number of requests per comparison, where rows do not hold it.
     """
 
     judge: str
@@ -51,29 +46,32 @@ class JudgeRows:
 
     @property
     def headline(self) -> str | None:
-        """The rule by which the protocol is summed up: PrePair weighs scores, which leaves few ties."""
+        """The rule that sums up the protocol: PrePair weighs scores, which leaves few ties."""
         return "score" if "score" in self.rules else self.rules[0] if self.rules else None
 
     def by(self, rule: str | None) -> tuple[Row, ...]:
         """The rows of a rule."""
         return self.rows.get(rule or "", self.rows.get("", ()))
 
+    @property
+    def comparisons(self) -> Comparisons:
+        """The comparisons under the headline rule."""
+        return collect_comparisons(self.by(self.headline), self.headline)
+
 
 @dataclass(frozen=True, slots=True)
 class PairVerdicts:
-    """One comparison.
+    """The verdicts on one comparison.
 
     Attributes:
-        unit: what tells it apart.
-        turned: whether a is the second one of the unit.
-        cluster: name of its prompt.
-        subset: of its data set.
-        label: what people prefer.
-        verdicts: what each order says, in terms of a and b; None is invalid.
-        shown: which stood first in each order; empty where they do not stand side by side.
-        overall: what all orders together say.
-        calls: requests, those that serve several comparisons shared out among them; None where nobody knows.
-        tokens: likewise.
+        turned: whether a is the second response of the unit.
+        cluster: name of the prompt.
+        label: preference of people.
+        verdicts: verdict in each order, in terms of a and b; None is invalid.
+        shown: the response that stood first in each order; empty where they are not side by side.
+        overall: verdict over all orders.
+        calls: number of requests, shared out among the comparisons that they serve; None where unknown.
+        tokens: number of tokens, likewise.
     """
 
     unit: ComparisonUnit
@@ -97,27 +95,35 @@ class PairVerdicts:
         """Whether every order has a verdict."""
         return None not in self.verdicts
 
+    @property
+    def is_right(self) -> bool:
+        """Whether every verdict matches the label."""
+        return all(verdict == self.label for verdict in self.verdicts)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all orders have the same verdict."""
+        return len(set(self.verdicts)) == 1
+
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """The comparisons of one judge asked one way, by one rule and under one control (``none`` without).
+    """The comparisons of one judge under one protocol, rule and control (``none`` without).
 
-    Attributes:
-        made: those that were judged.
-        excluded: how many were not, by data set and subset.
+    ``excluded`` counts those that were not judged, by data set and subset.
     """
 
     made: tuple[PairVerdicts, ...]
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def select(self, data: str | None, subset: str | None) -> Comparisons:
-        """Those of a data set, or of a subset of it; None stands for all."""
+        """Select a data set, or a subset of it; None stands for all."""
 
-        def here(place: tuple[str, str]) -> bool:
+        def fits(place: tuple[str, str]) -> bool:
             return data in (None, place[0]) and subset in (None, place[1])
 
-        kept = tuple(one for one in self.made if here((one.data, one.subset)))
-        return Comparisons(kept, Counter({place: n for place, n in self.excluded.items() if here(place)}))
+        kept = tuple(pair for pair in self.made if fits((pair.data, pair.subset)))
+        return Comparisons(kept, Counter({place: n for place, n in self.excluded.items() if fits(place)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +131,10 @@ class Agreement(Figure):
     """One measured figure of meta-evaluation.
 
     Attributes:
-        judge: who was asked.
         data: the data set; None for all of a run's together.
-        subset: the part of it; None for the whole.
-        order: ``given``, ``swapped`` or ``both``, of a kappa.
-        compared: ``better``, ``worse`` or ``not distinguishable``, of a difference.
+        subset: part of the data set; None for the whole.
+        order: ``given``, ``swapped`` or ``both``, for a kappa.
+        compared: ``better``, ``worse`` or ``not distinguishable``, for a difference.
     """
 
     judge: str = ""
@@ -147,18 +152,19 @@ class Agreement(Figure):
 def collect_comparisons(
     rows: Iterable[Row], rule: str | None, attack: str = BASELINE, calls: int | None = None
 ) -> Comparisons:
-    """What was said of each pair."""
-    mine = [row for row in rows if row.design == "people" and row.attack == attack]
-    shared = Counter(key for row in mine for key in row.keys)
-    made, excluded = list[PairVerdicts](), Counter[tuple[str, str]]()
+    """Collect the verdicts on each pair."""
+    rows = [row for row in rows if row.design == "people" and row.attack == attack]
+    shared = Counter(key for row in rows for key in row.keys)
+    pairs, excluded = list[PairVerdicts](), Counter[tuple[str, str]]()
     scoring = rule if rule in ("score", "rating") else None
-    for row in mine:
+    for row in rows:
         if row.excluded is not None:
             excluded[row.data, row.subset] += 1
             continue
         parts = [1 / shared[key] for key in row.keys]
+        tokens = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
         unit, turned = comparison_unit(row)
-        made.append(
+        pairs.append(
             PairVerdicts(
                 unit=unit,
                 turned=turned,
@@ -169,41 +175,36 @@ def collect_comparisons(
                 shown=row.shown,
                 overall=outcome(row.judgments, scoring),
                 calls=sum(parts) if parts else calls,
-                tokens=_count_tokens(row, parts),
+                tokens=tokens or None,
             )
         )
-    return Comparisons(tuple(made), excluded)
-
-
-def _count_tokens(row: Row, parts: Sequence[float]) -> float | None:
-    total = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
-    return total or None
+    return Comparisons(tuple(pairs), excluded)
 
 
 def comparison_unit(row: Row) -> tuple[ComparisonUnit, bool]:
-    """The unit that a row compares, and whether its a is the second one of it."""
-    a, b = ((one.author, one.severity or 0) for one in (row.a, row.b))
+    """Identify what a row compares, and whether its a is the second response of it."""
+    a, b = ((side.author, side.severity or 0) for side in (row.a, row.b))
     return (row.data, row.case, min(a, b), max(a, b)), a > b
 
 
 def places(judged: Iterable[JudgeRows]) -> list[DataPlace]:
-    """Everything together first; each data set where there are several, each subset where a data set has several.
+    """List everything together first, then each of several data sets, and each of several subsets of one.
 
-    They are the same for all judges and protocols of a document, so that one which lacks a data set has its gap.
+    All judges and protocols of a document share them, so that one which lacks a data set has a gap.
     """
-    parts: dict[str, set[str]] = defaultdict(set)
-    for one in judged:
-        for rows in one.rows.values():
+    subsets: dict[str, set[str]] = defaultdict(set)
+    for judge in judged:
+        for rows in judge.rows.values():
             for row in rows:
                 if row.design == "people":
-                    parts[row.data].add(row.subset)
-    found: list[DataPlace] = [(None, None)] if len(parts) != 1 else []
-    for data in sorted(parts):
-        found.append((data, None))
-        found += [(data, subset) for subset in sorted(parts[data]) if len(parts[data]) > 1]
-    return found
+                    subsets[row.data].add(row.subset)
+    listed: list[DataPlace] = [(None, None)] if len(subsets) != 1 else []
+    for data in sorted(subsets):
+        listed.append((data, None))
+        listed += [(data, subset) for subset in sorted(subsets[data]) if len(subsets[data]) > 1]
+    return listed
 
 
 def add_interval(figure: Agreement, interval: Interval | None) -> Agreement:
-    """A figure with its interval, where there is one."""
+    """Add an interval to a figure, where there is one."""
     return figure if interval is None else replace(figure, low=interval[0], high=interval[1])

@@ -1,7 +1,6 @@
-"""What people have compared, judged: from a labelled case to rows.
+"""From a labelled case to rows: one for each protocol and labelled pair, and more for the controls.
 
-A case gives one row a protocol and a pair that has a label; the controls judge the pair again with nothing changed that
-matters. It knows no protocol, attack or backend by name, and counts nothing.
+A control judges the pair again without any relevant change.
 """
 
 from __future__ import annotations
@@ -19,21 +18,19 @@ from distract.judging.orders import DEFAULT, Manner
 from distract.rewriting.writers import WRITERS, rewrite
 
 ResponsePair = tuple[Response, Response]
+Memory = dict[tuple[Response, str], Rewrite | None]
+"""Rewrites by original and control."""
 
 
 @dataclass(frozen=True)
 class MetaConfig:
-    """The parameters of a run that say what is judged.
+    """The parameters of a run.
 
     Attributes:
-        judge: its name.
-        protocols: ways of asking.
-        manner: in which orders and how often they are asked.
-        helped: whether there is a reference model.
-        controls: attacks that change nothing that matters.
-        resample: whether what is sampled is asked once more.
-        seed: of the controls' writing, and of the order of what is shuffled.
-        shuffled: data sets that list the better response always at the same place, so that the order must be drawn.
+        controls: attacks without any relevant change.
+        resample: whether to repeat sampled verdicts.
+        seed: seed for the controls and the shuffled orders.
+        shuffled: data sets that always list the better response at the same place, so that the order must be drawn.
     """
 
     judge: str
@@ -47,42 +44,41 @@ class MetaConfig:
 
 
 def labelled_pairs(case: Case) -> list[ResponsePair]:
-    """The pairs of original responses that the case's label is about, in the order of the data.
+    """Pair the original responses that the label covers, in the order of the data.
 
-    Where one of several responses is labelled better, that is each pair which holds it; where they are labelled a tie,
-    each pair of those that nobody has made worse on purpose.
+    If one of several responses is labelled better, these are the pairs with it; if the label is a tie, all pairs of
+    responses that were not degraded.
     """
     originals = case.originals
     if case.preferred == "tie":
-        originals = tuple(one for one in originals if one.severity is None)
-    found = combinations(originals, 2)
-    return [(a, b) for a, b in found if a.author != b.author and label(case, a, b) is not None]
+        originals = tuple(response for response in originals if response.severity is None)
+    return [(a, b) for a, b in combinations(originals, 2) if a.author != b.author and label(case, a, b) is not None]
 
 
 def judge_labelled(data: str, case: Case, p: MetaConfig) -> Plan[CaseResult]:
     """Judge every labelled pair of a case under every protocol."""
-    memory: dict[tuple[Response, str], Rewrite | None] = {}
-    found = labelled_pairs(case)
+    memory: Memory = {}
+    pairs = labelled_pairs(case)
     if data in p.shuffled:
-        found = [_draw_order(case, pair, p.seed) for pair in found]
-    jobs = [_judge_pair(data, case, pair, protocol, p, memory) for protocol in p.protocols for pair in found]
+        pairs = [_draw_order(case, pair, p.seed) for pair in pairs]
+    jobs = [_judge_pair(data, case, pair, protocol, p, memory) for protocol in p.protocols for pair in pairs]
     parts: Sequence[list[Row]] = yield from gather(jobs)
-    return CaseResult([row for part in parts for row in part], [made for made in memory.values() if made])
+    return CaseResult([row for part in parts for row in part], [rewrite for rewrite in memory.values() if rewrite])
 
 
 def is_one_sided(cases: Iterable[Case]) -> bool:
     """Whether the better response always stands at the same place, in more than one pair.
 
-    A judge that follows the order shown would then be always right in one order, and kappa say nothing.
+    A judge that follows the order shown would then always be right in one order, and kappa would be meaningless.
     """
     labels = [label(case, *pair) for case in cases for pair in labelled_pairs(case)]
-    decided = [one for one in labels if one != "tie"]
-    return len(decided) > 1 and len({*decided}) == 1
+    strict = [preferred for preferred in labels if preferred != "tie"]
+    return len(strict) > 1 and len({*strict}) == 1
 
 
 def _draw_order(case: Case, pair: ResponsePair, seed: int) -> ResponsePair:
-    """A pair in an order drawn by its case and its authors alone."""
-    names = [f"{one.author}\x1e{one.severity}" for one in pair]
+    """Draw an order by seed, case and authors."""
+    names = [f"{response.author}\x1e{response.severity}" for response in pair]
     turned = hashlib.sha256("\x1e".join([str(seed), case.id, *names]).encode()).digest()[0] % 2
     return (pair[1], pair[0]) if turned else pair
 
@@ -93,7 +89,7 @@ def _judge_pair(
     pair: ResponsePair,
     protocol: Protocol,
     p: MetaConfig,
-    memory: dict[tuple[Response, str], Rewrite | None],
+    memory: Memory,
 ) -> Plan[list[Row]]:
     a, b = pair
     row = Row(
@@ -131,18 +127,18 @@ def _judge_control(
     protocol: Protocol,
     control: Attack,
     p: MetaConfig,
-    memory: dict[tuple[Response, str], Rewrite | None],
+    memory: Memory,
 ) -> Plan[Row]:
-    """The same pair after a control has been through both responses."""
+    """Judge the pair with both responses rewritten by a control."""
     row, both = replace(row, attack=control.name), list[Response]()
-    for one in (comparison.first, comparison.second):
-        if (one, control.name) not in memory:
-            made = yield from rewrite(WRITERS["rules"], comparison.case, one, control, p.seed)
-            memory[one, control.name] = made
-        found = memory[one, control.name]
-        if found is None or not found.is_accepted:
+    for original in (comparison.first, comparison.second):
+        key = original, control.name
+        if key not in memory:
+            memory[key] = yield from rewrite(WRITERS["rules"], comparison.case, original, control, p.seed)
+        written = memory[key]
+        if written is None or not written.is_accepted:
             return replace(row, excluded="rewrite rejected")
-        both.append(found.response)
+        both.append(written.response)
     a, b = both
     same = partial(replace, row, a=side(a), b=side(b))
     return (yield from judge_comparison(same, protocol, Comparison(comparison.case, a, b), p.manner, p.helped))

@@ -1,7 +1,7 @@
-"""Ways of asking one judge against each other, on the verdicts that are valid under both: exact McNemar, Holm.
+"""Differences between the protocols of one judge, on the verdicts that are valid under both: exact McNemar, Holm.
 
 A verdict is a unit: one comparison in one order. Both orders of a comparison, and comparisons that share a prompt,
-count for as much as they are worth (``intervals.effective_n``). It knows no protocol by name.
+count as dependent (``intervals.effective_n``).
 """
 
 from __future__ import annotations
@@ -22,46 +22,45 @@ from distract.studies.meta.comparisons import (
     JudgeRows,
     PairVerdicts,
     add_interval,
-    collect_comparisons,
 )
 
 
-def differences(asked: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) -> list[Agreement]:
-    """The difference in accuracy of each pair of one judge's protocols, on verdicts valid under both."""
-    said = {one.protocol: collect_comparisons(one.by(one.headline), one.headline) for one in asked}
-    headline = {one.protocol: one.headline for one in asked}
-    made = list[Agreement]()
+def differences(judged: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) -> list[Agreement]:
+    """Compare the accuracy of each pair of one judge's protocols, on verdicts valid under both."""
+    comparisons = {one.protocol: one.comparisons for one in judged}
+    headline = {one.protocol: one.headline for one in judged}
+    results = list[Agreement]()
     for data, subset in everywhere:
         family = list[Agreement]()
-        right = {name: _read_correctness(whole.select(data, subset).made) for name, whole in said.items()}
+        right = {name: _read_correctness(whole.select(data, subset).made) for name, whole in comparisons.items()}
         for one, other in combinations(sorted(right), 2):
-            empty = Agreement("accuracy", one, headline[one], "none", judge=asked[0].judge, data=data, subset=subset)
+            empty = Agreement("accuracy", one, headline[one], "none", judge=judged[0].judge, data=data, subset=subset)
             empty = replace(empty, against=other, against_rule=headline[other], against_attack="none")
             family.append(_difference(empty, right[one], right[other]))
-        made += [
+        results += [
             figure
             if figure.p_adjusted is None
             else replace(figure, compared=_classify_difference(figure.value or 0.0, figure.p_adjusted))
             for figure in adjust_p_values(family)
         ]
-    return made
+    return results
 
 
 Correctness = dict[ComparisonUnit, tuple[str, dict[str, float | None]]]
-"""Of each comparison its cluster, and whether each verdict is right (None: it is invalid), by its order."""
+"""The cluster of each comparison, and whether each verdict is right (None: invalid), by order."""
 
 
-def _read_correctness(made: Iterable[PairVerdicts]) -> Correctness:
-    found: Correctness = {}
-    for one in made:
-        if one.label is None:
+def _read_correctness(pairs: Iterable[PairVerdicts]) -> Correctness:
+    correctness: Correctness = {}
+    for pair in pairs:
+        if pair.label is None:
             continue
-        # An order is named by the one of the unit that stood first, whatever its name in the rows.
-        shown: list[str] = [MIRROR[first] if one.turned else first for first in one.shown]
-        orders = shown or [str(index) for index in range(len(one.verdicts))]
-        said = zip(orders, one.verdicts, strict=True)
-        found[one.unit] = one.cluster, {order: None if v is None else float(v == one.label) for order, v in said}
-    return found
+        # An order is named by the response of the unit that stood first, whatever its name in the rows.
+        shown: list[str] = [MIRROR[first] if pair.turned else first for first in pair.shown]
+        orders = shown or [str(index) for index in range(len(pair.verdicts))]
+        right = [None if verdict is None else float(verdict == pair.label) for verdict in pair.verdicts]
+        correctness[pair.unit] = pair.cluster, dict(zip(orders, right, strict=True))
+    return correctness
 
 
 def _difference(empty: Agreement, first: Correctness, second: Correctness) -> Agreement:
@@ -77,10 +76,10 @@ def _difference(empty: Agreement, first: Correctness, second: Correctness) -> Ag
 
 
 def _pair_verdicts(first: Correctness, second: Correctness) -> tuple[list[tuple[str, float, float]], int]:
-    """Valid verdicts on the same comparison in the same order, and how many have no partner.
+    """Pair valid verdicts on the same comparison in the same order, and count those without a partner.
 
-    Where the orders of the two are not the same kind (a score of each response has none, three responses are rotated),
-    every verdict of the one stands beside every verdict of the other, so that the difference is that of accuracies.
+    Where the two have different kinds of orders (a score of each response has none, three responses are rotated), every
+    verdict of one is paired with every verdict of the other, so that the difference is that of accuracies.
     """
     shared = list[tuple[str, float, float]]()
     alone = 0
@@ -88,8 +87,8 @@ def _pair_verdicts(first: Correctness, second: Correctness) -> tuple[list[tuple[
         (cluster, one), (_, other) = first.get(unit, ("", {})), second.get(unit, ("", {}))
         alike = one.keys() == other.keys() or {*one, *other} <= ORDERS.keys()
         pairs = [(order, beside) for order in one for beside in other if order == beside or not alike]
-        told = [(one[order], other[beside], order, beside) for order, beside in pairs]
-        valid = [(a, b, order, beside) for a, b, order, beside in told if a is not None and b is not None]
+        right = [(one[order], other[beside], order, beside) for order, beside in pairs]
+        valid = [(a, b, order, beside) for a, b, order, beside in right if a is not None and b is not None]
         shared += [(cluster, a, b) for a, b, _, _ in valid]
         alone += sum(v is not None for v in one.values()) - len({order for _, _, order, _ in valid})
         alone += sum(v is not None for v in other.values()) - len({beside for _, _, _, beside in valid})

@@ -1,7 +1,4 @@
-"""What data sets agree on and how hard their cases are, over several judges (ReIFE, section 6).
-
-It knows no judge, protocol or data set by name.
-"""
+"""Agreement between data sets, and the difficulty of cases, over several judges (ReIFE, section 6)."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from itertools import combinations
 
 from distract.stats import agreement
 from distract.stats.figure import CONFIDENCE
-from distract.studies.meta.comparisons import Agreement, DataPlace, JudgeRows, collect_comparisons
+from distract.studies.meta.comparisons import Agreement, DataPlace, JudgeRows
 
 BINS = 10
-"""Of the share of verdicts that are right."""
+"""Number of bins for the share of verdicts that are right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Spearman's rank correlation of two lists of accuracies, with its interval; n is how many things were ranked."""
+    """Spearman's rank correlation of two lists of n accuracies, with its interval."""
 
     between: str
     first: str
@@ -34,13 +31,13 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class Difficulty:
-    """How many comparisons how large a share of all verdicts got right; an invalid verdict is not right.
+    """Number of comparisons by the share of verdicts that are right; an invalid verdict is not right.
 
     Attributes:
-        n: comparisons that every judge had under every protocol.
-        bins: from the hardest tenth (right in less than 10%) to the easiest (at least 90%).
-        never: nobody was right.
-        always: everybody was.
+        n: number of comparisons that every judge had under every protocol.
+        bins: counts from the hardest tenth (right in less than 10%) to the easiest (at least 90%).
+        never: number of comparisons without a right verdict.
+        always: number of comparisons with right verdicts only.
     """
 
     n: int
@@ -50,9 +47,9 @@ class Difficulty:
 
 
 def whole_place(figures: Sequence[Agreement]) -> DataPlace:
-    """The place that holds everything: the only data set, or all of them together."""
-    found = {figure.data for figure in figures}
-    return (found.pop() if len(found) == 1 else None), None
+    """Find the place that holds everything: the only data set, or all of them together."""
+    names = {figure.data for figure in figures}
+    return (names.pop() if len(names) == 1 else None), None
 
 
 def accuracies(
@@ -75,19 +72,19 @@ def correlations(
     means: Mapping[str, float],
     base: str | None,
 ) -> list[Correlation]:
-    """Rank correlations of accuracies: between data sets over judges and protocols, of base and mean over judges."""
+    """Correlate accuracies: between data sets over judges and protocols, of base and mean over judges."""
     sets = sorted({f.data for f in figures if f.data is not None})
     by_set = {name: accuracies(judged, figures, (name, None)) for name in sets}
-    made = []
+    results = []
     for one, other in combinations(sets, 2):
         shared = sorted(by_set[one].keys() & by_set[other].keys())
         pair = [by_set[one][s] for s in shared], [by_set[other][s] for s in shared]
-        made.append(_correlation("data sets", one, other, *pair))
+        results.append(_correlation("data sets", one, other, *pair))
     based = sorted(name for name in means if (name, base or "") in accuracy)
     if base is not None and based:
         pair = [accuracy[name, base] for name in based], [means[name] for name in based]
-        made.append(_correlation("base and mean over protocols", base, "mean", *pair))
-    return made
+        results.append(_correlation("base and mean over protocols", base, "mean", *pair))
+    return results
 
 
 def _correlation(between: str, first: str, second: str, x: Sequence[float], y: Sequence[float]) -> Correlation:
@@ -96,20 +93,20 @@ def _correlation(between: str, first: str, second: str, x: Sequence[float], y: S
 
 
 def difficulty(judged: Sequence[JudgeRows]) -> Difficulty:
-    """How large a share of all verdicts is right, comparison by comparison."""
+    """Count comparisons by the share of right verdicts."""
     right: dict[object, list[float]] = defaultdict(list)
-    asked: Counter[object] = Counter()
-    for one in judged:
-        for made in collect_comparisons(one.by(one.headline), one.headline).made:
-            if made.label is not None:
-                asked[made.unit] += 1
-                right[made.unit] += [float(verdict == made.label) for verdict in made.verdicts]
-    shares = [mean(right[unit]) for unit, times in asked.items() if times == len(judged) and right[unit]]
+    times: Counter[object] = Counter()
+    for judge in judged:
+        for pair in judge.comparisons.made:
+            if pair.label is not None:
+                times[pair.unit] += 1
+                right[pair.unit] += [float(verdict == pair.label) for verdict in pair.verdicts]
+    shares = [mean(right[unit]) for unit, number in times.items() if number == len(judged) and right[unit]]
     counts = Counter(min(BINS - 1, int(share * BINS + 1e-9)) for share in shares)
     bins = tuple(counts[index] for index in range(BINS))
     return Difficulty(len(shares), bins, sum(share == 0 for share in shares), sum(share == 1 for share in shares))
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of at least one value."""
+    """Average at least one value."""
     return math.fsum(values) / len(values)

@@ -1,8 +1,4 @@
-"""The JSON document of meta-evaluation: what ``--json`` prints, and what ``summary.json`` of each judge's run holds.
-
-Figures are rounded to four decimals, and nothing in it differs between two runs of the same command from the same
-store. It knows no measure by name.
-"""
+"""The JSON document of meta-evaluation: what ``--json`` prints, and what ``summary.json`` of each judge's run holds."""
 
 from __future__ import annotations
 
@@ -24,15 +20,14 @@ _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_jud
 
 @dataclass(frozen=True)
 class JudgeSource:
-    """One judge with where its verdicts come from.
+    """One judge with the origin of its verdicts.
 
     Attributes:
-        name: of the judge.
-        judged: it, asked in each way.
-        record: what decided the verdicts, JSON values only.
-        controls: names of those that its rows hold.
-        base: the protocol that the user wants others to be compared with.
-        notes: what is to be said about it, one line each.
+        judged: the judge under each protocol.
+        record: the parameters behind the verdicts, as JSON values.
+        controls: names of the controls in its rows.
+        base: the protocol to compare others with, as the user named it.
+        notes: warnings for the reader, one line each.
     """
 
     name: str
@@ -42,10 +37,10 @@ class JudgeSource:
     base: str | None = None
     notes: tuple[str, ...] = ()
 
-    def reasons(self, what: Literal["excluded", "invalid"]) -> Counter[str]:
-        """Why comparisons were not made, also under a control, or verdicts are none, each with how often."""
+    def reasons(self, kind: Literal["excluded", "invalid"]) -> Counter[str]:
+        """Count exclusions, also under a control, or invalid verdicts, by reason."""
         rows = [row for one in self.judged for row in one.by(one.headline)]
-        if what == "excluded":
+        if kind == "excluded":
             under = {row.attack: "" if row.attack == BASELINE else f"under {row.attack}: " for row in rows}
             return Counter(under[row.attack] + row.excluded for row in rows if row.excluded)
         rows = [row for row in rows if row.attack == BASELINE]
@@ -54,11 +49,7 @@ class JudgeSource:
 
 @dataclass(frozen=True)
 class MetaResult:
-    """Everything that a command found out, for both kinds of readers.
-
-    Attributes:
-        panel: the judges compared; None with fewer than two.
-    """
+    """The result of a command; ``panel`` compares the judges, and is None with fewer than two."""
 
     sources: tuple[JudgeSource, ...]
     figures: tuple[Agreement, ...]
@@ -68,22 +59,27 @@ class MetaResult:
 
 
 def from_run(parameters: Mapping[str, Any], rows: Sequence[Row]) -> JudgeSource:
-    """A judge that was asked, from the run of it."""
-    by = {name: tuple(row for row in rows if row.protocol == name) for name in parameters["protocols"]}
-    made = tuple(
-        JudgeRows(parameters["judge"], name, tuple(rules), {"": by[name]}, name in parameters["ties"])
-        for name, rules in parameters["protocols"].items()
+    """Build a judge from its run."""
+    name = parameters["judge"]
+    judged = tuple(
+        JudgeRows(
+            name,
+            protocol,
+            tuple(rules),
+            {"": tuple(row for row in rows if row.protocol == protocol)},
+            protocol in parameters["ties"],
+        )
+        for protocol, rules in parameters["protocols"].items()
     )
-    record = {name: parameters[name] for name in _RECORD}
-    return JudgeSource(parameters["judge"], made, record, tuple(parameters["controls"]), parameters["base"])
+    record = {field: parameters[field] for field in _RECORD}
+    return JudgeSource(name, judged, record, tuple(parameters["controls"]), parameters["base"])
 
 
 def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
-    """Judges whose verdicts were stored by somebody, in the order of their names."""
-    names = sorted({run.judge for run in runs})
-    made = []
-    for name in names:
-        mine = [run for run in runs if run.judge == name]
+    """Build judges from stored verdicts, in the order of their names."""
+    judges = []
+    for name in sorted({run.judge for run in runs}):
+        own = [run for run in runs if run.judge == name]
         sources = [
             {
                 "protocol": run.protocol,
@@ -92,32 +88,32 @@ def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
                 "sha256": run.sha256,
                 **check_reproduction(run),
             }
-            for run in mine
+            for run in own
         ]
-        notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in mine for note in run.notes)
-        rows = [row for run in mine for found in run.rows.values() for row in found]
-        controls = tuple(sorted({row.attack for row in rows} - {BASELINE}))
-        made.append(JudgeSource(name, group_runs(mine), {"replayed": sources}, controls, notes=notes))
-    return made
+        notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in own for note in run.notes)
+        attacks = {row.attack for run in own for rows in run.rows.values() for row in rows}
+        controls = tuple(sorted(attacks - {BASELINE}))
+        judges.append(JudgeSource(name, group_runs(own), {"replayed": sources}, controls, notes=notes))
+    return judges
 
 
 def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> MetaResult:
     """Measure judges, and compare them where there are several."""
-    everything = [one for source in sources for one in source.judged]
+    judged = [one for source in sources for one in source.judged]
     controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
-    found = figures(everything, controls)
-    compared = find_base([one.protocol for one in everything], base)
-    return MetaResult(tuple(sources), tuple(found), compared, compare_judges(everything, found, compared), controls)
+    measured = figures(judged, controls)
+    base = find_base([one.protocol for one in judged], base)
+    return MetaResult(tuple(sources), tuple(measured), base, compare_judges(judged, measured, base), controls)
 
 
 def document(sources: Sequence[JudgeSource]) -> dict[str, Any]:
-    """What was found out, as JSON values."""
-    wanted = next((source.base for source in sources if source.base), None)
-    return result_document(measure_judges(sources, wanted))
+    """Measure judges, as JSON values."""
+    base = next((source.base for source in sources if source.base), None)
+    return result_document(measure_judges(sources, base))
 
 
-def result_document(found: MetaResult) -> dict[str, Any]:
-    """A result as JSON values."""
+def result_document(result: MetaResult) -> dict[str, Any]:
+    """Build the JSON document of a result."""
     judges = [
         {
             "judge": source.name,
@@ -128,20 +124,20 @@ def result_document(found: MetaResult) -> dict[str, Any]:
             "invalid": dict(sorted(source.reasons("invalid").items())),
             **source.record,
         }
-        for source in found.sources
+        for source in result.sources
     ]
     return {
         "command": "meta",
-        "base": found.base,
-        "controls": list(found.controls),
+        "base": result.base,
+        "controls": list(result.controls),
         "judges": judges,
-        "panel": None if found.panel is None else _round_numbers(asdict(found.panel)),
-        "results": [flatten(figure, "compared") for figure in found.figures],
+        "panel": None if result.panel is None else _round_numbers(asdict(result.panel)),
+        "results": [flatten(figure, "compared") for figure in result.figures],
     }
 
 
 def _round_numbers(value: Any) -> Any:
-    """JSON values with numbers that are no counts to four decimals, however deep."""
+    """Round all fractions to four decimals, at any depth."""
     if isinstance(value, dict):
         return {name: _round_numbers(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

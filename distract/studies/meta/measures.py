@@ -1,7 +1,6 @@
 """Comparisons to figures: how far a judge agrees with people and with itself, each with its interval (measure 5).
 
-Intervals allow for comparisons that share a prompt, and for the orders of one comparison. It knows no judge, protocol
-or data set by name.
+Intervals allow for comparisons that share a prompt, and for the orders of one comparison.
 """
 
 from __future__ import annotations
@@ -29,98 +28,97 @@ from distract.studies.meta.differences import differences
 
 
 def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
-    """Every figure that the rows support, in a total order."""
-    made, everywhere = list[Agreement](), places(judged)
-    for one in judged:
-        for rule in one.rules or (None,):
-            whole = collect_comparisons(one.by(rule), rule, calls=one.calls)
-            changed = {control: collect_comparisons(one.by(rule), rule, control) for control in controls}
-            named = Agreement("", one.protocol, rule, "none", judge=one.judge)
+    """Compute every figure that the rows support, in a total order."""
+    results, everywhere = list[Agreement](), places(judged)
+    for judge in judged:
+        for rule in judge.rules or (None,):
+            whole = collect_comparisons(judge.by(rule), rule, calls=judge.calls)
+            changed = {control: collect_comparisons(judge.by(rule), rule, control) for control in controls}
+            empty = Agreement("", judge.protocol, rule, "none", judge=judge.judge)
             for place in everywhere:
                 part = whole.select(*place)
-                here = replace(named, data=place[0], subset=place[1])
-                made += _accuracy_figures(here, part, _orders(whole))
-                made += _order_figures(here, part, whole)
-                made += _costs(here, part, whole)
-                made += _published_figures(here, part, whole, one.convention)
+                here = replace(empty, data=place[0], subset=place[1])
+                results += _accuracy_figures(here, part, _orders(whole))
+                results += _order_figures(here, part, whole)
+                results += _costs(here, part, whole)
+                results += _published_figures(here, part, whole, judge.convention)
                 for control, after in changed.items():
-                    made.append(_change_rate(replace(here, attack=control), part, after.select(*place)))
-    for one in judged:
-        if {STORED, PARSED} <= {*one.rules}:
-            made += _parser_figures(one, everywhere)
-    for judge in dict.fromkeys(one.judge for one in judged):
-        made += differences([one for one in judged if one.judge == judge], everywhere)
-    return sorted(made, key=lambda figure: figure.place)
+                    results.append(_change_rate(replace(here, attack=control), part, after.select(*place)))
+        if {STORED, PARSED} <= {*judge.rules}:
+            results += _parser_figures(judge, everywhere)
+    for name in dict.fromkeys(judge.judge for judge in judged):
+        results += differences([judge for judge in judged if judge.judge == name], everywhere)
+    return sorted(results, key=lambda figure: figure.place)
 
 
 def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str | None]) -> Iterator[Agreement]:
     """Accuracy over the orders and in all of them, and Cohen's kappa."""
-    known = [one for one in part.made if one.label is not None]
+    known = [pair for pair in part.made if pair.label is not None]
     excluded = part.excluded.total() + len(part.made) - len(known)
-    verdicts = [(one, verdict) for one in known for verdict in one.verdicts]
+    verdicts = [(pair, verdict) for pair in known for verdict in pair.verdicts]
     empty = replace(here, excluded=excluded, invalid=sum(verdict is None for _, verdict in verdicts))
-    valid = [(one, verdict) for one, verdict in verdicts if verdict is not None]
-    yield _rate(replace(empty, measure="accuracy"), valid, lambda one, verdict: verdict == one.label)
-    whole = [one for one in known if one.is_valid]
+    yield _accuracy(
+        replace(empty, measure="accuracy"), [(p, verdict) for p, verdict in verdicts if verdict is not None]
+    )
+    whole = [pair for pair in known if pair.is_valid]
     empty = replace(empty, measure="accuracy_both_orders", invalid=len(known) - len(whole))
-    yield _share(empty, whole, lambda one: all(verdict == one.label for verdict in one.verdicts))
+    yield _share(empty, whole, lambda pair: pair.is_right)
     for order in orders:
-        said = [(one, one.verdicts[index]) for one in known for index in _indices(one, order)]
-        yield _kappa(replace(here, measure="kappa", order=order, excluded=excluded, unit="kappa"), said)
+        verdicts = [(pair, pair.verdicts[index]) for pair in known for index in _indices(pair, order)]
+        yield _kappa(replace(here, measure="kappa", order=order, excluded=excluded, unit="kappa"), verdicts)
 
 
 def _orders(whole: Comparisons) -> list[str | None]:
-    """The kappas that there are: of all orders and of each one; of the only one; of verdicts that have none."""
-    each: list[str | None] = [ORDERS[first] for first in sorted({first for one in whole.made for first in one.shown})]
-    several = any(len(one.verdicts) > 1 for one in whole.made)
+    """List the orders to report a kappa for: both and each one, the only one, or None without side by side."""
+    each: list[str | None] = [ORDERS[first] for first in sorted({first for pair in whole.made for first in pair.shown})]
+    several = any(len(pair.verdicts) > 1 for pair in whole.made)
     return ["both", *each] if several else each or [None]
 
 
-def _indices(one: PairVerdicts, order: str | None) -> list[int]:
-    """Which of a comparison's verdicts were given in an order."""
+def _indices(pair: PairVerdicts, order: str | None) -> list[int]:
     if order in ("both", None):
-        return list(range(len(one.verdicts)))
-    return [index for index, shown in enumerate(one.shown) if ORDERS[shown] == order]
+        return list(range(len(pair.verdicts)))
+    return [index for index, shown in enumerate(pair.shown) if ORDERS[shown] == order]
 
 
-def _kappa(empty: Agreement, said: Sequence[tuple[PairVerdicts, Outcome | None]]) -> Agreement:
-    """An invalid verdict is a category of its own."""
-    verdicts, labels = [verdict for _, verdict in said], [one.label for one, _ in said]
-    interval = agreement.kappa_interval(verdicts, labels, [one.cluster for one, _ in said], CONFIDENCE)
+def _kappa(empty: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None]]) -> Agreement:
+    # An invalid verdict is a category of its own.
+    verdicts, labels = [verdict for _, verdict in judged], [pair.label for pair, _ in judged]
+    interval = agreement.kappa_interval(verdicts, labels, [pair.cluster for pair, _ in judged], CONFIDENCE)
     value = agreement.kappa(verdicts, labels)
-    return add_interval(replace(empty, value=value, n=len(said), invalid=verdicts.count(None)), interval)
+    return add_interval(replace(empty, value=value, n=len(judged), invalid=verdicts.count(None)), interval)
 
 
 def _order_figures(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
-    """What the order shown does to verdicts; nothing of it applies to what is never shown side by side."""
+    """The effect of the order shown on verdicts; without side by side there is none."""
     here = replace(here, excluded=part.excluded.total())
-    yield _share(replace(here, measure="invalid_rate"), part.made, lambda one: not one.is_valid)
-    if any(len(one.verdicts) > 1 for one in everything.made):
-        sided = [one for one in part.made if len(one.verdicts) > 1]
-        whole = [one for one in sided if one.is_valid]
+    yield _share(replace(here, measure="invalid_rate"), part.made, lambda pair: not pair.is_valid)
+    if any(len(pair.verdicts) > 1 for pair in everything.made):
+        sided = [pair for pair in part.made if len(pair.verdicts) > 1]
+        whole = [pair for pair in sided if pair.is_valid]
         empty = replace(here, invalid=len(sided) - len(whole))
-        yield _share(replace(empty, measure="equal_verdicts"), whole, lambda one: len(set(one.verdicts)) == 1)
-        yield _share(replace(empty, measure="order_inconsistency"), whole, lambda one: len(set(one.verdicts)) > 1)
-        units, clusters = [one.verdicts for one in whole], [one.cluster for one in whole]
-        value = agreement.alpha(units)
-        interval = agreement.alpha_interval(units, clusters, CONFIDENCE)
-        alpha = replace(empty, measure="self_agreement", unit="alpha", value=value, n=len(whole))
-        yield add_interval(alpha, interval)
-    if any(one.shown for one in everything.made):
-        slots = [(one, one.verdicts[index], shown) for one in part.made for index, shown in enumerate(one.shown)]
-        said = [(one, verdict == shown) for one, verdict, shown in slots if verdict in ("a", "b")]
+        yield _share(replace(empty, measure="equal_verdicts"), whole, lambda pair: pair.is_equal)
+        yield _share(replace(empty, measure="order_inconsistency"), whole, lambda pair: not pair.is_equal)
+        units, clusters = [pair.verdicts for pair in whole], [pair.cluster for pair in whole]
+        alpha = replace(empty, measure="self_agreement", unit="alpha", value=agreement.alpha(units), n=len(whole))
+        yield add_interval(alpha, agreement.alpha_interval(units, clusters, CONFIDENCE))
+    if any(pair.shown for pair in everything.made):
+        slots = [(pair, pair.verdicts[index], shown) for pair in part.made for index, shown in enumerate(pair.shown)]
+        strict = [(pair, verdict == shown) for pair, verdict, shown in slots if verdict in ("a", "b")]
         invalid = sum(verdict is None for _, verdict, _ in slots)
-        ties = len(slots) - len(said) - invalid
+        ties = len(slots) - len(strict) - invalid
         empty = replace(here, measure="first_slot_rate", invalid=invalid, excluded=here.excluded + ties)
-        yield fill_rate(empty, [float(first) for _, first in said], [one.cluster for one, _ in said], capped=False)
+        yield fill_rate(
+            empty, [float(first) for _, first in strict], [pair.cluster for pair, _ in strict], capped=False
+        )
 
 
 def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
-    """Calls and tokens of a comparison, where anything is known of them."""
+    """Calls and tokens of a comparison, where any are known."""
     for unit in ("calls", "tokens"):
-        if all(getattr(one, unit) is None for one in everything.made):
+        if all(getattr(pair, unit) is None for pair in everything.made):
             continue
-        known = [(one.cluster, value) for one in part.made if (value := getattr(one, unit)) is not None]
+        known = [(pair.cluster, value) for pair in part.made if (value := getattr(pair, unit)) is not None]
         if not known:
             yield replace(here, measure=unit, unit=unit)
             continue
@@ -128,73 +126,66 @@ def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Itera
         interval = intervals.mean_interval(values, clusters, CONFIDENCE)
         if interval is not None:
             interval = max(0.0, interval[0]), interval[1]
-        made = replace(here, measure=unit, unit=unit, value=math.fsum(values) / len(values), n=len(values))
-        yield add_interval(made, interval)
+        mean = replace(here, measure=unit, unit=unit, value=math.fsum(values) / len(values), n=len(values))
+        yield add_interval(mean, interval)
 
 
 def _published_figures(
     here: Agreement, part: Comparisons, everything: Comparisons, convention: str
 ) -> Iterator[Agreement]:
-    """Accuracy and more, as the authors of the published run count it.
+    """Count as the authors of the published run do.
 
     LLMBar: an unparsed verdict is wrong and stays in n; two unparsed ones are equal. JudgeBench: a pair is right when
     more of its verdicts name the better response than the other one; a tie and an unparsed verdict name neither.
     """
-    known = [one for one in part.made if one.label is not None]
+    known = [pair for pair in part.made if pair.label is not None]
     accuracy = replace(here, measure="published_accuracy")
     if convention == "judgebench":
         yield _share(accuracy, known, _is_mostly_right)
     if convention != "llmbar":
         return
-    verdicts = [(one, verdict) for one in known for verdict in one.verdicts]
-    yield _rate(accuracy, verdicts, lambda one, verdict: verdict == one.label)
-    if all(len(one.verdicts) > 1 for one in everything.made):
-        both = replace(here, measure="published_accuracy_both_orders")
-        yield _share(both, known, lambda one: all(verdict == one.label for verdict in one.verdicts))
-        yield _share(replace(here, measure="published_equal"), known, lambda one: len(set(one.verdicts)) == 1)
+    yield _accuracy(accuracy, [(pair, verdict) for pair in known for verdict in pair.verdicts])
+    if all(len(pair.verdicts) > 1 for pair in everything.made):
+        yield _share(replace(here, measure="published_accuracy_both_orders"), known, lambda pair: pair.is_right)
+        yield _share(replace(here, measure="published_equal"), known, lambda pair: pair.is_equal)
 
 
-def _is_mostly_right(one: PairVerdicts) -> bool:
-    wrong = [verdict for verdict in one.verdicts if verdict in ("a", "b") and verdict != one.label]
-    return one.verdicts.count(one.label) > len(wrong)
+def _is_mostly_right(pair: PairVerdicts) -> bool:
+    wrong = [verdict for verdict in pair.verdicts if verdict in ("a", "b") and verdict != pair.label]
+    return pair.verdicts.count(pair.label) > len(wrong)
 
 
-def _parser_figures(one: JudgeRows, everywhere: Sequence[DataPlace]) -> Iterator[Agreement]:
-    """How often our parser reads from a judge's text what was stored with it, no verdict included."""
-    stored, parsed = (collect_comparisons(one.by(rule), None) for rule in (STORED, PARSED))
-    read = {found.unit: found.verdicts for found in parsed.made}
+def _parser_figures(judge: JudgeRows, everywhere: Sequence[DataPlace]) -> Iterator[Agreement]:
+    """How often our parser agrees with the stored verdict, invalid ones included."""
+    stored, parsed = (collect_comparisons(judge.by(rule), None) for rule in (STORED, PARSED))
+    read = {pair.unit: pair.verdicts for pair in parsed.made}
     for data, subset in everywhere:
-        here = Agreement("parser_agreement", one.protocol, None, "none", judge=one.judge, data=data, subset=subset)
-        both = [(found, read[found.unit]) for found in stored.select(data, subset).made if found.unit in read]
-        same = [(found.cluster, a == b) for found, other in both for a, b in zip(found.verdicts, other, strict=True)]
+        here = Agreement("parser_agreement", judge.protocol, None, "none", judge=judge.judge, data=data, subset=subset)
+        both = [(pair, read[pair.unit]) for pair in stored.select(data, subset).made if pair.unit in read]
+        same = [(pair.cluster, a == b) for pair, other in both for a, b in zip(pair.verdicts, other, strict=True)]
         yield fill_rate(here, [float(equal) for _, equal in same], [cluster for cluster, _ in same])
 
 
 def _change_rate(here: Agreement, before: Comparisons, after: Comparisons) -> Agreement:
-    """How often a control changes what all orders together say."""
-    first = {one.unit: one for one in before.made}
-    both = [(one, first[one.unit]) for one in after.made if one.unit in first]
-    valid = [(one, old) for one, old in both if one.overall is not None and old.overall is not None]
+    """How often a control changes the verdict over all orders."""
+    first = {pair.unit: pair for pair in before.made}
+    both = [(pair, first[pair.unit]) for pair in after.made if pair.unit in first]
+    valid = [(pair, old) for pair, old in both if pair.overall is not None and old.overall is not None]
     excluded = before.excluded.total() + after.excluded.total()
     empty = replace(here, measure="verdict_change_rate", invalid=len(both) - len(valid), excluded=excluded)
     changed = [
-        float(one.overall != (old.overall if one.turned == old.turned else _turned_outcome(old))) for one, old in valid
+        float(
+            pair.overall != (old.overall if pair.turned == old.turned or old.overall is None else MIRROR[old.overall])
+        )
+        for pair, old in valid
     ]
-    return fill_rate(empty, changed, [one.cluster for one, _ in valid])
+    return fill_rate(empty, changed, [pair.cluster for pair, _ in valid])
 
 
-def _turned_outcome(one: PairVerdicts) -> Outcome | None:
-    """What all orders say, with a and b exchanged."""
-    return None if one.overall is None else MIRROR[one.overall]
+def _share(figure: Agreement, pairs: Collection[PairVerdicts], holds: Callable[[PairVerdicts], bool]) -> Agreement:
+    return fill_rate(figure, [float(holds(pair)) for pair in pairs], [pair.cluster for pair in pairs])
 
 
-def _share(figure: Agreement, made: Collection[PairVerdicts], wanted: Callable[[PairVerdicts], bool]) -> Agreement:
-    return fill_rate(figure, [float(wanted(one)) for one in made], [one.cluster for one in made])
-
-
-def _rate(
-    figure: Agreement,
-    made: Sequence[tuple[PairVerdicts, Outcome | None]],
-    wanted: Callable[[PairVerdicts, Outcome | None], bool],
-) -> Agreement:
-    return fill_rate(figure, [float(wanted(*pair)) for pair in made], [one.cluster for one, _ in made])
+def _accuracy(figure: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None]]) -> Agreement:
+    right = [float(verdict == pair.label) for pair, verdict in judged]
+    return fill_rate(figure, right, [pair.cluster for pair, _ in judged])

@@ -1,7 +1,4 @@
-"""Stored runs of judges as judges like any other, and what was published of them beside what we count.
-
-It knows no file format; ``distract.judging.published`` reads them.
-"""
+"""Stored runs of judges as judges like any other, and a check of our counts against the published ones."""
 
 from __future__ import annotations
 
@@ -22,11 +19,11 @@ from distract.studies.meta.comparisons import (
 
 
 def group_runs(runs: Sequence[PublishedRun]) -> tuple[JudgeRows, ...]:
-    """One judge's runs, those of one way of asking taken together."""
-    by: dict[str, list[PublishedRun]] = defaultdict(list)
+    """Merge one judge's runs by protocol."""
+    protocols: dict[str, list[PublishedRun]] = defaultdict(list)
     for run in runs:
-        by[run.protocol].append(run)
-    return tuple(_merge_runs(by[name]) for name in sorted(by))
+        protocols[run.protocol].append(run)
+    return tuple(_merge_runs(protocols[name]) for name in sorted(protocols))
 
 
 def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
@@ -42,8 +39,8 @@ def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
         seen.update(dict.fromkeys(units, run))
     rows: dict[str, tuple[Row, ...]] = {}
     for run in runs:
-        for rule, made in run.rows.items():
-            rows[rule] = (*rows.get(rule, ()), *made)
+        for rule, judged in run.rows.items():
+            rows[rule] = (*rows.get(rule, ()), *judged)
     rules = tuple(dict.fromkeys(rule for run in runs for rule in run.rules))
     calls = {run.calls for run in runs}
     return JudgeRows(
@@ -58,7 +55,7 @@ def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
 
 
 def check_reproduction(run: PublishedRun) -> dict[str, Any]:
-    """What LLMBar published of a run, and which of it our counts do not give, by stored winners and by our parser."""
+    """Compare LLMBar's published counts with ours, by stored winners and by our parser."""
     if not run.statistics:
         return {}
     differ = {}
@@ -72,17 +69,16 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
     return {"published": dict(run.statistics), "not_reproduced": differ}
 
 
-def count_verdicts(made: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
-    """LLMBar's counts, k of n: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
-    n = len(made)
-    right = [[verdict == one.label for verdict in one.verdicts] for one in made]
-    given, swapped = (sum(one[order] for one in right) for order in (0, 1))
+def count_verdicts(pairs: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
+    """Count k of n as LLMBar does: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
+    n = len(pairs)
+    given, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
     return {
         "correct_False": (given, n),
         "correct_True": (swapped, n),
         _AVERAGE: (given + swapped, 2 * n),
-        "correct_both": (sum(map(all, right)), n),
-        "equal": (sum(len(set(one.verdicts)) == 1 for one in made), n),
+        "correct_both": (sum(pair.is_right for pair in pairs), n),
+        "equal": (sum(pair.is_equal for pair in pairs), n),
     }
 
 
@@ -96,10 +92,10 @@ def _format_count(name: str, k: int, n: int) -> str:
 
 
 def _is_same(published: object, name: str, k: int, n: int) -> bool:
-    """Whether a published text says k of n; some have one decimal, some all of them."""
+    """Whether a published text is k of n; some have one decimal, some all of them."""
     counts, _, share = str(published).rpartition(" = ")
     try:
-        # Half of the last decimal, and a little for how it was rounded.
+        # Half of the last decimal, and a little for rounding.
         return (name == _AVERAGE or counts == f"{k} / {n}") and abs(float(share.rstrip("%")) - 100 * k / n) < 0.0501
     except ValueError:
         return False

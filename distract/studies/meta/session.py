@@ -1,4 +1,4 @@
-"""``distract meta``: from what the user asked for to a job for each judge, or to one line on what does not fit."""
+"""Prepare the jobs of ``distract meta``, one for each judge, or say in one line what does not fit."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ from distract.studies.setup import SAMPLE, Setup
 
 @dataclass(frozen=True)
 class MetaSelection:
-    """What judges are compared with people on.
+    """The labelled cases on which to compare judges with people.
 
     Attributes:
-        sets: the data sets by a name that tells them apart.
-        cases: the drawn ones with the name of their data set, in the order of the data.
-        left_out: how many cases have no label, and what the readers left out, by reason.
-        shuffled: data sets whose better response is always listed at the same place; the order is drawn there.
-        limit: of cases of each data set; None for all.
-        seed: of the draw.
+        sets: the data sets by a unique name.
+        cases: the drawn cases with the name of their data set, in the order of the data.
+        left_out: number of cases without a label, or left out by a reader, by reason.
+        shuffled: data sets that always list the better response at the same place; the order is drawn there.
+        limit: number of cases to draw of each data set; None for all.
     """
 
     sets: Mapping[str, DataSet]
@@ -44,7 +43,7 @@ class MetaSelection:
 
     @property
     def data(self) -> list[dict[str, Any]]:
-        """The data sets, for the record."""
+        """The data sets, for the record of a run."""
         drawn = Counter(name for name, _ in self.cases)
         return [
             {**one.record, "name": name, "drawn": drawn[name], "shuffled": name in self.shuffled}
@@ -64,29 +63,29 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
     cases: list[tuple[str, Case]] = []
     names = distinct_names([one.name for one in loaded], specs)
     for name, one in zip(names, loaded, strict=True):
-        fitting = [case for case in one.cases if labelled_pairs(case)]
-        if not fitting:
+        labelled = [case for case in one.cases if labelled_pairs(case)]
+        if not labelled:
             raise DataError("no case says which of two responses people prefer; name labelled data", path=name)
         left_out += one.left_out
-        left_out["nobody says which response is better"] += len(one.cases) - len(fitting)
-        cases += [(name, case) for case in sample(fitting, limit, seed)]
+        left_out["nobody says which response is better"] += len(one.cases) - len(labelled)
+        cases += [(name, case) for case in sample(labelled, limit, seed)]
     shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if is_one_sided(one.cases))
     kept = {reason: n for reason, n in sorted(left_out.items()) if n}
     return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
-    """A distinct name for each data set: its own or, where several share it, that of its folder."""
-    made = []
+    """Give each data set a unique name: its own or, where several share it, that of its folder."""
+    unique = []
     for name, spec in zip(names, specs, strict=True):
         alike = [other for other, same in zip(specs, names, strict=True) if same == name]
-        made.append(name if len(alike) == 1 else _distinct_part(spec, alike))
-    # A folder may be named like somebody else's file, or path.
-    return made if len(set(made)) == len(made) else list(specs)
+        unique.append(name if len(alike) == 1 else _distinct_part(spec, alike))
+    # A folder may have the name of another data set's file.
+    return unique if len(set(unique)) == len(unique) else list(specs)
 
 
 def _distinct_part(spec: str, alike: Sequence[str]) -> str:
-    """The shortest part of a path that no other one has at the same place from its end, without what all end in."""
+    """Find the shortest tail of a path, without the file's name, that no other path has."""
     parts = {one: Path(one.rpartition(":")[2]).parts for one in alike}
     for back in range(2, len(parts[spec]) + 1):
         tails = Counter(parts[one][-back:-1] for one in set(alike))
@@ -96,7 +95,7 @@ def _distinct_part(spec: str, alike: Sequence[str]) -> str:
 
 
 def prepare(selected: MetaSelection, setup: Setup, *, control: bool = False, base: str | None = None) -> Job[Any]:
-    """The job of one judge."""
+    """Prepare the job of one judge."""
     check_fit(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
     controls = registry.controls() if control else ()
     design = MetaConfig(
@@ -125,12 +124,13 @@ def prepare(selected: MetaSelection, setup: Setup, *, control: bool = False, bas
 
     def samples(protocol: Protocol) -> Iterator[StageSample]:
         alone = replace(design, protocols=(protocol,))
-        part = [one for name in selected.sets for one in [one for one in selected.cases if one[0] == name][:SAMPLE]]
+        by_set = [[case for case in selected.cases if case[0] == name] for name in selected.sets]
+        part = [case for cases in by_set for case in cases[:SAMPLE]]
         plans = (judge_labelled(name, case, alone) for name, case in part)
         yield StageSample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
 
     sets = ", ".join(map(line, sorted(selected.shuffled)))
-    note = f"the better response is always listed at the same place in {sets}: there the order is drawn by seed"
+    note = f"the better response is always listed at the same place in {sets}; the seed draws the order there"
     return setup.start(
         registry.get_study("meta"),
         parameters,

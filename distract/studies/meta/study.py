@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from distract.core.records import Rewrite, Row
 from distract.core.study import BufferedSums, Study, Sums
 from distract.studies.meta.document import MetaResult, from_run, measure_judges, result_document
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 def _sums(parameters: Mapping[str, Any]) -> Sums[MetaResult]:
-    def measure(rows: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> MetaResult:
-        return measure_judges([from_run(parameters, rows)], parameters["base"])
-
-    return BufferedSums(measure)
+    return BufferedSums(lambda rows, _rewrites, _flaw: measure_judges([from_run(parameters, rows)], parameters["base"]))
 
 
-def _document(parameters: Mapping[str, Any], found: MetaResult) -> dict[str, Any]:
-    return result_document(found)
-
-
-def _report(parameters: Mapping[str, Any], found: MetaResult) -> Iterable[RenderableType]:
+def _report(_: Mapping[str, Any], result: MetaResult) -> Iterable[Any]:
     from distract.studies.meta.view import report_parts
 
-    return report_parts(found)
+    return report_parts(result)
 
 
 STUDY = Study(
     name="meta",
     schema={"data": [{"name": str, "cases": int}], "base": str | None},
     sums=_sums,
-    document=_document,
+    document=lambda _, result: result_document(result),
     report=_report,
 )

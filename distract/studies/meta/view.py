@@ -1,6 +1,6 @@
-"""What a person sees of judges against people: per judge a row per protocol, then the judges side by side.
+"""The report of ``distract meta``: a row per protocol for each judge, then the judges side by side.
 
-Names are plain ``Text``, so that one can hold markup and stay a name. It computes no figure.
+Names are plain ``Text``, because they may hold markup.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import format_exclusions, interval, line, p_value, percent
-from distract.report.tables import grid
+from distract.report.tables import grid, title
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.document import JudgeSource, MetaResult
 from distract.studies.meta.panel_view import VERSUS, panel_parts
 
 WIDE = 5
-"""Columns of data sets that fit beside each other."""
+"""Number of data set columns that fit side by side."""
 
 LONG = 8
-"""Characters of a column's title before it is folded."""
+"""Maximum width of a column title before it folds."""
 
 KAPPAS = ("kappa_False", "kappa_True")
-"""LLMBar's, whose gold labels and verdicts have different names, so that most of them never agree."""
+"""LLMBar's kappas, whose gold labels and verdicts have different names, so that most of them never agree."""
 
 LINES = 4
-"""Of a column's title at most."""
+"""Maximum number of lines of a column title."""
 
 PAIRS = 6
-"""Above this many pairs of protocols only those with the base are shown; all are in the document."""
+"""Number of protocol pairs above which only those with the base are shown; the document has all."""
 
 NAMES = {
     "accuracy": "accuracy",
@@ -50,17 +50,17 @@ NAMES = {
     "calls": "calls",
     "tokens": "tokens",
 }
-"""The figures of one protocol, in the order in which they are shown."""
+"""The figures of one protocol, in display order."""
 
 
-def report_parts(found: MetaResult) -> Iterable[RenderableType]:
+def report_parts(result: MetaResult) -> Iterable[RenderableType]:
     """The tables and sentences of a result, top to bottom."""
-    for index, source in enumerate(found.sources):
+    for index, source in enumerate(result.sources):
         yield Text(("\n" if index else "") + f"judge {line(source.name)}", style="bold")
-        yield from _judge_parts(source, [f for f in found.figures if f.judge == source.name], found.base)
-    if found.panel is not None:
-        yield from panel_parts(found.panel)
-    elif len(found.sources) > 1:
+        yield from _judge_parts(source, [f for f in result.figures if f.judge == source.name], result.base)
+    if result.panel is not None:
+        yield from panel_parts(result.panel)
+    elif len(result.sources) > 1:
         yield Text(
             "\nthe judges are not put side by side: they have no labelled comparison in common, with a valid verdict "
             "of each, under the protocols that all were asked under",
@@ -73,15 +73,15 @@ def _judge_parts(source: JudgeSource, figures: Sequence[Agreement], base: str | 
     places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
     whole = places[0] if places else (None, None)
     if any(f.n for f in accuracies):
-        yield _title("Accuracy: verdicts that match the label, over both orders, in %")
+        yield title("Accuracy: verdicts that match the label, over both orders, in %")
         yield from _accuracy_tables(source, accuracies, places, whole, figures, base)
-    yield _title("One by one, in % but alpha, kappa, calls and tokens")
+    yield title("One by one, in % but alpha, kappa, calls and tokens")
     yield _measure_table(source, [f for f in figures if (f.data, f.subset) == whole and f.against is None])
     differences = [f for f in figures if f.against is not None and f.n and (f.data, f.subset) == whole]
     if len(differences) > PAIRS:
         differences = [f for f in differences if base in (f.protocol, f.against)]
     if differences:
-        yield _title("Accuracy, differences on the same verdicts, in points; exact McNemar, Holm")
+        yield title("Accuracy, differences on the same verdicts, in points; exact McNemar, Holm")
         yield _difference_table(differences)
     yield from (Text(f"\n{note}", style="dim") for note in _notes(source, accuracies))
 
@@ -94,7 +94,7 @@ def _accuracy_tables(
     figures: Sequence[Agreement],
     base: str | None,
 ) -> Iterator[Table]:
-    """A row a protocol; a column a data set and subset, and the total with its interval at the end."""
+    """A row per protocol, a column per data set and subset, and the total with its interval at the end."""
     at = {(f.protocol, f.rule, f.data, f.subset): f for f in accuracies}
     columns = [place for place in places if place != whole]
     against = {
@@ -105,16 +105,14 @@ def _accuracy_tables(
     if not columns:
         table = grid("", "total", "95% CI", "k/n", "vs base")
     for start in range(0, max(len(columns), 1), WIDE):
-        now = columns[start : start + WIDE]
-        if now:
-            table = grid("", *(_fold_title(subset or data or "") for data, subset in now), "total", "vs base")
+        part = columns[start : start + WIDE]
+        if part:
+            table = grid("", *(_fold_title(subset or data or "") for data, subset in part), "total", "vs base")
         for one in source.judged:
             for rule in one.rules or (None,):
                 total = at.get((one.protocol, rule, *whole))
-                cells = [_format_percent(at.get((one.protocol, rule, *place))) for place in now] + [
-                    _format_percent(total)
-                ]
-                if not now and total is not None:
+                cells = [_format_percent(at.get((one.protocol, rule, *place))) for place in (*part, whole)]
+                if not part and total is not None:
                     cells += [interval(total.low, total.high), f"{total.k}/{total.n}"]
                 versus = _format_versus(against.get(one.protocol) if rule == one.headline else None, base)
                 table.add_row(Text(protocol_name(one.protocol, rule)), *cells, versus)
@@ -122,7 +120,7 @@ def _accuracy_tables(
 
 
 def _format_versus(against: Agreement | None, base: str | None) -> str:
-    """Whether a protocol is better or worse than the base."""
+    """Say whether a protocol is better or worse than the base."""
     if against is None or against.compared is None:
         return ""
     turned = {"better": "worse", "worse": "better"}
@@ -130,7 +128,7 @@ def _format_versus(against: Agreement | None, base: str | None) -> str:
 
 
 def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
-    """Every figure of each protocol, a line each, by the rule that sums it up."""
+    """Every figure of each protocol, a line each, by its headline rule."""
     table = grid("", "value", "95% CI", "k/n", "inv.", "excl.")
     for one in source.judged:
         table.add_row(Text(protocol_name(one.protocol, one.headline), style="bold"))
@@ -149,8 +147,8 @@ def _figure_cells(f: Agreement, name: str) -> list[Text | str]:
         digits = ".3f" if f.unit in ("alpha", "kappa") else ".1f" if f.unit == "calls" else ",.0f"
         value = "–" if f.value is None else format(f.value, digits)
         between = "" if f.low is None or f.high is None else f"{f.low:{digits}} to {f.high:{digits}}"
-    of = str(f.n) if f.k is None else f"{f.k}/{f.n}"
-    return [Text(f" {name}"), value, between, of, str(f.invalid), str(f.excluded)]
+    total = str(f.n) if f.k is None else f"{f.k}/{f.n}"
+    return [Text(f" {name}"), value, between, total, str(f.invalid), str(f.excluded)]
 
 
 def _difference_table(figures: Sequence[Agreement]) -> Table:
@@ -164,30 +162,30 @@ def _difference_table(figures: Sequence[Agreement]) -> Table:
 
 def _notes(source: JudgeSource, accuracies: Sequence[Agreement]) -> Iterator[str]:
     yield from (line(note) for note in source.notes)
-    for what in ("excluded", "invalid"):
-        if reasons := source.reasons(what):
-            yield format_exclusions(what, reasons)
+    for kind in ("excluded", "invalid"):
+        if reasons := source.reasons(kind):
+            yield format_exclusions(kind, reasons)
     if accuracies and not any(f.n or f.invalid for f in accuracies):
-        yield "no accuracy and no kappa: nobody says which response is better; name labelled data with --data"
+        yield "no accuracy and no kappa: the data have no labels; name labelled data with --data"
     for one in source.record.get("replayed", ()):
         kappas = [value for name in KAPPAS if isinstance(value := one.get("published", {}).get(name), float)]
         if kappas:
-            said = " and ".join(f"{value:.3f}" for value in kappas)
+            values = " and ".join(f"{value:.3f}" for value in kappas)
             yield (
-                f"{line(one['protocol'])} on {line(one['data'])}: kappa was published as {said} (given, swapped), "
+                f"{line(one['protocol'])} on {line(one['data'])}: kappa was published as {values} (given, swapped), "
                 "which is not Cohen's"
             )
-        for rule, differ in one.get("not_reproduced", {}).items():
+        for rule, counts in one.get("not_reproduced", {}).items():
             where = f"{line(one['protocol'])} on {line(one['data'])}, by {rule}"
-            if not differ:
+            if not counts:
                 yield f"{where}: the counts are as published"
-            for name, both in differ.items():
+            for name, both in counts.items():
                 yield f"{where}: {name} is {line(both['ours'])}, published as {line(str(both['published']))}"
     yield from (line(note) for note in source.record.get("self_judging", ()))
 
 
 def protocol_name(protocol: str, rule: str | None) -> str:
-    """A protocol with the rule by which its verdicts are derived."""
+    """Name a protocol with its rule."""
     return line(protocol) + (f" by {rule}" if rule else "")
 
 
@@ -196,11 +194,7 @@ def _format_percent(figure: Agreement | None) -> str:
 
 
 def _fold_title(name: str) -> str:
-    """A column's title on several lines, none wider than a column."""
+    """Fold a column title."""
     words = textwrap.wrap(line(name), LONG)
     parts = [part for word in words for part in chop_cells(word, LONG)]
     return "\n".join(parts if len(parts) <= LINES else [*parts[: LINES - 1], "…"]) or " "
-
-
-def _title(text: str) -> Text:
-    return Text(f"\n{text}", style="italic")

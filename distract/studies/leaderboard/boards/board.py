@@ -1,12 +1,10 @@
-"""A board: what a rating system makes of matches, with intervals over prompts and ranks.
+"""A board: the ratings of matches by one rating system, with intervals over prompts and ranks.
 
 A nominal 95% interval is estimate +- t * error. The error comes from the system's covariance over prompts where it has
-one, else from prompts drawn again; both take the prompts at hand for all there are, which m / (m - 1) makes good, with
-t on m - 1 degrees of freedom, for a model that is on m prompts. Ranges of ranks come from joint draws, never from
-intervals that overlap (ANCHORS, section 3). Measured coverage: ``benchmarks/leaderboard_coverage.py``.
-
-It knows no rating system by name; of parameters it knows ``order``, which a system has that plays matches one by one,
-and ``anchor``, the model whose rating is given.
+one, else from resampled prompts; both treat the prompts at hand as the whole population, which m / (m - 1) corrects,
+with t on m - 1 degrees of freedom, for a model that is on m prompts. Ranges of ranks come from joint draws, never from
+overlapping intervals (ANCHORS, section 3). Measured coverage: ``benchmarks/leaderboard_coverage.py``. Two parameters
+have a meaning here: ``order``, of systems that play matches one by one, and ``anchor``, the model with a fixed rating.
 """
 
 from __future__ import annotations
@@ -26,20 +24,19 @@ from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import NO_PARAMETERS, Ratings, RatingSystem
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.ranks import TOLERANCE, Floats, Ints, ranks
-from distract.studies.leaderboard.boards.specs import check_parameter
 from distract.studies.leaderboard.boards.standings import Board, Standing
 
 DRAWS = 1000
-"""Draws where nobody asks for another number."""
+"""Default number of draws."""
 
 FEWEST = 100
-"""Draws that remain where matches are many and are played one by one."""
+"""Minimum number of draws where matches are many and are played one by one."""
 
 ROUGH = 6
-"""Prompts below which a note says that little can be told from so few."""
+"""Number of prompts below which a note says that intervals are rough."""
 
 PLAYED = 40_000_000
-"""Matches that such a system plays in all draws together, before there are fewer draws."""
+"""Maximum number of matches that such a system plays in all draws together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +44,8 @@ class RatedMatches:
     """Matches rated as they are, and once more under each draw.
 
     Attributes:
-        matches: what was rated.
-        system: by what.
-        ratings: as they are.
-        table: under each draw, shape (draws, models); None with fewer than two prompts, which nothing can be drawn of.
-        prompts: how many each model is on, shape (models,).
+        table: ratings under each draw, shape (draws, models); None with fewer than two prompts.
+        prompts: number of prompts of each model, shape (models,).
     """
 
     matches: Matches
@@ -62,40 +56,55 @@ class RatedMatches:
 
 
 def draw_prompts(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:
-    """Draws of the prompts of these matches."""
+    """Draw prompts, as many times as are worth their time where no count is given."""
     if count is None:
         worth = PLAYED // len(matches) if "order" in system.parameters else DRAWS
         count = min(DRAWS, max(FEWEST, worth))
     if count < 2:
         raise UsageError(f"{count} draws: expected at least 2")
+    return draw_units(matches, seed, count)
+
+
+def draw_units(matches: Matches, seed: int, count: int) -> Draws:
+    """Draw prompts as often as a table of their weights allows; matches, where prompts are not known."""
     if matches.cluster is None:
         return draw(seed, count, matches.clusters, table=False)
     return draw(seed, max(2, min(count, MAX_WEIGHTS // matches.clusters)), matches.clusters)
+
+
+def check_parameter(system: RatingSystem, key: str) -> None:
+    """Check that a system has a parameter."""
+    if key not in system.parameters:
+        raise UsageError(f"{system.name}: no parameter {key!r}; {list_parameters(system)}")
+
+
+def list_parameters(system: RatingSystem) -> str:
+    """List the parameters of a system for a message."""
+    return "known: " + (", ".join(f"{name}={value}" for name, value in system.parameters.items()) or "none")
 
 
 def build_board(
     matches: Matches, system: RatingSystem, parameters: Mapping[str, Any] = NO_PARAMETERS, *, draws: Draws | None = None
 ) -> Board:
     """Rate models."""
-    return derive_board(
-        rate_matches(matches, system, parameters, draw_prompts(matches, system, 0) if draws is None else draws)
-    )
+    draws = draw_prompts(matches, system, 0) if draws is None else draws
+    return derive_board(rate_matches(matches, system, parameters, draws))
 
 
 def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> RatedMatches:
-    """Rate matches as they are and under each draw; ``board`` without what is derived from it."""
+    """Rate matches as they are and under each draw."""
     for key in parameters:
         check_parameter(system, key)
-    wanted = None if matches.cluster is None else matches.clusters
-    if wanted != (given := None if draws.weights is None else draws.weights.shape[1]):
-        raise UsageError(f"draws of {given or 'no'} prompts, but matches have {wanted or 'none'}: draw theirs")
+    prompts_known = None if matches.cluster is None else matches.clusters
+    if prompts_known != (drawn := None if draws.weights is None else draws.weights.shape[1]):
+        raise UsageError(f"draws of {drawn or 'no'} prompts, but matches have {prompts_known or 'none'}: draw theirs")
     ratings = system.rate_matches(matches, parameters)
     models = np.concatenate([matches.a, matches.b])
     prompts = np.bincount(models, minlength=len(matches.models))
     if matches.cluster is not None:
         shape = len(matches.models), matches.clusters
-        on = coo_array((np.ones(len(models), np.bool_), (models, np.tile(matches.cluster, 2))), shape=shape).tocsr()
-        prompts = np.diff(on.indptr)
+        pairs = coo_array((np.ones(len(models), np.bool_), (models, np.tile(matches.cluster, 2))), shape=shape).tocsr()
+        prompts = np.diff(pairs.indptr)
     table = None if count_units(matches) < 2 else np.tile(ratings.rating, (draws.count, 1))
     # Where every match is a tie, models are level in every draw, whatever a prior does to a draw.
     if table is not None and (matches.outcome != TIE).any():
@@ -108,13 +117,13 @@ def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str
     return RatedMatches(matches, system, ratings, table, prompts.astype(np.int64))
 
 
-def derive_board(found: RatedMatches) -> Board:
-    """The board of rated matches: intervals, ranks and what must be said about them."""
-    matches, ratings, table, unit = found.matches, found.ratings, found.table, found.system.unit
+def derive_board(rated: RatedMatches) -> Board:
+    """Derive intervals, ranks and notes."""
+    matches, ratings, table, unit = rated.matches, rated.ratings, rated.table, rated.system.unit
     place = ranks(ratings.rating, unit)
-    error, known, why = _standard_errors(found)
-    half = error * quantile(found.prompts)
-    best, worst = (place, place) if table is None else _rank_ranges(ranks(widen_draws(found), unit), place)
+    error, known, why = _standard_errors(rated)
+    half = error * quantile(rated.prompts)
+    best, worst = (place, place) if table is None else _rank_ranges(ranks(widen_draws(rated), unit), place)
     low, high = ratings.rating - half, ratings.rating + half
     if unit == "share":
         low, high = low.clip(0, 1), high.clip(0, 1)
@@ -122,7 +131,7 @@ def derive_board(found: RatedMatches) -> Board:
     won = np.where(matches.outcome == A, matches.a, matches.b)[matches.outcome != TIE]
     lost = np.where(matches.outcome == A, matches.b, matches.a)[matches.outcome != TIE]
     wins, losses = np.bincount(won, minlength=len(place)), np.bincount(lost, minlength=len(place))
-    made = [
+    standings = [
         Standing(
             model=matches.models[i],
             rating=float(ratings.rating[i]),
@@ -144,34 +153,33 @@ def derive_board(found: RatedMatches) -> Board:
         system=ratings.system,
         unit=unit,
         parameters=ratings.parameters,
-        standings=tuple(made),
+        standings=tuple(standings),
         matches=len(matches),
         prompts=count_units(matches),
         invalid=matches.invalid,
         draws=0 if table is None else len(table),
         interval=None if not known.any() else "bootstrap" if ratings.covariance is None else "sandwich",
         extra=ratings.extra,
-        notes=(*ratings.notes, *groups.notes(matches), *why, *few_prompts_notes(matches)),
+        notes=(*ratings.notes, *groups.notes(matches), *why, *_few_prompts_notes(matches)),
     )
 
 
-def widen_draws(found: RatedMatches) -> Floats:
-    """The draws, as far from the estimate as intervals are: few prompts drawn again vary less than others would."""
-    assert found.table is not None
-    m = np.array([count_units(found.matches)])
+def widen_draws(rated: RatedMatches) -> Floats:
+    """Move draws as far from the estimate as intervals reach: a few resampled prompts vary less than new ones would."""
+    assert rated.table is not None
+    m = np.array([count_units(rated.matches)])
     factor: Floats = standard_error(np.ones(1), m) * quantile(m) / ndtri(0.975)
-    return found.ratings.rating + factor * (found.table - found.ratings.rating)
+    return rated.ratings.rating + factor * (rated.table - rated.ratings.rating)
 
 
-def few_prompts_notes(matches: Matches) -> list[str]:
-    """The note on a board of a few prompts."""
+def _few_prompts_notes(matches: Matches) -> list[str]:
     n = count_units(matches)
     unit = "matches" if matches.cluster is None else "prompts"
     return [f"{n} {unit} only: intervals, ranges of ranks and chances are rough"] if 1 < n < ROUGH else []
 
 
 def is_level(*boards: Matches) -> bool:
-    """Whether every prompt says the same on all boards, so that nothing can be told from how prompts differ."""
+    """Whether every prompt has the same matches and outcomes, so that there is no variation between prompts."""
     rows = []
     for matches in boards:
         size = len(matches.models)
@@ -189,53 +197,50 @@ def is_level(*boards: Matches) -> bool:
 
 
 def count_units(matches: Matches) -> int:
-    """How many prompts there are a match of; how many matches, where prompts are not known."""
+    """Count the prompts that have a match; the matches, where prompts are not known."""
     return len(matches) if matches.cluster is None else int((np.bincount(matches.cluster) > 0).sum())
 
 
 def standard_error(variance: Floats, prompts: Ints) -> Floats:
-    """Of what has that variance when so many prompts, at least 2, are taken for all there are."""
+    """Standard error from the variance over a number of prompts, at least 2, treated as the whole population."""
     return np.sqrt(np.maximum(variance, 0) * prompts / np.maximum(prompts - 1, 1))
 
 
 def quantile(prompts: Ints) -> Floats:
-    """Standard errors to each side of an estimate that is made from so many prompts, for 95%."""
+    """Number of standard errors to each side of an estimate from so many prompts, for 95%."""
     return np.asarray(stdtrit(np.maximum(prompts - 1, 1), 0.975), np.float64)
 
 
-def _standard_errors(found: RatedMatches) -> tuple[Floats, NDArray[np.bool_], list[str]]:
+def _standard_errors(rated: RatedMatches) -> tuple[Floats, NDArray[np.bool_], list[str]]:
     """Standard errors, which of them may be shown, and why the others may not."""
-    matches, ratings, table = found.matches, found.ratings, found.table
+    matches, ratings, table = rated.matches, rated.ratings, rated.table
     unit = "match" if matches.cluster is None else "prompt"
     nothing = np.zeros(len(matches.models)), np.zeros(len(matches.models), np.bool_)
     if table is None:
         return *nothing, [f"one {unit} only: no interval"]
     if (matches.outcome == TIE).all():
         return *nothing, ["every match is a tie: no interval"]
-    if ratings.covariance is None and "order" in found.system.parameters and is_level(matches):
-        # What is left of variation is that of orders.
+    if ratings.covariance is None and "order" in rated.system.parameters and is_level(matches):
+        # Only the order of matches varies between draws.
         return *nothing, [f"every {unit} says the same: no interval"]
     variance = table.var(axis=0, ddof=1) if ratings.covariance is None else np.diagonal(ratings.covariance)
-    error = standard_error(variance, found.prompts)
-    given = np.array([name == ratings.parameters.get("anchor") for name in matches.models])
-    # One prompt says nothing about others, whatever the variance of the rest of the board makes of it.
-    alone = ~given & (found.prompts < 2)
-    still = ~given & ~alone & (error <= TOLERANCE[found.system.unit])
+    error = standard_error(variance, rated.prompts)
+    anchored = np.array([name == ratings.parameters.get("anchor") for name in matches.models])
+    # One prompt allows no inference about others, whatever the variance of the rest of the board.
+    alone = ~anchored & (rated.prompts < 2)
+    still = ~anchored & ~alone & (error <= TOLERANCE[rated.system.unit])
     reasons = ((alone, f"in matches of one {unit} only"), (still, f"nothing varies from {unit} to {unit}"))
-    return (
-        error,
-        ~alone & ~still,
-        [no_interval_note(matches.models, which, why) for which, why in reasons if which.any()],
-    )
+    notes = [no_interval_note(matches.models, which, why) for which, why in reasons if which.any()]
+    return error, ~alone & ~still, notes
 
 
 def no_interval_note(models: Sequence[str], which: NDArray[np.bool_], why: str) -> str:
-    """The note that some models have no interval."""
-    names = [name for name, here in zip(models, which, strict=True) if here]
+    """Note that some models have no interval."""
+    names = [name for name, lacking in zip(models, which, strict=True) if lacking]
     return f"no interval for {groups.format_names(names)}: {why}"
 
 
 def _rank_ranges(drawn_ranks: Ints, place: Ints) -> tuple[Ints, Ints]:
-    """Ranks between which 95% of the draws lie, and the one on the board."""
+    """Ranks that span 95% of the draws and the rank on the board."""
     low, high = np.quantile(drawn_ranks, [0.025, 0.975], axis=0, method="inverted_cdf").astype(np.int64)
     return np.minimum(low, place), np.maximum(high, place)

@@ -1,7 +1,4 @@
-"""Boards of matches that are there: those of one source, and the same boards of another source beside them.
-
-It knows no rating system and no protocol by name, and reads no file itself.
-"""
+"""Boards of existing matches: those of one source, and the same boards of another source beside them."""
 
 from __future__ import annotations
 
@@ -20,86 +17,74 @@ Way = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class SourceBoard:
-    """A board, and the matches that it is of."""
+    """A board of the matches of a source."""
 
     source: MatchSource
-    chosen: SystemChoice
+    choice: SystemChoice
     board: Board
 
 
 @dataclass(frozen=True, slots=True)
 class BoardComparison:
-    """A board ``source`` beside the same board of matches that it is compared with, ``against``.
-
-    The change is from the one that it is compared with to this one; one draw of prompts drives both.
-    """
+    """The shift from the board of ``against`` to that of ``source``; one draw of prompts drives both."""
 
     source: MatchSource
     against: MatchSource
-    chosen: SystemChoice
+    choice: SystemChoice
     shift: Shift
 
 
 def rate_sources(
-    sources: Sequence[MatchSource], systems: Sequence[SystemChoice], draws: int | None, seed: int
+    sources: Sequence[MatchSource], choices: Sequence[SystemChoice], draws: int | None, seed: int
 ) -> tuple[SourceBoard, ...]:
-    """Every source under every system."""
+    """Rate every source by every system."""
     return tuple(
-        SourceBoard(one, chosen, chosen.board(one.matches, seed, draws)) for one in sources for chosen in systems
+        SourceBoard(source, choice, choice.board(source.matches, seed, draws))
+        for source in sources
+        for choice in choices
     )
 
 
 def compare_boards(
     sources: Sequence[MatchSource],
     others: Sequence[MatchSource],
-    systems: Sequence[SystemChoice],
+    choices: Sequence[SystemChoice],
     draws: int | None,
     seed: int,
 ) -> tuple[BoardComparison, ...]:
-    """Boards beside those of other matches: of the same protocol and rule, where these say so."""
-    made = []
-    for one, other in _match_sources(sources, others):
-        if len({*one.matches.models} & {*other.matches.models}) < 2:
-            continue
-        before, after = merge_prompts(other.matches, one.matches)
-        for chosen in systems:
-            if lacking := next((some for some in (one, other) if not chosen.fits(some.matches)), None):
-                raise UsageError(f"--anchor {chosen.given[ANCHOR]}: {lacking.name} has no match of that model")
-            found = measure_shift(before, after, chosen.system, chosen.given, chosen.draws(before, seed, draws))
-            made.append(BoardComparison(one, other, chosen, found))
-    if others and not made:
-        check_comparable(
-            [(one.protocol, one.rule) for one in sources], [n for s in sources for n in s.matches.models], others
-        )
+    """Compare boards of the same protocol and rule; votes are compared with everything."""
+    comparisons = []
+    for source in sources:
+        for other in others:
+            if not _is_same_way((source.protocol, source.rule), (other.protocol, other.rule)):
+                continue
+            if len({*source.matches.models} & {*other.matches.models}) < 2:
+                continue
+            before, after = merge_prompts(other.matches, source.matches)
+            for choice in choices:
+                if lacking := next((one for one in (source, other) if not choice.fits(one.matches)), None):
+                    raise UsageError(f"--anchor {choice.parameters[ANCHOR]}: {lacking.name} has no match of that model")
+                draw = choice.draws(before, seed, draws)
+                shift = measure_shift(before, after, choice.system, choice.parameters, draw)
+                comparisons.append(BoardComparison(source, other, choice, shift))
+    if others and not comparisons:
+        models = [name for source in sources for name in source.matches.models]
+        check_comparable([(source.protocol, source.rule) for source in sources], models, others)
         raise UsageError("--against: no two boards have two models in common")
-    return tuple(made)
+    return tuple(comparisons)
 
 
 def check_comparable(ways: Sequence[Way], models: Collection[str], others: Sequence[MatchSource]) -> None:
-    """See that there is something to compare boards with, before they are paid for."""
-    alike = [other for other in others if any(_is_same_way(one, (other.protocol, other.rule)) for one in ways)]
+    """Check that boards can be compared, before they are paid for."""
+    alike = [other for other in others if any(_is_same_way(way, (other.protocol, other.rule)) for way in ways)]
     if not alike:
-        said = (
-            ", ".join(sorted({describe_way(*one) for one in some}))
-            for some in (ways, [(o.protocol, o.rule) for o in others])
+        names = (
+            ", ".join(sorted({describe_way(*way) for way in some}))
+            for some in (ways, [(other.protocol, other.rule) for other in others])
         )
-        raise UsageError("--against: no board of one is a board of the other: {} and {}".format(*said))
+        raise UsageError("--against: no board of one is a board of the other: {} and {}".format(*names))
     if all(len({*models} & {*other.matches.models}) < 2 for other in alike):
-        raise UsageError(
-            f"--against: {alike[0].name} has fewer than two models in common with what it is compared with"
-        )
-
-
-def _match_sources(
-    sources: Sequence[MatchSource], others: Sequence[MatchSource]
-) -> list[tuple[MatchSource, MatchSource]]:
-    """What can be compared: the same way of asking; votes are compared with everything."""
-    return [
-        (one, other)
-        for one in sources
-        for other in others
-        if _is_same_way((one.protocol, one.rule), (other.protocol, other.rule))
-    ]
+        raise UsageError(f"--against: {alike[0].name} shares fewer than two models with the boards compared with it")
 
 
 def _is_same_way(one: Way, other: Way) -> bool:
@@ -107,5 +92,5 @@ def _is_same_way(one: Way, other: Way) -> bool:
 
 
 def describe_way(protocol: str | None, rule: str | None) -> str:
-    """A way of asking in words; votes have none."""
+    """Name a protocol with its rule."""
     return (protocol or "votes") + (f" by {rule}" if rule else "")

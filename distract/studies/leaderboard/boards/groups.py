@@ -1,6 +1,6 @@
-"""Which models can be compared at all: groups that played each other, and groups that nobody below ever beat.
+"""Comparable models: groups that played each other, and groups that never lost to a lower one.
 
-Pure functions of matches. It knows no rating system: what it says holds for every one that learns from matches alone.
+This holds for every rating system that learns from matches alone.
 """
 
 from __future__ import annotations
@@ -19,31 +19,28 @@ from distract.core.printable import line
 from distract.stats.ratings.matches import TIE, A, Matches
 
 WIDTH = 60
-"""Characters of a name that a note shows."""
+"""Maximum number of characters of a name in a note."""
 
 SHOWN = 6
-"""Names of a list, and groups of a note, that are shown before "and 12 more"."""
+"""Number of names in a list, and of groups in a note, before "and 12 more"."""
 
 _Labels = NDArray[np.int32]
 
 
 def find_groups(matches: Matches) -> list[tuple[str, ...]]:
-    """The models in groups that are connected by matches, each sorted, by their first names; all models in one is best.
-
-    A model without a match, which no file gives, is a group of its own.
-    """
+    """Group models that are connected by matches; a model without a match is a group of its own."""
     return _name_groups(matches, _labels(*_edges(matches), len(matches.models), "weak"))
 
 
 def notes(matches: Matches) -> tuple[str, ...]:
-    """What the graph of matches cannot tell, a line at most: it falls apart, or it has a top that never lost.
+    """Note that the graph of matches falls apart, or has a top that never lost; one line at most.
 
     A win leads from the winner to the loser, a tie both ways. Where each model reaches each other one, ratings exist
     without any prior (Ford, 1957, Solution of a ranking problem from binary comparisons).
     """
-    found = find_groups(matches)
-    if len(found) > 1:
-        return (f"ratings are comparable within a group only: {_format_groups(found)}",)
+    connected = find_groups(matches)
+    if len(connected) > 1:
+        return (f"ratings are comparable within a group only: {_format_groups(connected)}",)
     winner, loser = _edges(matches)
     labels = _labels(winner, loser, len(matches.models), "strong")
     strong = _name_groups(matches, labels)
@@ -57,25 +54,22 @@ def notes(matches: Matches) -> tuple[str, ...]:
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Names on one line, safe to print; long names and long lists are shortened."""
-    shown = [_shorten(name) for name in names[:SHOWN]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    """List names on one line, safe to print; shorten long names and long lists."""
+    clean = map(line, names[:SHOWN])
+    return _list([name if len(name) <= WIDTH else name[: WIDTH - 1] + "…" for name in clean], len(names))
 
 
-def _shorten(name: str) -> str:
-    clean = line(name)
-    return clean if len(clean) <= WIDTH else clean[: WIDTH - 1] + "…"
+def _format_groups(groups: Sequence[Sequence[str]]) -> str:
+    return _list([f"{{{format_names(group)}}}" for group in groups[:SHOWN]], len(groups))
 
 
-def _format_groups(found: Sequence[Sequence[str]]) -> str:
-    more = len(found) - SHOWN
-    text = ", ".join(f"{{{format_names(group)}}}" for group in found[:SHOWN])
-    return text + (f" and {more} more" if more > 0 else "")
+def _list(texts: Sequence[str], total: int) -> str:
+    more = total - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more else "")
 
 
 def _edges(matches: Matches) -> tuple[_Labels, _Labels]:
-    """Winner and loser of every match; a tie is there twice, once each way."""
+    """Winner and loser of every match; a tie counts twice, once each way."""
     a, b, outcome = matches.a, matches.b, matches.outcome
     ties, first = outcome == TIE, outcome == A
     winner, loser = np.where(first, a, b), np.where(first, b, a)
@@ -90,18 +84,18 @@ def _labels(winner: _Labels, loser: _Labels, models: int, connection: Literal["w
 
 def _name_groups(matches: Matches, labels: Iterable[int]) -> list[tuple[str, ...]]:
     # Models are sorted, so groups and the names in them come out sorted too.
-    found: defaultdict[int, list[str]] = defaultdict(list)
+    groups: defaultdict[int, list[str]] = defaultdict(list)
     for name, label in zip(matches.models, labels, strict=True):
-        found[label].append(name)
-    return [tuple(group) for group in found.values()]
+        groups[label].append(name)
+    return [tuple(group) for group in groups.values()]
 
 
-def _order_groups(found: Sequence[tuple[str, ...]], matches: Matches) -> list[tuple[str, ...]]:
-    """Strongly connected groups from top to bottom; where neither is above the other, by name as far as that goes."""
-    place = {name: number for number, group in enumerate(found) for name in group}
+def _order_groups(groups: Sequence[tuple[str, ...]], matches: Matches) -> list[tuple[str, ...]]:
+    """Order strongly connected groups from top to bottom; by name where neither is above the other."""
+    place = {name: number for number, group in enumerate(groups) for name in group}
     places = np.array([place[name] for name in matches.models])
-    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(len(found)), ()))
+    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(len(groups)), ()))
     for above, below in np.unique(places[np.stack(_edges(matches))], axis=1).T.tolist():
         if above != below:
             sorter.add(below, above)
-    return [found[number] for number in sorter.static_order()]
+    return [groups[number] for number in sorter.static_order()]

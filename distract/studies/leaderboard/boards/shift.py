@@ -1,9 +1,8 @@
-"""What changed between two boards: ratings, ranks and their order, before and after.
+"""The shift between two boards: ratings, ranks and their order, before and after.
 
-The same prompts are drawn for both boards, so that what a prompt does to both cancels: the interval of a change is
-neither that of two unrelated boards, which is far too wide, nor that of independent matches, which is too narrow
-(ANCHORS, section 3). Measured coverage: ``benchmarks/leaderboard_coverage.py``. It knows no rating system, protocol
-or attack, nor what was done between the two.
+Both boards use the same draws of prompts, so that the effects of a prompt on both cancel: an interval for unrelated
+boards would be far too wide, and one for independent matches too narrow (ANCHORS, section 3). Measured coverage:
+``benchmarks/leaderboard_coverage.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
+from distract.stats.ratings.draws import MAX_WEIGHTS, Draws
 from distract.stats.ratings.matches import Matches
 from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards import groups
@@ -23,6 +22,7 @@ from distract.studies.leaderboard.boards.board import (
     RatedMatches,
     count_units,
     derive_board,
+    draw_units,
     is_level,
     no_interval_note,
     quantile,
@@ -36,21 +36,16 @@ from distract.studies.leaderboard.boards.standings import Board
 
 @dataclass(frozen=True, slots=True)
 class RatingChange:
-    """What became of one model.
+    """The change of one model.
 
     Attributes:
-        model: its name.
-        before: its rating; None on a board that it is not on.
-        after: its rating.
+        before: rating before; None where the model is not on the board.
         change: after minus before.
         low: lower end of the 95% interval of the change; None where there is none, and then a note says why.
-        high: upper end.
         rank_before: 1 is best. Equal models share the middle of their ranks here, so that leaving a tie for the better
             is a rise, and for the worse a fall.
-        rank_after: likewise.
         p_rose: share of draws in which its rank after is better than its rank before, among the models on both
             boards; None where nothing varies from prompt to prompt.
-        p_fell: share of draws in which it is worse.
     """
 
     model: str
@@ -67,21 +62,18 @@ class RatingChange:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Two boards of one rating system, and the way from one to the other.
+    """Two boards of one rating system, and the changes from one to the other.
 
     Attributes:
-        before: the first board.
-        after: the second one.
-        changes: of each model of either board, by rank before, then by name; those that are new come last.
+        changes: one for each model of either board, by rank before, then by name; new models come last.
         tau: Kendall's tau-b between the two boards, over the models on both; None where one board ranks them equal.
         tau_low: lower end of the 95% range of tau over draws.
-        tau_high: upper end.
-        models: how many are on both boards.
-        prompts: how many there are on either board.
-        paired: whether the same prompts were drawn for both, as far as both have them.
-        shared: prompts that are on both boards.
-        draws: how often; 0 where one board has fewer than two prompts.
-        notes: what a reader must know, a line each, apart from what the boards say.
+        models: number of models on both boards.
+        prompts: number of prompts on either board.
+        paired: whether the boards share prompts, and draws of them.
+        shared: number of prompts on both boards.
+        draws: number of draws; 0 where one board has fewer than two prompts.
+        notes: warnings for the reader, one line each, beside those of the boards.
     """
 
     before: Board
@@ -99,11 +91,10 @@ class Shift:
 
 
 def merge_prompts(before: Matches, after: Matches) -> tuple[Matches, Matches]:
-    """Both with the same numbers for the same prompts: those of ``before`` in their order, then the new ones.
+    """Give the same prompts the same numbers: those of ``before`` in their order, then the new ones.
 
-    Where nobody knows prompts and both have the same slots (who plays whom, one after the other), each slot is a
-    prompt, as long as a table of that many can be drawn. Else both come back as they are, and so they do when only one
-    knows its prompts. Doing it twice changes nothing.
+    If neither knows its prompts, and the same models meet in the same order, each match is a prompt, as long as a table
+    of that many can be drawn. Otherwise, and if only one knows its prompts, nothing changes. Idempotent.
     """
     if before.cluster is not None and after.cluster is not None:
         names = tuple(dict.fromkeys((*before.prompts, *after.prompts)))
@@ -128,7 +119,7 @@ def measure_shift(
     before, after = merge_prompts(before, after)
     paired = before.cluster is not None and after.cluster is not None
     shared = _count_shared(before, after) if paired else 0
-    others = draws if paired else _draw_apart(draws, after)
+    others = draws if paired else draw_units(after, draws.seed + 1, draws.count)
     one, two = rate_matches(before, system, parameters, draws), rate_matches(after, system, parameters, others)
     boards = derive_board(one), derive_board(two)
     common = sorted(set(before.models) & set(after.models))
@@ -141,12 +132,12 @@ def measure_shift(
         notes.append(
             f"on one board only: {groups.format_names(alone)}; ratings are relative to the models of their board"
         )
-    found, taus, why = _compare_draws(one, two, common)
+    drawn, taus, why = _compare_draws(one, two, common)
     places = _places(one), _places(two)
     names = dict.fromkeys(standing.model for board in boards for standing in board.standings)
     return Shift(
         *boards,
-        changes=tuple(_change(name, places[0].get(name), places[1].get(name), found.get(name)) for name in names),
+        changes=tuple(_change(name, places[0].get(name), places[1].get(name), drawn.get(name)) for name in names),
         tau=taus[0],
         tau_low=taus[1],
         tau_high=taus[2],
@@ -164,43 +155,37 @@ _Place = tuple[float, float]
 
 
 class _DrawnChange(NamedTuple):
-    """What draws say about one model: the interval of its change, and the shares that rose and fell."""
+    """The interval of a model's change, and the shares of draws in which it rose and fell."""
 
-    low: float | None
-    high: float | None
-    rose: float | None
-    fell: float | None
-
-
-def _places(found: RatedMatches) -> dict[str, _Place]:
-    rating = found.ratings.rating
-    places = zip(rating.tolist(), middle_ranks(rating, found.system.unit).tolist(), strict=True)
-    return dict(zip(found.matches.models, places, strict=True))
+    low: float | None = None
+    high: float | None = None
+    rose: float | None = None
+    fell: float | None = None
 
 
-def _change(name: str, before: _Place | None, after: _Place | None, found: _DrawnChange | None) -> RatingChange:
+def _places(rated: RatedMatches) -> dict[str, _Place]:
+    rating = rated.ratings.rating
+    places = zip(rating.tolist(), middle_ranks(rating, rated.system.unit).tolist(), strict=True)
+    return dict(zip(rated.matches.models, places, strict=True))
+
+
+def _change(name: str, before: _Place | None, after: _Place | None, drawn: _DrawnChange | None) -> RatingChange:
+    low, high, rose, fell = drawn or _DrawnChange()
     return RatingChange(
         model=name,
         before=before[0] if before else None,
         after=after[0] if after else None,
         change=after[0] - before[0] if before and after else None,
-        low=found.low if found else None,
-        high=found.high if found else None,
+        low=low,
+        high=high,
         rank_before=before[1] if before else None,
         rank_after=after[1] if after else None,
-        p_rose=found.rose if found else None,
-        p_fell=found.fell if found else None,
+        p_rose=rose,
+        p_fell=fell,
     )
 
 
-def _draw_apart(draws: Draws, matches: Matches) -> Draws:
-    if matches.cluster is None:
-        return draw(draws.seed + 1, draws.count, matches.clusters, table=False)
-    return draw(draws.seed + 1, max(2, min(draws.count, MAX_WEIGHTS // matches.clusters)), matches.clusters)
-
-
 def _count_shared(before: Matches, after: Matches) -> int:
-    """How many prompts have a match on both boards; the two number them alike."""
     assert before.cluster is not None
     assert after.cluster is not None
     return len(np.intersect1d(before.cluster, after.cluster))
@@ -214,9 +199,9 @@ def _has_same_slots(before: Matches, after: Matches) -> bool:
 def _compare_draws(
     one: RatedMatches, two: RatedMatches, common: Sequence[str]
 ) -> tuple[dict[str, _DrawnChange], tuple[float | None, float | None, float | None], list[str]]:
-    """What draws say of the models on both boards, Kendall's tau with its range, and what has no interval."""
+    """Changes of the models on both boards, Kendall's tau with its range, and notes on missing intervals."""
     unit = one.system.unit
-    columns = [[found.matches.models.index(name) for name in common] for found in (one, two)]
+    columns = [[rated.matches.models.index(name) for name in common] for rated in (one, two)]
     was, now = one.ratings.rating[columns[0]], two.ratings.rating[columns[1]]
     tau = kendall_tau(ranks(was, unit)[None], ranks(now, unit)[None])[0]
     estimate = None if np.isnan(tau) else float(tau)
@@ -228,15 +213,15 @@ def _compare_draws(
     error = standard_error((second - first).var(axis=0, ddof=1), prompts)
     half, change = error * quantile(prompts), now - was
     alone = prompts < 2
-    # One that changed alike in every draw, or not at all, may yet change on other prompts; an anchor never does.
-    given = np.array([name == one.ratings.parameters.get("anchor") for name in common], np.bool_)
-    level_ = "order" in one.system.parameters and is_level(one.matches, two.matches)
-    still = ~alone & ~given & ((error <= TOLERANCE[unit]) | level_)
-    nothing = bool((still | alone | given).all())
+    # A model that changed alike in every draw may yet change on other prompts; an anchor never does.
+    anchored = np.array([name == one.ratings.parameters.get("anchor") for name in common], np.bool_)
+    level = "order" in one.system.parameters and is_level(one.matches, two.matches)
+    still = ~alone & ~anchored & ((error <= TOLERANCE[unit]) | level)
+    nothing = bool((still | alone | anchored).all())
     wide = widen_draws(one)[:count, columns[0]], widen_draws(two)[:count, columns[1]]
     moved = middle_ranks(wide[1], unit) - middle_ranks(wide[0], unit)
     rose, fell = (moved < 0).mean(axis=0), (moved > 0).mean(axis=0)
-    found = {
+    changes = {
         name: _DrawnChange(
             low=None if still[i] else float(change[i] - half[i]),
             high=None if still[i] else float(change[i] + half[i]),
@@ -248,9 +233,9 @@ def _compare_draws(
     }
     reasons = ((alone, "on one prompt of a board only"), (still, "nothing varies from prompt to prompt"))
     notes = [no_interval_note(common, which, f"{why} (change)") for which, why in reasons if which.any()]
-    taus = kendall_tau(*(ranks(some, unit) for some in wide))
+    taus = kendall_tau(*(ranks(table, unit) for table in wide))
     taus = taus[~np.isnan(taus)]
     if estimate is None or nothing or not len(taus):
-        return found, (estimate, None, None), notes
+        return changes, (estimate, None, None), notes
     low, high = np.quantile(taus, [0.025, 0.975], method="inverted_cdf").tolist()
-    return found, (estimate, min(low, estimate), max(high, estimate)), notes
+    return changes, (estimate, min(low, estimate), max(high, estimate)), notes

@@ -1,4 +1,4 @@
-"""A board as plain data: where each model stands. It knows nothing of how ratings are found."""
+"""A board as plain data: where each model stands."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a model stands.
+    """The standing of a model.
 
     Attributes:
-        model: its name.
-        rating: more is better.
-        low: lower end of its 95% interval; None where there is none, and then a note says why.
+        low: lower end of the 95% interval of the rating; None where there is none, and then a note says why.
         high: upper end.
         error: standard error over prompts.
         rank: 1 is best; equal ratings share the better one.
         rank_low: best rank of the 95% range over draws.
-        rank_high: worst one.
-        matches: that it played.
-        wins: of them.
-        losses: of them.
-        ties: of them.
+        rank_high: worst rank.
         sigma: the system's own uncertainty, where it has one.
     """
 
@@ -47,17 +41,14 @@ class Board:
     """Models under one rating system.
 
     Attributes:
-        system: its name.
         unit: ``points`` or ``share``.
-        parameters: all of the system's.
         standings: best first; names break ties.
-        matches: how many.
-        prompts: how many there are in them; matches, where prompts are not known.
-        invalid: comparisons that are no match.
-        draws: how often prompts were drawn again; 0 with fewer than two of them.
-        interval: where intervals come from; None where no model has one.
+        prompts: number of prompts with a match; of matches, where prompts are not known.
+        invalid: number of comparisons without a valid verdict.
+        draws: number of draws of prompts; 0 with fewer than two of them.
+        interval: method behind the intervals; None where no model has one.
         extra: further figures of the system.
-        notes: what a reader must know, a line each.
+        notes: warnings for the reader, one line each.
     """
 
     system: str

@@ -1,10 +1,10 @@
-"""Rating systems as somebody chose them: each with the parameters that differ from its defaults.
-
-It knows no rating system by name.
-"""
+"""Rating systems as users choose them: ``elo`` or ``elo:k=16,order=file``, with the parameters that are no defaults."""
 
 from __future__ import annotations
 
+import inspect
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +14,14 @@ from distract.stats import ratings
 from distract.stats.ratings.draws import Draws
 from distract.stats.ratings.matches import Matches, encode
 from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards.board import build_board, draw_prompts
-from distract.studies.leaderboard.boards.specs import check_parameter, parse_spec
+from distract.studies.leaderboard.boards.board import build_board, check_parameter, draw_prompts, list_parameters
 from distract.studies.leaderboard.boards.standings import Board
 
 ANCHOR = "anchor"
 """The parameter of those systems that can fix the rating of one model."""
+
+LARGEST = 1e6
+"""Largest size of a parameter; beyond, and below its inverse, ratings are no longer exact."""
 
 
 @dataclass(frozen=True)
@@ -27,68 +29,108 @@ class SystemChoice:
     """A rating system with the parameters given for it."""
 
     system: RatingSystem
-    given: Mapping[str, Any]
+    parameters: Mapping[str, Any]
 
     @property
     def record(self) -> dict[str, Any]:
-        """The same as JSON values, for the record of a run."""
-        return {"name": self.system.name, "parameters": dict(sorted(self.given.items()))}
+        """JSON values for the record of a run."""
+        return {"name": self.system.name, "parameters": dict(sorted(self.parameters.items()))}
 
     @property
     def label(self) -> str:
-        """What tells it from the others."""
-        return ", ".join((self.system.name, *(f"{name} {value}" for name, value in sorted(self.given.items()))))
+        """A name that differs from those of other choices."""
+        return ", ".join((self.system.name, *(f"{name} {value}" for name, value in sorted(self.parameters.items()))))
 
     def check(self, models: Sequence[str]) -> None:
-        """See that it can rate these models, before anything is paid for."""
-        for key in self.given:
+        """Check that it can rate these models, before anything is paid for."""
+        for key in self.parameters:
             check_parameter(self.system, key)
-        # Each beats the next one once; how long its responses are is made up.
+        # Each beats the next one once, with invented lengths.
         names, others = models[:-1], models[1:]
-        played = encode(names, others, ["a"] * len(names), lengths=[(place + 1, 1) for place in range(len(names))])
-        self.system.rate_matches(played, self.given)
+        chain = encode(names, others, ["a"] * len(names), lengths=[(place + 1, 1) for place in range(len(names))])
+        self.system.rate_matches(chain, self.parameters)
 
     def fits(self, matches: Matches) -> bool:
-        """Whether the model whose rating is fixed, if any, is among those that play."""
-        return self.given.get(ANCHOR) in (None, *matches.models)
+        """Whether the anchor, if any, plays."""
+        return self.parameters.get(ANCHOR) in (None, *matches.models)
 
     def draws(self, matches: Matches, seed: int, count: int | None) -> Draws:
-        """Draws of the prompts of matches, as many as are worth their time where no number is given."""
+        """Draw prompts of matches, as many as are worth their time where no number is given."""
         return draw_prompts(matches, self.system, seed, count)
 
     def board(self, matches: Matches, seed: int, count: int | None) -> Board:
-        """Matches rated by it; arguments are those of ``draws``."""
-        return build_board(matches, self.system, self.given, draws=self.draws(matches, seed, count))
+        """Rate matches."""
+        return build_board(matches, self.system, self.parameters, draws=self.draws(matches, seed, count))
 
 
 def choose_systems(specs: Sequence[str], anchor: str | None = None) -> tuple[SystemChoice, ...]:
-    """The rating systems that are asked for, each once."""
+    """Parse the rating systems asked for, each once; the default ones without any."""
     parsed = [parse_spec(spec) for spec in specs] or [(one, {}) for one in ratings.systems().values() if one.default]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
-        able = ", ".join(one.name for one in ratings.systems().values() if ANCHOR in one.parameters)
+        able = ", ".join(system.name for system in ratings.systems().values() if ANCHOR in system.parameters)
         raise UsageError(f"--anchor {anchor}: goes with {able}; name one of them with --system")
-    made: dict[str, SystemChoice] = {}
-    for system, given in parsed:
+    choices: dict[str, SystemChoice] = {}
+    for system, parameters in parsed:
         fixed = {ANCHOR: anchor} if anchor is not None and ANCHOR in system.parameters else {}
-        if fixed and given.get(ANCHOR, anchor) != anchor:
-            raise UsageError(
-                f"--anchor {anchor}: {system.name} has the anchor {given[ANCHOR]} already; name one of them"
-            )
-        one = SystemChoice(system, {**fixed, **given})
-        made.setdefault(one.label, one)
-    return tuple(made.values())
+        if fixed and (other := parameters.get(ANCHOR, anchor)) != anchor:
+            raise UsageError(f"--anchor {anchor}: {system.name} has the anchor {other} already; name one of them")
+        choice = SystemChoice(system, {**fixed, **parameters})
+        choices.setdefault(choice.label, choice)
+    return tuple(choices.values())
 
 
 def renaming_notes(specs: Sequence[str]) -> list[str]:
-    """What to say of systems that are asked for by the name that they had, one line each."""
+    """Tell the new names of systems that are asked for by their former names, one line each."""
     names = {spec.partition(":")[0].strip() for spec in specs}
     return [f"{s.former} is called {s.name}: {s.summary}" for s in ratings.systems().values() if s.former in names]
 
 
 def restore_systems(records: Sequence[Mapping[str, Any]]) -> tuple[SystemChoice, ...]:
-    """The rating systems of a run."""
-    found = tuple(SystemChoice(ratings.get_system(one["name"]), one["parameters"]) for one in records)
-    for one in found:
-        for key in one.given:
-            check_parameter(one.system, key)
-    return found
+    """Restore the rating systems of a run."""
+    choices = tuple(SystemChoice(ratings.get_system(record["name"]), record["parameters"]) for record in records)
+    for choice in choices:
+        for key in choice.parameters:
+            check_parameter(choice.system, key)
+    return choices
+
+
+def parse_spec(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
+    """Parse ``elo`` or ``elo:k=16,order=file``.
+
+    A comma begins a parameter only where a name and ``=`` follow, so that a model's name may hold one.
+    """
+    name, _, rest = spec.partition(":")
+    system = ratings.get_system(name.strip())
+    parameters: dict[str, Any] = {}
+    for part in re.split(r",(?=\s*\w+\s*=)", rest) if rest.strip() else ():
+        key, equals, text = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise UsageError(f"{name}: expected name=value, got {part!r}; {list_parameters(system)}")
+        if key in parameters:
+            raise UsageError(f"{name}: parameter {key!r} is given twice")
+        parameters[key] = _parse_value(system, key, text)
+    return system, parameters
+
+
+def _parse_value(system: RatingSystem, key: str, text: str) -> Any:
+    """Parse a value by the type of the default; where that is None, by the annotation, as text: it need not resolve."""
+    check_parameter(system, key)
+    default = system.parameters[key]
+    annotation = inspect.signature(system.rate).parameters[key].annotation
+    kind = type(default).__name__ if default is not None else str(annotation)
+    try:
+        if re.search(r"\bfloat\b", kind) and math.isfinite(value := float(text)):
+            if value and not 1 / LARGEST <= abs(value) <= LARGEST:
+                raise UsageError(f"{system.name}: parameter {key!r}: expected {1 / LARGEST:g} to {LARGEST:g} in size")
+            return value
+        if re.search(r"\bint\b", kind):
+            if abs(whole := int(text)) > LARGEST:
+                raise UsageError(f"{system.name}: parameter {key!r}: expected {LARGEST:g} at most in size")
+            return whole
+    except ValueError:
+        pass
+    if number := re.search(r"\b(int|float)\b", kind):
+        expected = "a whole number" if number[0] == "int" else "a number"
+        example = "" if default is None else f" like {default}"
+        raise UsageError(f"{system.name}: parameter {key!r}: expected {expected}{example}, got {text!r}")
+    return text

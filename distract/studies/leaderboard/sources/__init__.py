@@ -1,7 +1,4 @@
-"""Where matches come from: files of votes, judgments of others, labelled data sets, runs of our own.
-
-One module a kind of source. It knows no rating system; what is no match is counted and never made one.
-"""
+"""Sources of matches, a module each: files of votes, judgments of others, labelled data sets, our own runs."""
 
 from __future__ import annotations
 
@@ -31,14 +28,14 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         **{name: reader.summary for name, reader in datasets.READERS.items()},
     }
 )
-"""The formats that hold matches, with one line each; those of data sets hold them as labels."""
+"""The formats that hold matches, with one line each; data sets hold them as labels."""
 
 _BEGINNING = 1 << 20
-"""Bytes by which the format of a file is told."""
+"""Number of bytes that identify the format of a file."""
 
 
 def read(spec: str) -> tuple[MatchSource, ...]:
-    """Read matches."""
+    """Read the matches of a file, folder or data set, named as PATH or FORMAT:PATH."""
     prefix, colon, rest = spec.partition(":")
     if spec in datasets.BUILT_IN or (prefix == sources.HUB and colon and not _exists(spec)):
         return (labelled.read(spec),)
@@ -63,24 +60,17 @@ def read(spec: str) -> tuple[MatchSource, ...]:
         if path.is_dir():
             raise DataError("is a directory; name a file in it", path=path)
         table = vote_files.open_table(path)
-        # The columns of a table that is no JSON are known only now.
-        told = form == SCORES or (spec == place and scores.is_score(table.fields) and not arena.is_vote(table.fields))
-        return (scores.read(table) if told else arena.read(table),)
+        # The columns of CSV and Parquet are known only now.
+        scored = form == SCORES or (spec == place and scores.is_score(table.fields) and not arena.is_vote(table.fields))
+        return (scores.read(table) if scored else arena.read(table),)
     return (labelled.read(f"{form}:{place}"),)
 
 
 def _detect_format(path: Path) -> str:
-    """The format of what lies at a path, by its beginning; votes are told before data sets that are made of them."""
+    """Detect a format by its beginning; votes come before the data sets that are made of them."""
     if path.is_dir():
-        found = RUN if folders.can_read(path) else JUDGMENTS if judgments.has_judgments(path) else None
-        found = found or next((name for name, one in datasets.READERS.items() if one.gather and one.gather(path)), None)
-        if found is None:
-            inside = sorted(one.name for one in path.iterdir() if one.is_dir() and judgments.has_judgments(one))
-            hint = f"the folder of one judge ({', '.join(inside[:3])} …)" if inside else "a file in it"
-            raise DataError(f"is a directory without a run or judgments; name {hint}", path=path)
-        return found
-    begin = _read_beginning(path)
-    text = begin.decode("utf-8-sig", "replace")
+        return _detect_folder(path)
+    text = _read_beginning(path).decode("utf-8-sig", "replace")
     if not text.strip():
         raise DataError("is empty; expected matches", path=path)
     fields = field_names(text)
@@ -88,17 +78,30 @@ def _detect_format(path: Path) -> str:
         return JUDGMENTS
     if scores.is_score(fields) and not arena.is_vote(fields):
         return SCORES
-    # What is no JSON can only be a table; what is no object at all is nothing else either.
+    # A file that is no JSON can only be a table of votes or scores.
     if arena.is_vote(fields) or not fields or not text.lstrip().startswith(("{", "[")):
         return ARENA
-    found = detect_format(text)
-    # The native format takes every object; one with a winner was meant for votes, and is told what it lacks.
-    if found in (None, "native") and fields & {*arena.MODELS, arena.WINNER}:
+    form = detect_format(text)
+    # The native format takes every object; one with a winner is a vote that lacks something, and its reader says what.
+    if form in (None, "native") and fields & {*arena.MODELS, arena.WINNER}:
         return ARENA
-    if found is None:
+    if form is None:
         known = f"{', '.join(FORMATS)}); `distract list data` and `distract list matches` say what each holds"
         raise DataError(f"in no format that distract knows ({known}", path=path)
-    return found
+    return form
+
+
+def _detect_folder(path: Path) -> str:
+    if folders.can_read(path):
+        return RUN
+    if judgments.has_judgments(path):
+        return JUDGMENTS
+    for name, reader in datasets.READERS.items():
+        if reader.gather and reader.gather(path):
+            return name
+    judges = sorted(folder.name for folder in path.iterdir() if folder.is_dir() and judgments.has_judgments(folder))
+    hint = f"the folder of one judge ({', '.join(judges[:3])} …)" if judges else "a file in it"
+    raise DataError(f"is a directory without a run or judgments; name {hint}", path=path)
 
 
 def _read_beginning(path: Path) -> bytes:
@@ -112,5 +115,5 @@ def _read_beginning(path: Path) -> bytes:
 def _exists(path: str) -> bool:
     try:
         return bool(path) and Path(path).exists()
-    except (OSError, ValueError):  # too long for a name, or holds a character that none may hold
+    except (OSError, ValueError):  # too long for a name, or holds a character that no name may hold
         return False

@@ -1,7 +1,7 @@
 """Rows of a run as matches between the authors of responses.
 
-A row compares two responses in terms of a and b; what all orders together say is the match's outcome (DESIGN,
-Measures). It knows no protocol, attack or design's purpose, only which designs compare two authors alone.
+A row compares two responses in terms of a and b; the outcome of a match is the verdict over all orders (DESIGN,
+Measures).
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ DESIGNS = frozenset({"flip", "people", "triple", "match"})
 SAME = "two responses of the same author"
 
 _Key = tuple[str, str, str, frozenset[tuple[str, int | None]]]
-"""Data set, case, design, and the two sides whatever an attack made of them."""
+"""Data set, case, design, and the two sides regardless of any attack."""
 
 
 def read(path: Path) -> tuple[MatchSource, ...]:
-    """The matches of a run folder before any rewrite: one source for each protocol and rule that has any."""
-    loaded = runs.load(path)
-    if loaded.flaw:
-        raise DataError(loaded.flaw, path=path)
-    judge = check_name(str(loaded.parameters["judge"]), path, "judge")
+    """Read the matches of a run folder before any rewrite: one source for each protocol and rule that has any."""
+    run = runs.load(path)
+    if run.flaw:
+        raise DataError(run.flaw, path=path)
+    judge = check_name(str(run.parameters["judge"]), path, "judge")
     sha256 = checksum([read_output(path / "run.json"), read_output(path / "rows.jsonl")])
-    found, notes = list[MatchSource](), list[str]()
+    sources, notes = list[MatchSource](), list[str]()
     problem = DataError("holds no comparison of two authors before a rewrite", path=path)
-    for protocol, rules in loaded.parameters["protocols"].items():
-        rows = [row for row in loaded.rows if row.protocol == protocol and row.design in DESIGNS]
+    for protocol, rules in run.parameters["protocols"].items():
+        rows = [row for row in run.rows if row.protocol == protocol and row.design in DESIGNS]
         for rule in (rules or (None,)) if rows else ():
             try:
-                found.append(from_rows(rows, protocol, rule, name=judge, sha256=sha256))
+                sources.append(from_rows(rows, protocol, rule, name=judge, sha256=sha256))
             except DataError as error:
                 problem = DataError(str(error), path=path)
-                notes.append(f"passed over: {error}")
-    if not found:
+                notes.append(f"skipped: {error}")
+    if not sources:
         raise problem
-    return tuple(replace(one, notes=tuple(notes)) for one in found)
+    return tuple(replace(source, notes=tuple(notes)) for source in sources)
 
 
 def from_rows(
     rows: Iterable[Row], protocol: str, rule: str | None, attack: str = BASELINE, *, name: str = "", sha256: str = ""
 ) -> MatchSource:
-    """The matches of rows under one protocol, rule and condition, in the order in which they first appear.
+    """Build matches from rows under one protocol, rule and condition, in the order in which they first appear.
 
-    A comparison that several rows tell (a pair of several triples) counts once. Under an attack, a comparison that was
-    judged again is what came of it then, and each other one is as it was before: so is one whose rewrite was rejected,
-    because nobody would hand that in. Rejections are counted among what is left out.
+    A comparison that several rows hold (a pair of several triples) counts once. Under an attack, a comparison that was
+    judged again has its new outcome, and every other one stands as before: so does one whose rewrite was rejected,
+    because no attacker would submit it. Rejections count as left out.
     """
     left_out = Counter[str]()
     compared: dict[_Key, Row] = {}
@@ -73,16 +73,16 @@ def from_rows(
             left_out[SAME] += 1
         elif key not in compared or (_is_before_rewrite(compared[key]) and not _is_before_rewrite(row)):
             compared[key] = row  # in the place of the one before, so that both boards have one order
-    told = [(row, outcome(row.judgments, rule)) for row in compared.values()]
-    valid = [(row, found) for row, found in told if found is not None]
-    invalid = len(told) - len(valid)
+    outcomes = [(row, outcome(row.judgments, rule)) for row in compared.values()]
+    valid = [(row, verdict) for row, verdict in outcomes if verdict is not None]
+    invalid = len(outcomes) - len(valid)
     if not valid:
         raise no_match_error(f"{protocol}, {rule}" if rule else protocol, left_out, invalid)
     lengths = [row.lengths for row, _ in valid if row.lengths]
     matches = encode(
         [row.a.author for row, _ in valid],
         [row.b.author for row, _ in valid],
-        [found for _, found in valid],
+        [verdict for _, verdict in valid],
         [row.cluster for row, _ in valid],
         lengths if len(lengths) == len(valid) else None,
         invalid,

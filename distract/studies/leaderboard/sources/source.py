@@ -1,7 +1,4 @@
-"""What a set of matches is about, and columns that grow match by match.
-
-It knows no format.
-"""
+"""A set of matches with its origin, and columns that grow match by match."""
 
 from __future__ import annotations
 
@@ -29,18 +26,17 @@ Lengths = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchSource:
-    """One set of matches with what it is about.
+    """One set of matches and its origin.
 
     Attributes:
-        name: of the file or folder, or of the judge.
+        name: name of the file or folder, or of the judge.
         format: a key of ``distract.studies.leaderboard.sources.FORMATS``.
-        matches: what was played. Comparisons without a valid verdict are counted there, as ``invalid``.
-        protocol: under which it was judged; None for votes and for judgments of others.
-        rule: by which scores became verdicts; None without one.
+        protocol: None for votes and for judgments of others.
+        rule: rule that turns scores into verdicts.
         attack: the condition: ``none`` before any rewrite.
-        left_out: what else is no match, by reason.
-        sha256: (hex) of the file, or of the checksums of several; empty for rows in memory.
-        notes: what a reader must know, one line each.
+        left_out: number of rows that are no match, by reason; ``matches`` counts those without a valid verdict.
+        sha256: checksum of the file, or of the checksums of several; empty for rows in memory.
+        notes: warnings for the reader, one line each.
     """
 
     name: str
@@ -58,9 +54,7 @@ class MatchSource:
 class MatchColumns:
     """Matches as they are read, a few numbers each, so that memory does not grow with texts and names.
 
-    Attributes:
-        invalid: comparisons without a valid verdict so far.
-        measured: whether the lengths of both responses of every match are known so far.
+    ``measured`` says whether the lengths of both responses of every match are known so far.
     """
 
     invalid: int = 0
@@ -90,7 +84,7 @@ class MatchColumns:
             self._lengths.extend(lengths)
 
     def matches(self, *, alone: bool = False) -> Matches:
-        """All that was added."""
+        """Encode the matches; with ``alone``, prompts that never repeat count as unknown."""
         names = tuple(self._index)
         a, b = (map(names.__getitem__, self._sides[start::2]) for start in (0, 1))
         outcomes = map(_OUTCOMES.__getitem__, self._outcomes)
@@ -102,14 +96,14 @@ class MatchColumns:
         if len(self._prompts):
             known, inverse = np.unique(np.frombuffer(self._prompts, np.uint64), return_inverse=True)
             if not alone or len(known) < len(self._prompts):
-                shown = [f"{identity:016x}" for identity in known.tolist()]
-                prompts = map(shown.__getitem__, inverse)
+                hashes = [f"{identity:016x}" for identity in known.tolist()]
+                prompts = map(hashes.__getitem__, inverse)
         return encode(a, b, outcomes, prompts, lengths, self.invalid)
 
 
 def identity(text: str) -> int:
-    """What stands for a prompt or its id; in hex, the name that ``Case.cluster`` gives to the same text."""
-    return _remembered(text) if len(text) <= _SHORT else _identity(text)
+    """Hash a prompt or its id; in hex, the name that ``Case.cluster`` gives to the same text."""
+    return _cached_identity(text) if len(text) <= _SHORT else _identity(text)
 
 
 def _identity(text: str) -> int:
@@ -118,23 +112,23 @@ def _identity(text: str) -> int:
 
 
 _SHORT = 64
-_remembered = lru_cache(maxsize=1 << 15)(_identity)
+_cached_identity = lru_cache(maxsize=1 << 15)(_identity)
 
 
 def check_model(item: Item, value: object, field: str) -> str:
-    """``value`` if it is fit for the name of a model."""
+    """Return ``value`` if it can name a model."""
     name = item.check_name(item.checked(value, field), field)
     if name != name.strip():
         item.fail(f"{name!r} has spaces around it, and would not be the model of that name; take them out", field)
     if name == "tie":
-        item.fail("'tie' is what a label says; name the model otherwise", field)
+        item.fail("'tie' is a verdict; give the model another name", field)
     if name.casefold() in ("nan", "none", "null", "<na>"):
         item.fail(f"{name!r} is what exports write for nothing; expected the name of a model", field)
     return name
 
 
 def no_match_error(path: Path | str, left_out: Mapping[str, int], invalid: int) -> DataError:
-    """Why nothing can be rated."""
-    counted = {**left_out, **({"no valid verdict": invalid} if invalid else {})}
-    why = "; ".join(f"{reason} ({number})" for reason, number in counted.items())
+    """Explain why nothing can be rated."""
+    reasons = {**left_out, **({"no valid verdict": invalid} if invalid else {})}
+    why = "; ".join(f"{reason} ({number})" for reason, number in reasons.items())
     return DataError("holds no match, so that nothing can be rated" + (f": {why}" if why else ""), path=path)

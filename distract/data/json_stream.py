@@ -1,0 +1,161 @@
+"""JSON Lines and JSON arrays as objects with their lines: from a text, or streamed from a file of any size."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from distract.core.errors import DataError
+from distract.data.fields import DECODER, Item, describe, flaw
+
+CHUNK = 1 << 20
+_NEAR = 12
+"""Number of characters before the end of the buffer in which an error may only mean that there is more to read."""
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+Object = tuple[int, dict[str, Any]]
+"""A line number, from 1, and the object that begins there."""
+
+
+def read_lines(text: str, path: str) -> Iterator[Item]:
+    """Read JSON Lines from a text; skip blank lines."""
+    return (Item(value, path, line) for line, value in _parse_lines(_split_lines(text), path))
+
+
+def read_array(text: str, path: str) -> Iterator[Item]:
+    """Read one JSON array of objects from a text."""
+    return (Item(value, path, line) for line, value in _parse_array(_JsonText(path, text)))
+
+
+def stream_lines(path: Path) -> Iterator[Object]:
+    """Read JSON Lines from a file; skip blank lines."""
+    with path.open("rb") as file:
+        yield from _parse_lines(decode_lines(file, path), path)
+
+
+def stream_array(path: Path) -> Iterator[Object]:
+    """Read one JSON array of objects from a file."""
+    with path.open("rb") as file:
+        yield from _parse_array(_JsonText(path, file=file))
+
+
+def decode_lines(file: BinaryIO, path: Path) -> Iterator[str]:
+    """Decode the lines of a file with their ends; drop a byte order mark."""
+    for number, raw in enumerate(file, 1):
+        try:
+            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError("not UTF-8; convert the file to UTF-8", path=path, line=number) from error
+
+
+def _split_lines(text: str) -> Iterator[str]:
+    # str.splitlines would also split at characters that are legal inside JSON strings.
+    start = 0
+    while end := text.find("\n", start) + 1:
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _parse_lines(lines: Iterable[str], path: Path | str) -> Iterator[Object]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = DECODER.decode(line)
+        except (ValueError, RecursionError) as error:
+            # Only the last line of a file can lack its end.
+            hint = "" if line.endswith("\n") else "; the file may be truncated"
+            raise DataError(f"not valid JSON ({flaw(error)}){hint}", path=path, line=number) from error
+        yield number, _check_object(value, path, number)
+
+
+def _parse_array(text: _JsonText) -> Iterator[Object]:
+    if text.next_char() != "[":
+        text.fail("expected a JSON array")
+    text.at += 1
+    if text.next_char() != "]":
+        while True:
+            line = text.line()
+            yield line, _check_object(text.value(), text.path, line)
+            following = text.next_char()
+            if following == "]":
+                break
+            if following != ",":
+                text.fail("expected ',' or ']' after an item; is it truncated?")
+            text.at += 1
+            if text.next_char() == "]":
+                text.fail("a comma after the last item")
+    text.at += 1
+    if text.next_char():
+        text.fail("more text after the end of the array")
+
+
+class _JsonText:
+    """A text, or the unread part of a file; ``at`` is the position in ``buffer``."""
+
+    def __init__(self, path: Path | str, text: str = "", file: BinaryIO | None = None) -> None:
+        self.path, self.buffer, self.at = path, text, 0
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._line, self._counted = 1, 0
+
+    def next_char(self) -> str:
+        """Skip space and return the next character, empty at the end."""
+        while True:
+            space = _SPACE.match(self.buffer, self.at)
+            self.at = space.end() if space else self.at
+            if self.at < len(self.buffer) or not self._read_more():
+                return self.buffer[self.at : self.at + 1]
+
+    def value(self) -> object:
+        """Decode the JSON value that begins here."""
+        while True:
+            try:
+                value, self.at = DECODER.raw_decode(self.buffer, self.at)
+                return value
+            except json.JSONDecodeError as error:
+                unterminated = error.msg.startswith("Unterminated")
+                if (unterminated or error.pos > len(self.buffer) - _NEAR) and self._read_more():
+                    continue
+                line = self.line() + self.buffer.count("\n", self.at, error.pos)
+                cut = unterminated or error.pos >= len(self.buffer.rstrip()) - 1
+                hint = "; the file may be truncated" if cut else ""
+                raise DataError(f"not valid JSON ({error.msg}){hint}", path=self.path, line=line) from error
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"not valid JSON ({flaw(error)})", path=self.path, line=self.line()) from error
+
+    def line(self) -> int:
+        """Return the line of the position, from 1."""
+        self._line += self.buffer.count("\n", self._counted, self.at)
+        self._counted = self.at
+        return self._line
+
+    def fail(self, problem: str) -> NoReturn:
+        """Raise a DataError for this line."""
+        raise DataError(problem, path=self.path, line=self.line())
+
+    def _read_more(self) -> bool:
+        """Drop what was parsed and read on, twice as far where one value fills the buffer; False at the end."""
+        if self._file is None:
+            return False
+        self.line()
+        self.buffer, self.at, self._counted = self.buffer[self.at :], 0, 0
+        raw = self._file.read(max(CHUNK, len(self.buffer)))
+        try:
+            self.buffer += self._decoder.decode(raw, not raw)
+        except UnicodeDecodeError as error:
+            line = self._line + self.buffer.count("\n") + bytes(error.object).count(b"\n", 0, error.start)
+            raise DataError("not UTF-8; convert the file to UTF-8", path=self.path, line=line) from error
+        return bool(raw)
+
+
+def _check_object(value: object, path: Path | str, line: int) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"expected an object, found {describe(value)}", path=path, line=line)
+    return value
