@@ -16,7 +16,7 @@ from distract.core.errors import UnknownName, UsageError, install_command
 from distract.core.price import Price
 from distract.core.records import Role
 from distract.models import scripted
-from distract.models.capacity import check_capacity
+from distract.models.fit import check_fit
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.names import EMBEDDED, FORMS, Target, resolve
 from distract.models.options import Options, check
@@ -100,7 +100,7 @@ def open_target(target: Target, name: str, options: Options, listed: Mapping[str
         return scripted.make_planted(target.model)
     if target.engine != "openai":
         # First of all, since no installation would change it.
-        options = replace(options, tensor_parallel=check_capacity(target, name, options, listed))
+        options = replace(options, tensor_parallel=check_fit(target, name, options, listed))
     library, extra = EXTRAS[target.engine]
     if find_spec(library) is None:
         raise UsageError(f"{name} needs {library}, which is not installed: {install_command(extra)}")
