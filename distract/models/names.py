@@ -177,7 +177,7 @@ def _key_variable(entry: CatalogueEntry) -> str:
     servers = {other.base_url for other in catalogue().values() if other.key == entry.key and other.base_url}
     home = {parse_address(url).hostname for url in ({OPENAI} if entry.key == OPENAI_KEY else servers)}
     if entry.key and not entry.key.endswith("_API_KEY"):
-        problem = "a catalogue may name only variables that end in _API_KEY"
+        problem = "only variables that end in _API_KEY are sent"
     elif entry.key and home and parse_address(entry.base_url).hostname not in home:
         problem = f"that is the key of {' or '.join(map(str, home))}"
     if problem:
