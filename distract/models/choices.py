@@ -33,6 +33,12 @@ def lookups(encoded: EncodedRequest) -> dict[Tokens, set[int]]:
     return needed
 
 
+def make_length_failure(tokens: int, context: int) -> Reply:
+    """The reply to a request of more tokens than the model takes."""
+    failure = f"too long: {tokens} tokens, the model takes {context}"
+    return Reply(finish="length", failure=failure, tokens_in=tokens)
+
+
 def make_reply(encoded: EncodedRequest, logprobs: Mapping[Tokens, Mapping[int, float]]) -> Reply:
     """A reply from log-probabilities of tokens, by the ids beyond the prompt that they follow."""
     continuations, count = choice_ids(encoded), len(encoded.prompt)

@@ -24,6 +24,8 @@ from distract.models.transformers import embedded
 from distract.models.transformers.architecture import odd_size, unfit_architecture
 from distract.models.transformers.chat import Chat
 
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
 _DAMAGE = re.compile("corrupted|conversion of the weights")
 """Marks errors about files among those that usually concern memory or devices."""
 
@@ -41,12 +43,15 @@ class HubModel:
         self,
         model: str,
         *,
+        dtype: str = "auto",
         revision: str | None = None,
         trust_remote_code: bool = False,
         name: str | None = None,
         prepare: Callable[[], Path] | None = None,
     ) -> None:
-        self.model, self.revision, self.name = str(model), revision, name or str(model)
+        if dtype not in DTYPES:
+            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        self.dtype, self.model, self.revision, self.name = dtype, str(model), revision, name or str(model)
         self.trust_remote_code, self._prepare = trust_remote_code, prepare
         self._is_folder = prepare is None and Path(self.model).is_dir()
         if self._is_folder:
@@ -97,7 +102,6 @@ class HubModel:
 
     @cached_property
     def _commit(self) -> str:
-        """The commit on the hub."""
         if self._is_pinned:
             return str(self.revision)
         config = self._config

@@ -175,7 +175,6 @@ def _price(role: Role, target: Target, options: Options) -> Price | None:
 
 
 def _list_names(role: Role, entries: Mapping[str, CatalogueEntry], no_models: Collection[str]) -> list[str]:
-    """All names that a user could have meant."""
     planted = [f"planted:{bias}" for bias in scripted.PLANTED]
     aliases = [alias for entry in entries.values() for alias in entry.aliases]
     others = {"judge": planted, "generator": no_models, "verifier": (), "reference": ()}[role]

@@ -136,7 +136,6 @@ def _prefer_more(strength: Strength, scale: float) -> Callable[[Request], Reply]
 
 
 def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
-    """A ranking of the shown responses by value."""
     tiers: dict[float, list[str]] = {}
     for name, value in zip(ORDINALS, values, strict=False):
         tiers.setdefault(value, []).append(outcomes[name])

@@ -94,7 +94,6 @@ def read_reply(request: Request, body: Mapping[str, Any], ids: Sequence[int], co
 
 
 def _make_reply(weights: Sequence[float], reply: Reply) -> Reply:
-    """A reply with the probabilities of the choices."""
     total = math.fsum(weights)
     if not total > 0.0:
         return replace(reply, mass=0.0, finish="choices", failure="no choice has any probability")
@@ -146,7 +145,6 @@ def _weights_at(place: int, tokens: Sequence[Token], ends: Sequence[int], choice
 
 
 def _drop_prefill(prefill: str, text: str) -> str:
-    """An answer without the prefill, if it repeats that."""
     return text.lstrip().removeprefix(prefill) if prefill and text.lstrip().startswith(prefill) else text
 
 

@@ -149,8 +149,8 @@ class Session:
             if not is_probe or capabilities.engine or is_continued:
                 return reply, capabilities
             capabilities = replace(capabilities, continues=False)
-        rejection = Rejection(400, "it takes this request in no form")
-        return await self._handle_rejection(rejection, is_probe=is_probe), capabilities
+        final = Rejection(400, "it takes this request in no form")
+        return await self._handle_rejection(final, is_probe=is_probe), capabilities
 
     async def _handle_rejection(self, rejection: Rejection, *, is_probe: bool) -> Reply:
         """The reply to a rejected request; raises if no other request would fare better."""

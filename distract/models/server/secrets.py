@@ -70,7 +70,6 @@ def scrub_values(value: object, scrub: Scrub) -> object:
 
 
 def _forms(key: str) -> set[str]:
-    """A key in plain text, in JSON and in addresses."""
     written = json.dumps(key)[1:-1]
     return {key, written, written.replace("/", "\\/"), quote(key, safe="")}
 

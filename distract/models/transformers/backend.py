@@ -18,8 +18,8 @@ import numpy as np
 from distract.core import timer
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
-from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_reply
+from distract.core.records import Request
+from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.location import silence_transformers
 from distract.models.transformers import budget, embedded
 from distract.models.transformers.architecture import forward_operations, layers, reach
@@ -58,16 +58,12 @@ class Transformers(LocalModel):
         encoded = self._chat.encode_all(requests)
         needed = {i: len(e.prompt) + (extra_tokens(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
         long = {i: tokens for i, tokens in needed.items() if tokens > self._context}
-        failed = [(i, self._length_failure(n)) for i, n in long.items() if i in wanted]
+        failed = [(i, make_length_failure(n, int(self._context))) for i, n in long.items() if i in wanted]
         if failed:
             yield failed
         fitting = {i: e for i, e in enumerate(encoded) if i not in long}
         yield from self._read({i: e for i, e in fitting.items() if requests[i].choices}, wanted)
         yield from self._write(requests, {i: e.prompt for i, e in fitting.items() if not requests[i].choices}, wanted)
-
-    def _length_failure(self, tokens: int) -> Reply:
-        failure = f"too long: {tokens} tokens, the model takes {int(self._context)}"
-        return Reply(finish="length", failure=failure, tokens_in=tokens)
 
     def _read(self, encoded: Mapping[int, EncodedRequest], wanted: frozenset[int]) -> Iterator[Batch]:
         """Verdicts on choices, laid out over all requests of the round."""
@@ -255,7 +251,6 @@ class Transformers(LocalModel):
 
 
 def _copy_start(cache: Any, tokens: int) -> Any:
-    """A copy of the first tokens of a cache."""
     from transformers import DynamicCache
 
     result = DynamicCache()

@@ -163,7 +163,6 @@ def _prepend(lead: str, text: str) -> str:
 
 
 def _common_length(sequences: Sequence[Ids]) -> int:
-    """How many leading ids all sequences share."""
     # Sequences that lie between two share what these two share.
     first, last = min(sequences), max(sequences)
     for at, (one, other) in enumerate(zip(first, last, strict=False)):

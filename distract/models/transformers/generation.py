@@ -76,7 +76,6 @@ class Answer:
         )
 
     def _find_stop(self, text: str) -> int | None:
-        """The end of the first stop."""
         return min((text.find(stop) + len(stop) for stop in self._stops if stop in text), default=None)
 
 

@@ -97,7 +97,6 @@ def find_dtype(folder: Path, on_gpu: bool = True) -> str:
 
 
 def _describe_machine(on_gpu: bool) -> str:
-    """The parts that decide the rates: processor, GPUs and the version of torch."""
     try:
         described = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

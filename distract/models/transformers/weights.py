@@ -16,7 +16,6 @@ from distract.models import hardware
 from distract.models.location import HubModel, silence_transformers
 from distract.models.transformers import budget, embedded, malloc, precision
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
 _HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.")
 
@@ -34,14 +33,12 @@ class LocalModel(HubModel):
         batch_tokens: int | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(model, **options)
-        if dtype not in DTYPES:
-            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        super().__init__(model, dtype=dtype, **options)
         if quantization not in QUANTIZATIONS:
             raise UsageError(f"unknown quantization {quantization!r} (known: none, bnb-8bit, bnb-4bit)")
         if batch_tokens is not None and batch_tokens < 1:
             raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens}")
-        self.dtype, self.device_map, self.quantization = dtype, device_map, quantization
+        self.device_map, self.quantization = device_map, quantization
         self._given_tokens = batch_tokens
 
     @cached_property
@@ -52,7 +49,6 @@ class LocalModel(HubModel):
 
     @cached_property
     def _loaded(self) -> Any:
-        """The model, ready to run."""
         torch, transformers = self._libraries()
         options: dict[str, Any] = {"dtype": getattr(torch, self._dtype), **self._origin}
         device_map = self.device_map
@@ -91,7 +87,7 @@ class LocalModel(HubModel):
         return model.eval()
 
     def _check_mapped(self, transformers: Any) -> None:
-        """See that transformers, or the model's own code, knows the model as a causal language model."""
+        """Raise unless transformers, or the model's own code, knows it as a causal language model."""
         config = transformers.AutoConfig.from_pretrained(self._place, **self._origin)
         own_code = getattr(config, "auto_map", None) or {}
         if type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in own_code:
@@ -117,7 +113,6 @@ class LocalModel(HubModel):
 
     @cached_property
     def _context(self) -> float:
-        """Most tokens that the model takes."""
         config = self._loaded.config.get_text_config()
         return getattr(config, "max_position_embeddings", None) or math.inf
 

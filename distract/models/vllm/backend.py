@@ -18,11 +18,10 @@ from typing import Any
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import DistractError, UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_reply
+from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.hardware import gpus
 from distract.models.location import HubModel
 from distract.models.transformers.chat import EncodedRequest
-from distract.models.transformers.weights import DTYPES
 from distract.models.vllm.engine import Engine, Output
 
 
@@ -42,9 +41,7 @@ class Vllm(HubModel):
         gpu_memory: float | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(model, **options)
-        if dtype not in DTYPES:
-            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        super().__init__(model, dtype=dtype, **options)
         if quantization == "bnb-8bit":
             raise UsageError("vLLM has bitsandbytes in 4 bits only: use bnb-4bit or fp8, or transformers for bnb-8bit")
         for option, number in (("tensor_parallel", tensor_parallel), ("max_length", max_length)):
@@ -52,7 +49,7 @@ class Vllm(HubModel):
                 raise UsageError(f"{option} must be at least 1, not {number}")
         if gpu_memory is not None and not 0 < gpu_memory <= 1:
             raise UsageError(f"gpu_memory is a share of the memory, above 0 up to 1, not {gpu_memory}")
-        self.dtype, self.quantization = dtype, "bitsandbytes" if quantization == "bnb-4bit" else quantization
+        self.quantization = "bitsandbytes" if quantization == "bnb-4bit" else quantization
         self.tensor_parallel, self.max_length, self.gpu_memory = tensor_parallel or 1, max_length, gpu_memory
 
     @cached_property
@@ -165,8 +162,7 @@ class VllmStream:
             needed += 1  # vLLM reads a place only by writing a token to it
         self._under_way.add(ticket)
         if needed > engine.context:
-            failure = f"too long: {needed} tokens, the model takes {engine.context}"
-            self._answer(ticket, Reply(finish="length", failure=failure, tokens_in=needed))
+            self._answer(ticket, make_length_failure(needed, engine.context))
             return
         with self._backend._translate_errors("run"):
             if request.choices:
@@ -226,7 +222,6 @@ class VllmStream:
 
 
 def _sampling_options(request: Request) -> dict[str, Any]:
-    """Sampling options of an answer in words, except its length."""
     stops = [stop for stop in request.stop if stop]
     options: dict[str, Any] = {"temperature": request.temperature, "detokenize": bool(stops)}
     if stops:
