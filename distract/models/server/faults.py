@@ -50,14 +50,6 @@ class TransientError(Exception):
         self.cause, self.busy, self.pause = cause, busy, pause
 
 
-class Refusal(Exception):
-    """An answer with an error status."""
-
-    def __init__(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        super().__init__(status)
-        self.status, self.headers, self.body = status, headers, body
-
-
 class Rejection(Exception):
     """The server refused a request."""
 
@@ -104,14 +96,14 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
 
 
-def classify_error(error: Exception, scrub: Scrub, now: float) -> TransientError | Rejection:
-    """The fault behind an exception of a call."""
-    if isinstance(error, TransientError):
-        return error
-    if not isinstance(error, Refusal):
-        return TransientError(one_line(scrub(_cause(error))))
-    message, parameter, code = _read_refusal(error.body)
-    status, headers = error.status, error.headers
+def translate_error(error: Exception, scrub: Scrub) -> TransientError:
+    """The fault behind an exception of an HTTP client."""
+    return error if isinstance(error, TransientError) else TransientError(one_line(scrub(_cause(error))))
+
+
+def read_refusal(status: int, headers: Mapping[str, str], body: object, now: float) -> TransientError | Rejection:
+    """The fault behind an answer with an error status."""
+    message, parameter, code = _read_body(body)
     # Keys of a server behind this one are unknown, so whatever looks like a key goes too.
     message = _KEYS.sub("***", message[:_LONGEST])
     if status < 400:
@@ -123,7 +115,7 @@ def classify_error(error: Exception, scrub: Scrub, now: float) -> TransientError
     return Rejection(status, message, parameter, code)
 
 
-def _read_refusal(body: object) -> tuple[str, str, str]:
+def _read_body(body: object) -> tuple[str, str, str]:
     """Message, parameter and codes of a refusal, in the forms of different servers."""
     if isinstance(body, Mapping):
         body = body.get("error", body)

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, TypeVar
 
-from distract.models.server.faults import Refusal, TransientError, classify_error
+from distract.models.server.faults import TransientError, read_refusal, translate_error
 from distract.models.server.secrets import Scrub, scrub_values
 
 Read = TypeVar("Read")
@@ -56,7 +56,7 @@ class Client:
                 async with asyncio.timeout(self._timeout):
                     status, headers, body = await self._fetch(path, payload, places)
             except Exception as error:
-                raise classify_error(error, self.scrub, time.time()) from None
+                raise translate_error(error, self.scrub) from None
             answer = partial(self._read, status, headers, body, read)
             if len(body) <= LARGE:
                 return answer()
@@ -93,7 +93,7 @@ class Client:
             data = self.scrub(body.decode(errors="replace"))
         if is_answer:
             return read(data)
-        raise classify_error(Refusal(status, headers, data), self.scrub, time.time())
+        raise read_refusal(status, headers, data, time.time())
 
 
 class _Body:
