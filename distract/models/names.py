@@ -67,7 +67,7 @@ class Target:
     reason: str = field(default="", compare=False)  # for choosing this engine, where the name left it open
 
 
-def resolve(name: str, options: Options, known: Mapping[str, CatalogueEntry]) -> Target:
+def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
     """The meaning of a name on this machine."""
     if options.engine not in (None, *ENGINES):
         raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(ENGINES)})")
@@ -86,23 +86,23 @@ def resolve(name: str, options: Options, known: Mapping[str, CatalogueEntry]) ->
     if kind in ENGINES and rest:
         if options.engine not in (None, kind):
             raise UsageError(f"{name} names its engine; leave out --engine {options.engine}")
-        return _resolve_local("vllm" if kind == "vllm" else "transformers", rest, options, known)
+        return _resolve_local("vllm" if kind == "vllm" else "transformers", rest, options, entries)
     if name == EMBEDDED:
         # Every first command names it, so it must not wait for a choice of engines.
         return Target("vllm" if options.engine == "vllm" else "transformers", EMBEDDED)
-    entry = find(name, known)
+    entry = find(name, entries)
     if entry and entry.engine == "openai":
         return _resolve_entry(entry, options)
     if options.base_url:
         return _resolve_server(entry.model if entry else name, options)
     if entry is None and not Path(name).exists() and (instead := translate_name(name)):
-        raise UnknownName("judge", name, known, instead=instead)
+        raise UnknownName("judge", name, entries, instead=instead)
     if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
         engine, reason = choose_engine(options.engine)
-        return _resolve_local(engine, entry.model if entry else name, options, known, reason, entry)
+        return _resolve_local(engine, entry.model if entry else name, options, entries, reason, entry)
     if re.search(":.*@", name):
         raise UsageError("unknown judge; its name is not shown, since the part before its @ may be a password")
-    raise UnknownName("judge", name, known)
+    raise UnknownName("judge", name, entries)
 
 
 def translate_name(name: str) -> str:
@@ -136,7 +136,7 @@ def _resolve_local(
     engine: Literal["vllm", "transformers"],
     model: str,
     options: Options,
-    known: Mapping[str, CatalogueEntry],
+    entries: Mapping[str, CatalogueEntry],
     reason: str = "",
     entry: CatalogueEntry | None = None,
 ) -> Target:
@@ -152,7 +152,7 @@ def _resolve_local(
     revision = revision or (entry.revision if entry else None)
     if Path(model).is_dir() and not (Path(model) / "config.json").is_file():
         raise UsageError(f"{model}: holds no model (no config.json in it)")
-    entry = entry or next((other for other in known.values() if other.model == model), None)
+    entry = entry or next((other for other in entries.values() if other.model == model), None)
     return Target(engine, model, revision, entry=entry, reason=reason)
 
 

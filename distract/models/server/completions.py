@@ -109,8 +109,8 @@ def _exact_weights(token: Token, names: Iterable[str]) -> list[float]:
 def _find_verdict(request: Request, tokens: Sequence[Token], words: Reply) -> Reply | None:
     """The verdict read at its last place in the answer; None if there is none."""
     whole = "".join(token.text for token in tokens)
-    named = re.findall(re.escape(request.prefill) + rf"\s*({_choice_pattern(request.choices)})(?!\w)", whole)
-    differ = len(set(named)) > 1
+    labels = re.findall(re.escape(request.prefill) + rf"\s*({_choice_pattern(request.choices)})(?!\w)", whole)
+    differ = len(set(labels)) > 1
     begins = whole.lstrip().startswith(request.prefill)
     spread = None
     ends = list(accumulate(len(token.text) for token in tokens))

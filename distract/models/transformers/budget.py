@@ -23,13 +23,13 @@ def batch_tokens(config: Any, bytes_each: int, device: str, free: int | None) ->
     hidden = config_number(config, "hidden_size", 4096)
     heads = config_number(config, "num_attention_heads", 1)
     width = config_number(config, "head_dim", hidden // heads)
-    held = (
+    cached = (
         config_number(config, "num_hidden_layers", 32) * 2 * config_number(config, "num_key_value_heads", heads) * width
     )
     passing = 8 * hidden + 3 * config_number(config, "intermediate_size", 4 * hidden)
     tokens = most
     # The last term is a dense mask over as many kept tokens again, which only GPUs use.
-    while tokens > LEAST and tokens * bytes_each * (WRITING * held + passing + 4 * tokens) > _SHARE * free:
+    while tokens > LEAST and tokens * bytes_each * (WRITING * cached + passing + 4 * tokens) > _SHARE * free:
         tokens //= 2
     return tokens
 

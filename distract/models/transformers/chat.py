@@ -165,7 +165,7 @@ def _prepend(lead: str, text: str) -> str:
 def _common_length(sequences: Sequence[Ids]) -> int:
     # Sequences that lie between two share what these two share.
     first, last = min(sequences), max(sequences)
-    for at, (one, other) in enumerate(zip(first, last, strict=False)):
-        if one != other:
+    for at, (left, right) in enumerate(zip(first, last, strict=False)):
+        if left != right:
             return at
     return min(len(first), len(last))

@@ -199,14 +199,14 @@ def _buffer_class() -> Any:
 
         def lay(self, rows: list[int], slots: int, kept: int, filled: int, columns: int) -> None:
             """Put these rows first, the last ``kept`` places of each up to column ``filled``; zeros elsewhere."""
-            laid, end = [], self.keys.shape[2]
+            buffers, end = [], self.keys.shape[2]
             for old in self._whole:
                 # Zeros, since hidden values are still multiplied by 0.
                 new = old.new_zeros((slots, old.shape[1], columns, old.shape[3]))
                 if rows:
                     new[: len(rows), :, filled - kept : filled] = old[rows, :, end - kept : end]
-                laid.append(new)
-            self._show(laid, filled)
+                buffers.append(new)
+            self._show(buffers, filled)
 
         def fill(self, row: int, pad: int, keys: Any, values: Any, seen: Any) -> None:
             for buffer, states in ((self.keys, keys), (self.values, values)):

@@ -126,8 +126,8 @@ class Vllm(HubModel):
 
     def _hint(self, doing: str, problem: str) -> str:
         if not any(word in problem for word in ("memory", "kv cache", "engine core")):
-            asked = {"quantization": "--quantization", "max_model_len": "--max-length", "dtype": "--dtype"}
-            option = next((option for word, option in asked.items() if word in problem), None)
+            options = {"quantization": "--quantization", "max_model_len": "--max-length", "dtype": "--dtype"}
+            option = next((option for word, option in options.items() if word in problem), None)
             return f"change {option}" if option else super()._hint(doing, problem)
         if not gpus():
             return "lower --max-length, or set VLLM_CPU_KVCACHE_SPACE (in GiB, 4 unless set)"
