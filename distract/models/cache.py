@@ -1,6 +1,6 @@
 """Small facts kept in the user's cache folder, in JSON files that are replaced whole.
 
-A file that is missing, damaged or unwritable means that the fact is found out again, never an error.
+A missing, damaged or unwritable file costs finding the fact out again; it is never an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from distract.core.errors import UsageError
 
 
 def recall(file: Path) -> dict[str, Any]:
-    """The facts kept in a file; none if it holds no JSON object."""
+    """Facts in a file; empty if it holds no JSON object."""
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """SHA-256 digests of files, computed once and then remembered by path, size, times and inode.
 
-Overwriting a file changes its ctime even if its size and mtime are put back, so a remembered digest is that of the
-bytes on disk. Clocks of file systems tick in milliseconds: we do not remember a file that was written just before we
-read it, since a second write within the same tick would leave no trace.
+Overwriting a file changes its ctime even if its size and mtime are put back, so a remembered digest matches the bytes
+on disk. Clocks of file systems tick in milliseconds, so a file written just before it is read is not remembered: a
+second write within the same tick would leave no trace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IRRELEVANT = re.compile(
     r"|.*\.(md|png|jpe?g|gif|svg|pdf|log|onnx|h5|msgpack|ot)",
     re.IGNORECASE,
 )
-"""Files in a model's folder that decide no reply: about the model, of its training, for other frameworks."""
+"""Files in a model's folder that affect no reply: documentation, training state, weights for other frameworks."""
 
 
 def digest(file: Path) -> str:
@@ -34,7 +34,7 @@ def digest(file: Path) -> str:
 
 
 def digests(files: Iterable[Path], cache: Path) -> tuple[dict[Path, str], int]:
-    """The digests of files, and how many bytes were read to compute those that were not remembered."""
+    """Digests of files, and how many bytes were read for those not remembered."""
     known, fresh = recall(cache / CACHE_FILE), dict[str, list[object]]()
     results: dict[Path, str] = {}
     read = 0
@@ -50,17 +50,17 @@ def digests(files: Iterable[Path], cache: Path) -> tuple[dict[Path, str], int]:
             if _stamp(file) == stamp and stamp[2] < begin - SETTLE_TIME:
                 fresh[path] = [*stamp, results[file]]
     finally:
-        if fresh:  # whatever another process has added meanwhile stays; files that are gone are forgotten
+        if fresh:  # entries that another process added meanwhile stay; files that are gone are forgotten
             entries = {**recall(cache / CACHE_FILE), **fresh}
             keep(cache / CACHE_FILE, {path: entry for path, entry in entries.items() if Path(path).exists()})
     return results, read
 
 
 def folder_digest(folder: Path, cache: Path) -> tuple[str, int]:
-    """One digest of everything in a model's folder that decides its replies, and how many bytes were read for it.
+    """One digest of all files in a model's folder that affect its replies, and how many bytes were read for it.
 
-    That is every file at its top (weights, configuration, tokenizer, templates, code) and its additional chat
-    templates, except those that certainly decide nothing.
+    These are the files at the top (weights, configuration, tokenizer, templates, code) and the additional chat
+    templates, except those that certainly affect nothing.
     """
     places = [*folder.iterdir(), *folder.glob("additional_chat_templates/*")]
     files = sorted(file for file in places if file.is_file() and not _IRRELEVANT.fullmatch(file.name))
@@ -70,6 +70,6 @@ def folder_digest(folder: Path, cache: Path) -> tuple[str, int]:
 
 
 def _stamp(file: Path) -> list[int]:
-    """What changes when a file is written, even in place."""
-    found = file.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    """Attributes that change when a file is written, even in place."""
+    stat = file.stat()
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]

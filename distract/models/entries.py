@@ -1,7 +1,4 @@
-"""One file of judges: tables of TOML to entries, or one line that says what is wrong with it.
-
-It opens no model and knows nothing of other files.
-"""
+"""One catalogue file: TOML tables read as entries, or one line on what is wrong with it."""
 
 from __future__ import annotations
 
@@ -22,51 +19,31 @@ from distract.models.server.addresses import parse_address
 
 _NAME = re.compile(r"\w[\w.+-]*")
 _LARGEST = 100_000
-"""Billions of parameters or of bytes that nothing has: more is a number in other units."""
+"""Billions of parameters or bytes that no model has; a larger number is in other units."""
 _LONGEST = 10**9
-"""Tokens of a context that nothing has."""
+"""Tokens of context that no model has."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """An entry of the catalogue.
+    """An entry of the catalogue."""
 
-    Attributes:
-        name: what ``--judge`` takes.
-        model: id on the Hugging Face hub, a folder, or the name that the server knows.
-        engine: ``local`` runs on this machine, ``openai`` behind a server with OpenAI's interface.
-        parameters: all of them, in billions; None where nobody says.
-        active: those of a mixture of experts that one token uses, in billions.
-        weights_gb: size of the weights in GB (10^9 bytes) of a model published in fewer than 16 bits.
-        context: most tokens, as the model's configuration has it.
-        family: as ``distract.models.families`` names it, of the model that this one was made from.
-        licence: its name, for people.
-        notes: for people.
-        revision: a commit, tag or branch of the hub.
-        base_url: address of the server; OpenAI's own where it is empty.
-        key: name of the environment variable that holds the server's key; it ends in ``_API_KEY``, or is allowed.
-        price_in: US dollars per million tokens of the prompt.
-        price_out: US dollars per million tokens of the answer.
-        prices: when those were the published prices, as in ``2025-01``.
-        aliases: other names for it.
-    """
-
-    name: str
-    model: str
-    engine: Literal["local", "openai"] = "local"
-    parameters: float | None = None
-    active: float | None = None
-    weights_gb: float | None = None
-    context: int | None = None
-    family: str = ""
+    name: str  # as ``--judge`` takes it
+    model: str  # id on the Hugging Face hub, a folder, or the server's name for it
+    engine: Literal["local", "openai"] = "local"  # on this machine, or behind a server with OpenAI's interface
+    parameters: float | None = None  # all of them, in billions
+    active: float | None = None  # those of a mixture of experts that one token uses, in billions
+    weights_gb: float | None = None  # GB (10^9 bytes) of weights published in fewer than 16 bits
+    context: int | None = None  # most tokens, as in the model's configuration
+    family: str = ""  # of the model that this one was made from, as in ``distract.models.families``
     licence: str = ""
     notes: str = ""
-    revision: str | None = None
-    base_url: str = ""
-    key: str = ""
-    price_in: float | None = None
-    price_out: float | None = None
-    prices: str = ""
+    revision: str | None = None  # a commit, tag or branch of the hub
+    base_url: str = ""  # of the server; empty for OpenAI's own
+    key: str = ""  # environment variable with the server's key; it ends in ``_API_KEY``, or is allowed
+    price_in: float | None = None  # US dollars per million tokens of prompts
+    price_out: float | None = None  # US dollars per million tokens of answers
+    prices: str = ""  # month in which those prices were published, as in ``2025-01``
     aliases: tuple[str, ...] = ()
 
 
@@ -76,7 +53,7 @@ _SERVER_FIELDS = ("base_url", "key", *_PRICES, "prices")
 
 
 def read(path: Path) -> tuple[CatalogueEntry, ...]:
-    """The entries of a catalogue file."""
+    """Read a catalogue file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -86,15 +63,15 @@ def read(path: Path) -> tuple[CatalogueEntry, ...]:
 
 
 def parse(text: str, path: object) -> tuple[CatalogueEntry, ...]:
-    """The entries of a catalogue's text; ``path`` is what errors call the file."""
+    """Read a catalogue's text; errors name ``path``."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", str(error))
         line = int(at[1] or len(text.splitlines())) if at else None
         reason = str(error)[: at.start() if at else None].partition(";")[0]
-        wanted = 'expected tables such as ["my-judge"] with model = "ORG/MODEL"'
-        raise DataError(f"not TOML: {reason}; {wanted}", path=path, line=line) from error
+        expected = 'expected tables such as ["my-judge"] with model = "ORG/MODEL"'
+        raise DataError(f"not TOML: {reason}; {expected}", path=path, line=line) from error
     entries = tuple(_read_entry(name, table, path) for name, table in _tables(document, (), path))
     taken: dict[str, str] = {}
     for entry in entries:
@@ -106,7 +83,7 @@ def parse(text: str, path: object) -> tuple[CatalogueEntry, ...]:
 
 
 def _tables(table: Mapping[str, Any], at: tuple[str, ...], path: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Tables with their names; ``[llama-3.3-70b]`` without quotes is a table in a table to TOML, not to its writer."""
+    """Tables with their names. To TOML an unquoted ``[llama-3.3-70b]`` is a table in a table, but not to its writer."""
     inner = {key: value for key, value in table.items() if isinstance(value, dict)}
     plain = {key: value for key, value in table.items() if key not in inner}
     if plain and not at:
@@ -122,34 +99,35 @@ def _tables(table: Mapping[str, Any], at: tuple[str, ...], path: object) -> Iter
 def _read_entry(name: str, table: Mapping[str, Any], path: object) -> CatalogueEntry:
     fail = partial(entry_error, path, name)
     for field, names in (("", [name]), ("aliases", table.get("aliases"))):
-        for one in names if isinstance(names, list) else ():
-            if not isinstance(one, str) or not _NAME.fullmatch(one):
-                raise fail(field, f"expected a name of letters, digits and . _ + -, not {reprlib.repr(one)}; rename it")
+        for alias in names if isinstance(names, list) else ():
+            if not isinstance(alias, str) or not _NAME.fullmatch(alias):
+                shown = reprlib.repr(alias)
+                raise fail(field, f"expected a name of letters, digits and . _ + -, not {shown}; rename it")
     for field, value in table.items():
         if field not in _FIELDS:
             near = difflib.get_close_matches(field, _FIELDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_FIELDS)}"
             raise fail(field, f"unknown field; {hint}")
         if expected := _expectation(field, value):
-            # What stands there instead of a variable's name may be the key itself.
-            given = "" if field in ("key", "base_url") else f", not {reprlib.repr(value)}"
-            raise fail(field, f"expected {expected}{given}")
+            # A wrong key field may hold the key itself.
+            actual = "" if field in ("key", "base_url") else f", not {reprlib.repr(value)}"
+            raise fail(field, f"expected {expected}{actual}")
     if "model" not in table:
         raise fail("model", 'expected it in every table; add model = "ORG/MODEL", or the name that the server knows')
     if table.get("engine", "local") == "local" and (odd := [field for field in _SERVER_FIELDS if field in table]):
-        raise fail(odd[0], 'is of a server; add engine = "openai" or leave it out')
+        raise fail(odd[0], 'is for a server; add engine = "openai" or leave it out')
     if table.get("active", 0) > table.get("parameters", math.inf):
         raise fail("active", "expected no more than parameters, which counts all of them")
     return CatalogueEntry(name, **{**table, "aliases": tuple(table.get("aliases", ()))})
 
 
 def entry_error(path: object, name: str, field: str, problem: str) -> DataError:
-    """What to raise about a judge's table, or about one of its fields."""
+    """An error about a judge's table, or about one of its fields."""
     return DataError(f"judge {name!r}{f', field {field!r}' if field else ''}: {problem}", path=path)
 
 
 def _expectation(field: str, value: object) -> str:
-    """What a field should hold; empty where it does."""
+    """The value a field should hold; empty if it does."""
     if field in _SIZES:
         unit = "GB" if field == "weights_gb" else "billions of parameters"
         return "" if 0 < _read_number(value) < _LARGEST else f"a number of {unit} above 0, such as 70.6"
@@ -175,7 +153,7 @@ def _expectation(field: str, value: object) -> str:
 
 
 def _read_number(value: object) -> float:
-    """A number of a file; not a number where it is none, infinite where it is too large."""
+    """The number in a field; NaN if it is none, infinite if too large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
     try:

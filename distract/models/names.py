@@ -1,6 +1,6 @@
-"""From a judge's name to what is run: which model, by which engine, from where, and why.
+"""A judge's name resolved to the model to run: by which engine, from where, and why.
 
-It opens nothing, imports no engine, and asks no server: an answer takes milliseconds.
+Resolving opens nothing, imports no engine and asks no server, so it takes milliseconds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -25,7 +25,7 @@ OPENAI = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OWN_KEY = "DISTRACT_API_KEY"
 ALLOWED = "DISTRACT_ALLOW_KEYS"
-"""Variable with the names, separated by commas, of others whose values a catalogue may send to its servers."""
+"""Environment variable that lists, separated by commas, other variables whose values a catalogue may send."""
 
 ENGINES = ("vllm", "transformers")
 FORMS: Mapping[str, str] = {
@@ -46,9 +46,9 @@ _SERVERS: Mapping[str, str] = {
     "mistral": "https://api.mistral.ai/v1",
     "openrouter": "https://openrouter.ai/api/v1",
 }
-"""Where models are that other tools name ``ollama:MODEL``, ``groq/MODEL`` ..."""
+"""Servers of models that other tools name ``ollama:MODEL``, ``groq/MODEL`` ..."""
 _MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "anthropic", "gemini": "gemini"}
-"""What names of models begin with that only their maker's server has, and where that is."""
+"""Makers of models that only their own server offers, by the start of the model's name."""
 _OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
 EngineName = Literal["planted", "transformers", "vllm", "openai"]
@@ -56,29 +56,19 @@ EngineName = Literal["planted", "transformers", "vllm", "openai"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a name means.
-
-    Attributes:
-        engine: what runs it.
-        model: what the engine is to run: an id of the hub, a folder, a server's name of it, a planted bias.
-        revision: of the hub.
-        server: base URL, for ``openai``.
-        keys: environment variables that may hold the server's key, the first that is set counts.
-        entry: of the catalogue, where one is known.
-        reason: why this engine, where the name left it open.
-    """
+    """A name's meaning."""
 
     engine: EngineName
-    model: str
-    revision: str | None = None
-    server: str = ""
-    keys: tuple[str, ...] = ()
+    model: str  # for the engine: an id of the hub, a folder, a server's name, a planted bias
+    revision: str | None = None  # of the hub
+    server: str = ""  # base URL, for ``openai``
+    keys: tuple[str, ...] = ()  # environment variables that may hold the server's key; the first one set counts
     entry: CatalogueEntry | None = None
-    reason: str = field(default="", compare=False)
+    reason: str = field(default="", compare=False)  # for choosing this engine, where the name left it open
 
 
-def resolve(name: str, options: Options, known: Mapping[str, CatalogueEntry]) -> Target:
-    """What a name means on this machine."""
+def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
+    """The meaning of a name on this machine."""
     if options.engine not in (None, *ENGINES):
         raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(ENGINES)})")
     if options.base_url is not None and not options.base_url.strip():
@@ -96,27 +86,27 @@ def resolve(name: str, options: Options, known: Mapping[str, CatalogueEntry]) ->
     if kind in ENGINES and rest:
         if options.engine not in (None, kind):
             raise UsageError(f"{name} names its engine; leave out --engine {options.engine}")
-        return _resolve_local("vllm" if kind == "vllm" else "transformers", rest, options, known)
+        return _resolve_local("vllm" if kind == "vllm" else "transformers", rest, options, entries)
     if name == EMBEDDED:
-        # Named by everybody's first command: nothing to choose, unless it is asked for.
+        # Every first command names it, so it must not wait for a choice of engines.
         return Target("vllm" if options.engine == "vllm" else "transformers", EMBEDDED)
-    entry = find(name, known)
+    entry = find(name, entries)
     if entry and entry.engine == "openai":
         return _resolve_entry(entry, options)
     if options.base_url:
         return _resolve_server(entry.model if entry else name, options)
     if entry is None and not Path(name).exists() and (instead := translate_name(name)):
-        raise UnknownName("judge", name, known, instead=instead)
+        raise UnknownName("judge", name, entries, instead=instead)
     if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
         engine, reason = choose_engine(options.engine)
-        return _resolve_local(engine, entry.model if entry else name, options, known, reason, entry)
+        return _resolve_local(engine, entry.model if entry else name, options, entries, reason, entry)
     if re.search(":.*@", name):
-        raise UsageError("unknown judge; it is not shown here, since what stands before its @ may be a password")
-    raise UnknownName("judge", name, known)
+        raise UsageError("unknown judge; its name is not shown, since the part before its @ may be a password")
+    raise UnknownName("judge", name, entries)
 
 
 def translate_name(name: str) -> str:
-    """How we name what other tools name so: a model of a server or of the hub; empty where no other tool does."""
+    """Our form of a name that other tools use for a model; empty if none does."""
     if parts := re.fullmatch(r"([\w.-]+)[:/](.+)", name):
         prefix, model = re.sub(r"[^a-z]", "", parts[1].lower()), parts[2]
         if prefix in ("hf", "huggingface"):
@@ -130,10 +120,10 @@ def translate_name(name: str) -> str:
     return f"write openai:{parts[1]}{server} for a model of its maker's server"
 
 
-def choose_engine(asked: str | None) -> tuple[Literal["vllm", "transformers"], str]:
-    """The engine for a model that is run here, and why: vLLM where it is installed and a GPU is there."""
-    if asked is not None:
-        return ("vllm" if asked == "vllm" else "transformers"), ""
+def choose_engine(engine: str | None) -> tuple[Literal["vllm", "transformers"], str]:
+    """The engine for a local model, and why: vLLM where it is installed and a GPU is there."""
+    if engine is not None:
+        return ("vllm" if engine == "vllm" else "transformers"), ""
     gpus = hardware.gpus()
     if not gpus:
         return "transformers", "transformers on the CPU, since there is no GPU here"
@@ -146,12 +136,12 @@ def _resolve_local(
     engine: Literal["vllm", "transformers"],
     model: str,
     options: Options,
-    known: Mapping[str, CatalogueEntry],
+    entries: Mapping[str, CatalogueEntry],
     reason: str = "",
     entry: CatalogueEntry | None = None,
 ) -> Target:
     if model.startswith((".", "/", "~")):
-        with contextlib.suppress(RuntimeError):  # of a user whom nobody knows
+        with contextlib.suppress(RuntimeError):  # ~NAME of an unknown user
             model = str(Path(model).expanduser())
         if not Path(model).is_dir():
             raise UsageError(f"{model}: no such folder; name a folder with a model in it, or ORG/MODEL of the hub")
@@ -162,7 +152,7 @@ def _resolve_local(
     revision = revision or (entry.revision if entry else None)
     if Path(model).is_dir() and not (Path(model) / "config.json").is_file():
         raise UsageError(f"{model}: holds no model (no config.json in it)")
-    entry = entry or next((one for one in known.values() if one.model == model), None)
+    entry = entry or next((other for other in entries.values() if other.model == model), None)
     return Target(engine, model, revision, entry=entry, reason=reason)
 
 
@@ -174,21 +164,20 @@ def _resolve_server(model: str, options: Options) -> Target:
 
 def _resolve_entry(entry: CatalogueEntry, options: Options) -> Target:
     if options.base_url or not entry.base_url:
-        target = _resolve_server(entry.model, options)
-        return Target("openai", target.model, server=target.server, keys=target.keys, entry=entry)
+        return replace(_resolve_server(entry.model, options), entry=entry)
     keys = (_key_variable(entry) or OWN_KEY,)
     return Target("openai", entry.model, server=parse_address(entry.base_url).geturl(), keys=keys, entry=entry)
 
 
 def _key_variable(entry: CatalogueEntry) -> str:
-    """The variable that an entry names for its server's key; whoever wrote it need not be whose key it is."""
+    """The variable that an entry names for its server's key; the entry's writer need not own that key."""
     if entry.key in (name.strip() for name in os.environ.get(ALLOWED, "").split(",")):
         return entry.key
     problem = ""
-    servers = {one.base_url for one in catalogue().values() if one.key == entry.key and one.base_url}
+    servers = {other.base_url for other in catalogue().values() if other.key == entry.key and other.base_url}
     home = {parse_address(url).hostname for url in ({OPENAI} if entry.key == OPENAI_KEY else servers)}
     if entry.key and not entry.key.endswith("_API_KEY"):
-        problem = "of the variables that a catalogue names, only those that end in _API_KEY are sent"
+        problem = "only variables that end in _API_KEY are sent"
     elif entry.key and home and parse_address(entry.base_url).hostname not in home:
         problem = f"that is the key of {' or '.join(map(str, home))}"
     if problem:
@@ -202,10 +191,10 @@ def _key_variable(entry: CatalogueEntry) -> str:
 def _resolve_url(name: str, options: Options) -> Target:
     address, _, model = name.partition("#")
     if not model or not address.partition("//")[2]:
-        # The name is not shown: it may hold a password.
+        # The message leaves out the name, which may hold a password.
         raise UsageError("name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")
     server = parse_address(address).geturl()
     if options.base_url and parse_address(options.base_url).geturl() != server:
         raise UsageError("the judge's name names its server; leave out --base-url")
-    # OpenAI's key is for OpenAI, and for a server that the user put in its place.
+    # OpenAI's key goes only to OpenAI and to a server that the user put in its place.
     return Target("openai", model, server=server, keys=(OWN_KEY,))

@@ -1,7 +1,4 @@
-"""How models are loaded and servers asked: every option of every engine, and which engine each is for.
-
-It opens nothing and knows no model.
-"""
+"""How models are loaded and servers asked: every option of every engine, and the engines that each is for."""
 
 from __future__ import annotations
 
@@ -17,51 +14,30 @@ _LOCAL = frozenset(("transformers", "vllm"))
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How models are run; what is None or as it is here is left to the engine.
+    """How models are run; by default the engine decides."""
 
-    Attributes:
-        engine: ``vllm`` or ``transformers``, for names that leave it open.
-        catalogue: file whose judges are added to those of ours.
-        dtype: of weights run here: ``auto``, ``float32``, ``bfloat16`` or ``float16``.
-        quantization: ``bnb-8bit`` or ``bnb-4bit``; with vLLM any that it knows.
-        revision: of the judge: a commit, branch or tag of the hub.
-        trust_remote_code: run code that comes with a model.
-        device_map: as transformers takes it.
-        batch_tokens: most tokens in a forward of transformers; None for as many as pay and fit.
-        tensor_parallel: GPUs that vLLM spreads a model over; all that it needs when None.
-        max_length: most tokens of prompt and answer with vLLM; the model's when None.
-        gpu_memory: share of a GPU's memory that vLLM takes, above 0 up to 1.
-        base_url: of an OpenAI-compatible server.
-        concurrency: most requests under way at a server, at least 1.
-        timeout: seconds for one reply of a server.
-        attempts: at most, for one request to a server.
-        price_in: of the judge, in US dollars per million tokens of prompts.
-        price_out: the same of answers.
-        judge_version: tells the judge from another one that had its name.
-    """
-
-    engine: str | None = None
-    catalogue: Path | None = None
-    dtype: str = "auto"
-    quantization: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    device_map: str | None = None
-    batch_tokens: int | None = None
-    tensor_parallel: int | None = None
-    max_length: int | None = None
-    gpu_memory: float | None = None
-    base_url: str | None = None
-    concurrency: int = 16
-    timeout: float = 120.0
-    attempts: int = 6
-    price_in: float | None = None
-    price_out: float | None = None
-    judge_version: str | None = None
+    engine: str | None = None  # "vllm" or "transformers", for names that leave it open
+    catalogue: Path | None = None  # a file of judges, added to the installed ones
+    dtype: str = "auto"  # or "float32", "bfloat16", "float16"
+    quantization: str | None = None  # "bnb-8bit" or "bnb-4bit"; with vLLM any that it knows
+    revision: str | None = None  # of the judge: a commit, branch or tag of the hub
+    trust_remote_code: bool = False  # run code that comes with a model
+    device_map: str | None = None  # as transformers takes it
+    batch_tokens: int | None = None  # most tokens per forward of transformers; None: as many as pay and fit
+    tensor_parallel: int | None = None  # GPUs that vLLM spreads a model over; None: as many as it needs
+    max_length: int | None = None  # most tokens of prompt and answer with vLLM
+    gpu_memory: float | None = None  # share of a GPU's memory that vLLM takes, above 0 up to 1
+    base_url: str | None = None  # of an OpenAI-compatible server
+    concurrency: int = 16  # most requests under way at a server, at least 1
+    timeout: float = 120.0  # seconds for one reply of a server
+    attempts: int = 6  # most tries per request to a server
+    price_in: float | None = None  # the judge's price in US dollars per million tokens of prompts
+    price_out: float | None = None  # the same for answers
+    judge_version: str | None = None  # tells the judge from an earlier one of the same name
 
     def given(self) -> frozenset[str]:
-        """The names of those that are not as they are by default."""
-        return frozenset(one.name for one in fields(self) if getattr(self, one.name) != one.default)
+        """Names of the options that differ from their defaults."""
+        return frozenset(field.name for field in fields(self) if getattr(self, field.name) != field.default)
 
 
 USES: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -72,21 +48,22 @@ USES: Mapping[str, frozenset[str]] = MappingProxyType(
         **dict.fromkeys(("base_url", "concurrency", "timeout", "attempts"), frozenset(("openai",))),
     }
 )
-"""Engines that an option is for; one that is not here is for none in particular."""
+"""Engines that an option is for; options missing here are for all."""
 
 
 def check(options: Options, engines: Mapping[str, str], judge: str | None) -> None:
-    """See that every option that was given is for a model of the command."""
-    for name in sorted(options.given() & USES.keys()):
-        meant = {judge: engines[judge]} if name == "revision" and judge else engines
-        if not USES[name].intersection(meant.values()):
+    """Raise if an option is set that no model of the command uses; ``engines`` maps each model to its engine."""
+    for option in sorted(options.given() & USES.keys()):
+        concerned = {judge: engines[judge]} if option == "revision" and judge else engines
+        if not USES[option].intersection(concerned.values()):
             raise UsageError(
-                f"{flag(name)} is for models on {_format_engines(USES[name])}; {_describe_models(meant)}; leave it out"
+                f"{flag(option)} is for models on {_format_engines(USES[option])}; {_describe_models(concerned)}; "
+                "leave it out"
             )
 
 
 def flag(name: str) -> str:
-    """An option as it is typed."""
+    """An option as typed on the command line."""
     return "--" + name.replace("_", "-")
 
 
@@ -96,5 +73,5 @@ def _format_engines(engines: Collection[str]) -> str:
 
 
 def _describe_models(engines: Mapping[str, str]) -> str:
-    where = {"planted": "is planted and loads no model", "openai": "is asked on a server"}
-    return ", ".join(f"{name} {where.get(engine, f'runs on {engine}')}" for name, engine in engines.items())
+    places = {"planted": "is planted and loads no model", "openai": "is asked on a server"}
+    return ", ".join(f"{name} {places.get(engine, f'runs on {engine}')}" for name, engine in engines.items())

@@ -1,8 +1,8 @@
 """The scripted backend: a shipped fake that replies from a list, a callable or a planted bias.
 
-It exists so that code around a backend can be tested, and so that a user sees in a second what a biased judge
-looks like and that the tool finds it. A planted judge reads ``Request.slots``, the structure behind the prompt,
-where a model reads text. It knows no protocol: the slots say what each answer means.
+It serves tests of code around a backend, and shows a user within a second what a biased judge looks like and that the
+tool finds it. A planted judge reads ``Request.slots``, the structure behind the prompt, where a model reads text; the
+slots say what each answer means.
 
 The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENGTH``):
 
@@ -56,7 +56,7 @@ class ScriptedBackend:
         self._replies = replies
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """Answer what is wanted, in order, in batches."""
+        """See ``Backend.reply``."""
         indices = sorted(wanted)
         for start in range(0, len(indices), BATCH):
             yield [(index, self._answer_one(requests[index])) for index in indices[start : start + BATCH]]
@@ -64,23 +64,23 @@ class ScriptedBackend:
     def _answer_one(self, request: Request) -> Reply:
         count = len(self.requests)
         if callable(self._replies):
-            said = self._replies(request)
+            reply = self._replies(request)
         else:
-            # Kept for a list only: a callable serves runs of any length in constant memory.
+            # Only a list keeps requests: a callable serves runs of any length in constant memory.
             self.requests.append(request)
             if count >= len(self._replies):
-                raise BackendError(f"the script holds {count} replies and a further one was asked for")
-            said = self._replies[count]
-        return Reply(text=said) if isinstance(said, str) else said
+                raise BackendError(f"the script holds {count} replies, and one more was requested")
+            reply = self._replies[count]
+        return Reply(text=reply) if isinstance(reply, str) else reply
 
 
 def make_planted(spec: str) -> ScriptedBackend:
     """A planted judge from ``NAME`` or ``NAME=STRENGTH``."""
-    name, equals, given = spec.partition("=")
+    name, equals, value = spec.partition("=")
     if name not in PLANTED:
         raise UnknownName("planted judge", name, PLANTED)
     try:
-        strength = float(given) if equals else 1.0
+        strength = float(value) if equals else 1.0
     except ValueError:
         strength = -1.0
     if not 0.0 <= strength <= 1.0:
@@ -90,39 +90,39 @@ def make_planted(spec: str) -> ScriptedBackend:
     def answer(request: Request) -> Reply:
         case = request.slots.case if request.slots else ""
         if request.slots and not request.slots.outcomes:
-            # Reasoning before a verdict: what a planted judge thinks is in its verdicts only.
+            # Reasoning before a verdict, of which a planted judge has none.
             return Reply(text="banana" if name == "garbage" else "A planted judge has no reasons.")
         return biased(request) if share("strength", case) < strength else fair(request)
 
     return ScriptedBackend(answer, name=f"planted:{spec}")
 
 
-@lru_cache(maxsize=512)  # a judge thinks the same of a response each time
+@lru_cache(maxsize=512)  # the same responses come back in many requests
 def share(*parts: str) -> float:
-    """A stable hash of texts as a number in [0, 1)."""
+    """A stable hash of texts, as a number in [0, 1)."""
     digest = hashlib.sha256("\x1e".join(parts).encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
 def _quality(case: str, response: Response) -> float:
-    """Between 0 and 1: fewer constraints broken on purpose, then a hash of case and author."""
+    """A number from 0 to 1: fewer constraints broken on purpose, then a hash of case and author."""
     return (3 - (response.severity or 0) + share("quality", case, response.author)) / 4
 
 
-def _prefer_more(value: Strength, scale: float) -> Callable[[Request], Reply]:
-    """A judge that prefers more of ``value``; ``scale`` is where a score reaches half of its range."""
+def _prefer_more(strength: Strength, scale: float) -> Callable[[Request], Reply]:
+    """A judge that prefers more of ``strength``; at ``scale`` a score reaches half of its range."""
 
     def answer(request: Request) -> Reply:
         slots = request.slots
         if slots is None:
             return Reply(text="", failure="a planted judge needs a request with slots")
-        values = [value(slots.case, response) for response in slots.shown]
+        values = [strength(slots.case, response) for response in slots.shown]
         outcomes = dict(slots.outcomes)
         if "ranking" in outcomes:
             return _rank(outcomes, values)
         if len(values) > 1:
             most = max(values)
-            best = [name for name, one in zip(ORDINALS, values, strict=False) if one == most]
+            best = [name for name, value in zip(ORDINALS, values, strict=False) if value == most]
             if len(best) > 1 and "tie" not in outcomes:
                 return _make_reply(request, dict.fromkeys(best, 1 / len(best)))
             return _choose_outcome(request, "tie" if len(best) > 1 else best[0])
@@ -136,7 +136,6 @@ def _prefer_more(value: Strength, scale: float) -> Callable[[Request], Reply]:
 
 
 def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
-    """All that is shown in the order of their values."""
     tiers: dict[float, list[str]] = {}
     for name, value in zip(ORDINALS, values, strict=False):
         tiers.setdefault(value, []).append(outcomes[name])
@@ -155,13 +154,13 @@ def _answer_random(request: Request) -> Reply:
     outcomes = [name for name, _ in request.slots.outcomes] if request.slots else []
     if not outcomes:
         return Reply(text="", failure="a planted judge needs a request with slots")
-    # What is shown may be in the slots only: a verdict on analyses does not show the responses.
+    # From the slots, since a prompt for a verdict on analyses does not show the responses.
     shown = [text for response in request.slots.shown for text in response.turns] if request.slots else []
-    drawn = share("random", request.key, *shown)
+    draw = share("random", request.key, *shown)
     if request.slots and "ranking" in outcomes:
-        values = [share("rank", str(place), str(drawn)) for place in range(len(request.slots.shown))]
+        values = [share("rank", str(place), str(draw)) for place in range(len(request.slots.shown))]
         return _rank(dict(request.slots.outcomes), values)
-    return _choose_outcome(request, outcomes[int(drawn * len(outcomes))])
+    return _choose_outcome(request, outcomes[int(draw * len(outcomes))])
 
 
 def _choose_outcome(request: Request, outcome: str) -> Reply:
@@ -169,7 +168,7 @@ def _choose_outcome(request: Request, outcome: str) -> Reply:
 
 
 def _make_reply(request: Request, weights: Mapping[str, float]) -> Reply:
-    """A reply with these weights on outcomes: as probabilities of the choices, else as the likeliest's text."""
+    """A reply with these weights on outcomes: probabilities of the choices, else the likeliest outcome's text."""
     outcomes = dict(request.slots.outcomes) if request.slots else {}
     if not request.choices:
         return Reply(text=outcomes[max(weights, key=lambda name: weights[name])])

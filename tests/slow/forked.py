@@ -40,7 +40,7 @@ _MODULES = (
         "distract.models.opener",
         "distract.models.catalogue",
         "distract.models.server.backend",
-        "distract.models.capacity",
+        "distract.models.fit",
     ),
     *(
         "distract.models.scripted",

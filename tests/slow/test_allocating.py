@@ -13,9 +13,9 @@ SCRIPT = """
 import resource
 import sys
 import numpy as np
-from distract.models import allocating
+from distract.models.transformers import malloc
 
-kept = allocating.keep() if sys.argv[1] == "keep" else None
+kept = malloc.keep() if sys.argv[1] == "keep" else None
 def faults():
     for _ in range(4):
         blocks = [np.ones(2_000_000) for _ in range(20)]

@@ -155,7 +155,7 @@ def test_where_pieces_do_not_add_up_plain_texts_work_and_hostile_ones_are_refuse
     smollm2: Transformers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = Chat(copy_of(smollm2), "stubborn")
-    monkeypatch.setattr(chat, "_lead", lambda roles: None)
+    monkeypatch.setattr(chat, "_find_lead", lambda roles: None)
     whole = chat.encode(asked("rules", "DISTRACT0SLOT"))
     assert whole == smollm2._chat.encode(asked("rules", "DISTRACT0SLOT"))
     with pytest.raises(BackendError, match=r"stubborn .* special tokens"):

@@ -26,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 DIES = """
 import hashlib, os, signal, sys
 from pathlib import Path
-from distract.models import embedded
+from distract.models.transformers import embedded
 
 def dies(source, target):
     (target / "model.safetensors").write_bytes(bytes(100_000))

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from distract.core import job, registry; from distract.studies.attack import session
 from distract.models.opener import open_judge
-from distract.models.scripted import Scripted
+from distract.models.scripted import ScriptedBackend
 from distract.core.records import Reply
 from distract.studies.setup import Setup
 from distract.core.usage import Tally
@@ -30,7 +30,7 @@ def even(request):
     return Reply(probabilities=(1 / len(request.choices),) * len(request.choices), mass=1.0, finish="choices")
 
 real = open_judge("smollm2-135m")
-fake = Scripted(even, reads_slots=False)
+fake = ScriptedBackend(even, reads_slots=False)
 fake.identity = real.identity
 made, stored = run(fake, "a"), run(real, "b")
 assert (made.stored, stored.made) == (0, 0) and made.made == stored.stored > 0

@@ -22,39 +22,39 @@ FOR_EVER = "from distract.core import signals\nsignals.GRACE = 10000.0"
 """A wait that a test does not see the end of: what ends before has not waited."""
 
 HALTED = """
-from distract.models.server import stream as openai_stream
-halt = openai_stream.ThreadedStream.halt
-def told(stream):
-    given_up = halt(stream)
+from distract.models.server import stream
+halt = stream.ThreadedStream.halt
+def told(self):
+    given_up = halt(self)
     print("halted", flush=True)
     return given_up
-openai_stream.ThreadedStream.halt = told
+stream.ThreadedStream.halt = told
 """
 """Says when nothing more is sent to a server."""
 
 TOLD = """
-from distract.models.server import limiter as openai_pacing
-pause = openai_pacing.Limiter.pause
-def told(gate, seconds):
-    pause(gate, seconds)
+from distract.models.server import limiter
+pause = limiter.Limiter.pause
+def told(self, seconds):
+    pause(self, seconds)
     print("paused", flush=True)
-openai_pacing.Limiter.pause = told
+limiter.Limiter.pause = told
 """
-"""Says when a server has asked to be left alone."""
+"""Says when a server has asked for a pause."""
 
 LOCAL = f"""
 {FOR_EVER}
 import pathlib, time
 from distract.models import scripted
-planted = scripted.make_planted
-longer = planted("longer")
+plant = scripted.make_planted
+longer = plant("longer")
 def slow(request):
     print("asked", flush=True)
     while not pathlib.Path("go").exists():
         time.sleep(0.01)
     return longer._answer_one(request)
 scripted.BATCH = 5
-scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) if spec == "longer" else planted(spec)
+scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) if spec == "longer" else plant(spec)
 """
 
 

@@ -80,7 +80,7 @@ def deviation(one: list[Reply], other: list[Reply]) -> float:
 
 def test_the_identity_imports_nothing_and_says_what_was_set() -> None:
     code = (
-        "import sys; from distract.models.vllm.backend import Vllm; from distract.models import embedded;"
+        "import sys; from distract.models.vllm.backend import Vllm; from distract.models.transformers import embedded;"
         "judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure);"
         "assert judge.identity['engine'] == 'vllm'; print(judge.identity['dtype']);"
         "assert not {'torch', 'transformers', 'vllm'} & set(sys.modules)"
@@ -376,7 +376,7 @@ def test_what_vllm_refuses_is_one_line(real: Vllm, tmp_path: Path) -> None:
 
 SCRIPT = """
 import sys
-from distract.models import embedded
+from distract.models.transformers import embedded
 from distract.models.vllm.backend import Vllm
 from distract.core.records import Message, Request
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.models import hardware
-from distract.models.fit import can_fit, explain_misfit, format_size, weights_size
+from distract.models.fit import Load, Machine, can_fit, explain_misfit, format_size, weights_size
 from distract.models.hardware import Gpu, filter_visible, free_memory, weights_bytes
 
 GIB = 2**30
@@ -167,7 +167,7 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
     ],
 )
 def test_what_is_said_of_70_billion(gpus: list[Gpu], ram: int, options: dict[str, Any], expected: str | None) -> None:
-    said = explain_misfit("llama-3.3-70b", 70.6, gpus, ram * GIB, others=KIN, **options)
+    said = explain_misfit("llama-3.3-70b", Load(70.6, **options), Machine(gpus, ram * GIB), KIN)
     if expected is None:
         assert said is None
         return
@@ -189,11 +189,12 @@ def test_what_is_said_of_70_billion(gpus: list[Gpu], ram: int, options: dict[str
 def test_it_is_explained_exactly_when_it_does_not_fit_and_less_always_fits_too(
     billions: float, gpus: list[Gpu], ram: int | None, engine: Any, how: str | None, shared: int
 ) -> None:
-    options = {"engine": engine, "quantization": how, "tensor_parallel": shared}
-    said = explain_misfit("it", billions, gpus, ram, others={"small": billions / 2}, **options)
-    assert (said is None) == can_fit(billions, gpus, ram, **options)
+    machine = Machine(gpus, ram)
+    load, half = (Load(b, engine, how, tensor_parallel=shared) for b in (billions, billions / 2))
+    said = explain_misfit("it", load, machine, {"small": billions / 2})
+    assert (said is None) == can_fit(load, machine)
     if said is None:
-        assert can_fit(billions / 2, gpus, ram, **options)
+        assert can_fit(half, machine)
     else:
         assert len(said.splitlines()) == 1
-        assert ("small" in said) == can_fit(billions / 2, gpus, ram, **options)
+        assert ("small" in said) == can_fit(half, machine)

@@ -131,7 +131,7 @@ def test_the_users_entries_add_and_replace(tmp_path: Path) -> None:
         ('[a]\nmodel="x"\ncontext=8.5', "field 'context': expected a whole number"),
         ('[a]\nmodel="x"\nengine="openai"\nprice_in=-0.1', "field 'price_in': expected US dollars"),
         ('[a]\nmodel="x"\nengine="openai"\nprice_out=inf', "field 'price_out': expected US dollars"),
-        ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': is of a server"),
+        ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': is for a server"),
         ('[a]\nmodel="x"\naliases="b"', "field 'aliases': expected a list of names"),
         ('[a]\nmodel="x"\naliases=[1]', "field 'aliases': expected a name"),
         ('[a]\nmodel="x"\naliases=["b c"]', "field 'aliases': expected a name"),

@@ -120,8 +120,8 @@ def test_an_answer_may_be_compressed(encoding: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Answer(b"{}", headers={"content-encoding": "br"}), "compressed in a way that was not asked for"),
-        (Answer(b"{}", headers={"content-encoding": "gzip, gzip"}), "compressed in a way that was not asked for"),
+        (Answer(b"{}", headers={"content-encoding": "br"}), "compressed in a way that was not requested"),
+        (Answer(b"{}", headers={"content-encoding": "gzip, gzip"}), "compressed in a way that was not requested"),
         (Answer(b"{}", headers={"content-encoding": "gzip"}), "not compressed as the server says"),
         (Answer(b"[" * 200_000), "the reply is nested too deeply"),
         (Answer(b"[" * 2_000 + b"]" * 2_000), "the reply is nested too deeply"),

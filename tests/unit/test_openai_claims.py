@@ -91,8 +91,8 @@ def test_a_long_wait_is_said_once(
         assert [one.text for one in ask(OpenAI("m", base_url=server.url, backoff=0.001), words())] == ["hi"]
     assert pauses == [min(float(asked), LONGEST_PAUSE)] * 3
     told = capsys.readouterr().err
-    assert told.count("asks to be left alone") == 1
-    assert f"asks to be left alone for {said}" in told
+    assert told.count("asks for a pause") == 1
+    assert f"asks for a pause of {said}" in told
 
 
 NAMES = {

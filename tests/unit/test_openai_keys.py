@@ -255,9 +255,9 @@ def own(tmp_path: Path, text: str) -> Options:
     ("entry", "allowed", "said"),
     [
         ('key = "MY_API_KEY"', "", ""),
-        ('key = "AWS_SECRET_ACCESS_KEY"', "", "only those that end in _API_KEY are sent"),
-        ('key = "HOME"', "OTHER", "only those that end in _API_KEY are sent"),
-        ('key = "API_KEY_FILE"', "", "only those that end in _API_KEY are sent"),
+        ('key = "AWS_SECRET_ACCESS_KEY"', "", "only variables that end in _API_KEY are sent"),
+        ('key = "HOME"', "OTHER", "only variables that end in _API_KEY are sent"),
+        ('key = "API_KEY_FILE"', "", "only variables that end in _API_KEY are sent"),
         ('key = "AWS_SECRET_ACCESS_KEY"', "OTHER, AWS_SECRET_ACCESS_KEY", ""),
         ('key = "OPENAI_API_KEY"', "", "that is the key of api.openai.com"),
         ('key = "ANTHROPIC_API_KEY"', "", "that is the key of api.anthropic.com"),

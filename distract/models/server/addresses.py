@@ -1,8 +1,7 @@
-"""Addresses of servers: the one form under which replies are stored, or one line on what is wrong.
+"""Addresses of servers, in the one form under which replies are stored, or one line on what is wrong.
 
-An address comes from the command line, from a judge's name or from a catalogue, and goes into libraries that raise
-what they like where it is odd. We take only what all of them take: printable ASCII, a host of labels or an IP address.
-It asks no server.
+An address comes from the command line, a judge's name or a catalogue, and goes into libraries that raise anything for
+an odd one. So only what all of them take is allowed: printable ASCII, a host of labels or an IP address.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _EXAMPLE = "expected one such as http://127.0.0.1:8000/v1"
 
 
 def parse_address(address: str) -> SplitResult:
-    """The parts of a server's address, without blanks around it, a default port or a trailing slash."""
+    """Parts of a server's address, without surrounding blanks, default port or trailing slash."""
     address = address.strip()
     if not re.fullmatch(r"[!-~]*", address) or len(address) > _LONGEST:
         raise UsageError(
@@ -36,10 +35,10 @@ def parse_address(address: str) -> SplitResult:
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise UsageError(NO_SECRETS)
     if parts.scheme not in PORTS:
-        raise UsageError(f"the server's address begins with something else than http or https; {_EXAMPLE}")
-    # Brackets may hold more than an address of version 6, which nobody resolves.
+        raise UsageError(f"the server's address does not begin with http or https; {_EXAMPLE}")
+    # Brackets are for IPv6 alone; no resolver takes anything else in them.
     if not _is_host(host) or port == 0 or ("[" in parts.netloc) != (":" in host):
-        raise UsageError(f"the server's address names no host that can be; {_EXAMPLE}")
+        raise UsageError(f"the server's address names no possible host; {_EXAMPLE}")
     shown = f"[{host}]" if ":" in host else host
     where = shown if port in (None, PORTS[parts.scheme]) else f"{shown}:{port}"
     return parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")
@@ -50,5 +49,5 @@ def _is_host(host: str) -> bool:
         return not getattr(ipaddress.ip_address(host), "scope_id", None)
     except ValueError:
         labels = host.removesuffix(".").split(".")
-        # What ends in a number would have to be an address of version 4.
+        # A name that ends in a number would have to be an IPv4 address.
         return len(host) <= _LONGEST_HOST and all(map(_LABEL.fullmatch, labels)) and not labels[-1].isdigit()

@@ -1,8 +1,7 @@
 """OpenAI-compatible servers: api.openai.com, vLLM, SGLang, and others that speak the same protocol.
 
-Keys come from the environment only. One is never sent over plain http to another machine: such a server is sent a
-dummy, and neither a file nor a message ever holds a key. It knows addresses and keys; how a server is talked to is
-in ``session``.
+Keys come from the environment only. No key goes over plain http to another machine, which gets a dummy instead, and
+neither a file nor a message ever holds one.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MOST = 1000
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "distract"}
 _ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _KEY_NAMES: set[str] = set()
-"""Variables whose keys this process may send: no server's answer may show any of them."""
+"""Variables whose keys this process may send, and which are scrubbed from every answer."""
 
 
 class OpenAI:
@@ -53,7 +52,7 @@ class OpenAI:
         name: str | None = None,
     ) -> None:
         if not model.strip() or not model.isprintable():
-            raise UsageError("name the model that the server is to be asked for, in printable characters")
+            raise UsageError("name the model on the server, in printable characters")
         if not 1 <= concurrency <= _MOST:
             raise UsageError(f"expected 1 to {_MOST} requests at once, not {concurrency}")
         if not 0 < timeout < math.inf:
@@ -65,18 +64,18 @@ class OpenAI:
         self._names = tuple(key_names)
         _KEY_NAMES.update(key_names)
         self._concurrency, self._timeout, self._attempts, self._backoff = concurrency, timeout, attempts, backoff
-        self._learnt = ServerFacts()
+        self._facts = ServerFacts()
         self.name = name or model
         self.identity: Mapping[str, str] = MappingProxyType(
             {"engine": "openai", "model": model, "server": self._server}
         )
 
     def check_key(self) -> None:
-        """Check early that a key is there where one is needed."""
+        """Raise if a required key is missing."""
         self._key()
 
     def open(self) -> Stream:
-        """Begin; nothing is sent before the first request."""
+        """Open a stream; nothing is sent before the first request."""
         key = self._key()
         try:
             from openai import DefaultAsyncHttpxClient
@@ -87,40 +86,40 @@ class OpenAI:
             http = DefaultAsyncHttpxClient(
                 headers=headers,
                 timeout=self._timeout,
-                # Who is asked, and sent prompts, is who the user names.
+                # Prompts go only to the server that the user names.
                 follow_redirects=False,
-                # A proxy named in the environment must not get what is meant for this machine.
+                # A proxy from the environment must not see requests to this machine.
                 trust_env=not self._is_near(),
             )
         except Exception as error:
-            # Its message is not shown: a proxy's address may hold a password.
+            # Without its message: a proxy's address may hold a password.
             raise UsageError(
                 f"the HTTP client does not start ({type(error).__name__}): check the proxies (HTTPS_PROXY, HTTP_PROXY, "
                 "ALL_PROXY) and the certificates (SSL_CERT_FILE) that the environment names"
             ) from error
-        scrub = scrubber({held for name in _KEY_NAMES if _is_key(held := os.environ.get(name, "").strip())})
+        scrub = scrubber({value for name in _KEY_NAMES if _is_key(value := os.environ.get(name, "").strip())})
         client = Client(http, self._server, timeout=self._timeout, scrub=scrub)
-        server = Server(client, self._server, self.identity["model"], self._learnt, key=self._key_words())
+        server = Server(client, self._server, self.identity["model"], self._facts, key=self._key_words())
         session = Session(server, Limiter(self._concurrency), attempts=self._attempts, base=self._backoff)
-        # Several times as many as are asked at once: a connection that is done finds the next one waiting.
+        # More than run at once, so that a free connection finds the next request waiting.
         return ThreadedStream(session, capacity=4 * self._concurrency)
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """Answer what is wanted, each as the server can."""
+        """See ``Backend.reply``."""
         return reply_through(self.open(), requests, wanted)
 
     @property
     def reported(self) -> list[str]:
-        """Names of the models that the server says have answered so far."""
-        return list(self._learnt.reported)
+        """Models that have answered so far, as the server names them."""
+        return list(self._facts.reported)
 
     def learn(self, reply: Reply) -> Mapping[str, Any]:
-        """Ask as a probe found out; returns its finding."""
-        self._learnt.manners = Capabilities.read(reply.text)
-        return self._learnt.manners.document()
+        """Use the capabilities that a probe found; returns them for the run's record."""
+        self._facts.capabilities = Capabilities.read(reply.text)
+        return self._facts.capabilities.document()
 
     def _key(self) -> str:
-        """The key to send, or the dummy where there is none or where it would travel in the open."""
+        """The key to send, or the dummy if there is none or it would travel in the open."""
         if not (name := self._key_name()):
             return NO_KEY
         key = os.environ[name].strip()
@@ -129,7 +128,7 @@ class OpenAI:
         return key
 
     def _key_name(self) -> str:
-        """The environment variable whose key is sent; empty where none is."""
+        """The environment variable whose key is sent; empty if none is."""
         if self._is_open:
             return ""
         name = next((name for name in self._names if os.environ.get(name, "").strip()), "")
@@ -139,7 +138,7 @@ class OpenAI:
         return name
 
     def _key_words(self) -> str:
-        """Which key is sent, for a message about one that is refused."""
+        """Which key was sent, for a message about a refused one."""
         if name := self._key_name():
             return f"the key in {name} was sent"
         names = " or ".join(self._names)
@@ -149,11 +148,11 @@ class OpenAI:
 
     @property
     def _is_open(self) -> bool:
-        """Whether everybody on the way reads what is sent."""
+        """Whether requests travel unencrypted over a network."""
         return self._address.scheme == "http" and not self._is_near()
 
     def _account(self) -> dict[str, str]:
-        """Which of the key's accounts is to pay: told to OpenAI, and to nobody else."""
+        """Headers that name the account to bill, for OpenAI alone."""
         if (self._address.scheme, self._address.hostname) != ("https", parse_address(OFFICIAL).hostname):
             return {}
         account = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}

@@ -1,7 +1,6 @@
-"""What is known of one server, and single calls to it.
+"""One server: single calls to it, and the facts learned from them.
 
-It knows what the server is, which texts are structure to it and which tokens choices are. It knows no replies, and
-repeats nothing.
+The facts are its engine, the texts that are structure to it, and the tokens of choices. Nothing is retried here.
 """
 
 from __future__ import annotations
@@ -31,73 +30,65 @@ _ENGINES = ("vllm", "sglang")
 
 @dataclass(slots=True)
 class ServerFacts:
-    """What was found out about a server, for all the streams to it.
+    """Facts about a server, shared by all streams to it."""
 
-    Attributes:
-        manners: how it wants to be asked, from the probes; None before them.
-        structure: whether a text is one token to it, for texts that look like structure.
-        ids: tokens of choices, empty where there are none, by the start of the answer and the choices.
-        faults: requests in a row that it turned down for the account's sake.
-        reported: names of the models that it says have answered, in the order in which they came.
-        has_said: what the user was told once.
-    """
-
-    manners: Capabilities | None = None
-    structure: dict[str, bool] = field(default_factory=dict)
+    capabilities: Capabilities | None = None  # from the probes
+    structure: dict[str, bool] = field(default_factory=dict)  # by text: whether the server takes it as one token
+    # Tokens of choices, by prefill and choices; empty where the choices are not one token each.
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
-    faults: int = 0
-    reported: dict[str, None] = field(default_factory=dict)
-    has_said: set[str] = field(default_factory=set)
+    faults: int = 0  # requests in a row rejected because of the account
+    reported: dict[str, None] = field(default_factory=dict)  # models that answered, as the server names them
+    printed: set[str] = field(default_factory=set)  # topics that ``print_once`` had
 
-    def print_once(self, what: str, line: str) -> None:
-        """Tell the user, unless the same was told."""
-        if what not in self.has_said:
-            self.has_said.add(what)
+    def print_once(self, topic: str, line: str) -> None:
+        """Print a note for the user, once a topic."""
+        if topic not in self.printed:
+            self.printed.add(topic)
             print_note(line)
 
 
 class Server:
-    """A server, as far as it is known."""
+    """A server and what is known about it."""
 
-    def __init__(self, client: Client, address: str, model: str, learnt: ServerFacts, *, key: str) -> None:
-        self.address, self.model, self.learnt = address, model, learnt
+    def __init__(self, client: Client, address: str, model: str, facts: ServerFacts, *, key: str) -> None:
+        self.address, self.model, self.facts = address, model, facts
         self._client, self._key = client, key
         self._root = address.removesuffix("/v1")
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.close()
 
-    async def detect_manners(self) -> Capabilities:
-        """The manners with which to begin."""
+    async def detect_capabilities(self) -> Capabilities:
+        """Capabilities to begin the probes with."""
         if "//api.openai.com" in self.address:
-            return Capabilities(continues=False)  # it reads no structure in a content either
+            return Capabilities(continues=False)  # nor does it read structure in a content
         try:
             models = await self.models()
         except Rejection:
             models = {}
         owner = models.get(self.model) or next(iter(models.values()), "")
-        asked = {"model": self.model, "prompt": "x", "add_special_tokens": False}
-        tokenizes = await self._tokenise(asked) is not None
+        tokenizes = await self._tokenise({"prompt": "x", "add_special_tokens": False}) is not None
         return Capabilities(continues=True, engine=owner in _ENGINES, tokenizes=tokenizes)
 
     async def models(self) -> dict[str, str]:
-        """Names of the models that the server has, each with its owner."""
+        """Models of the server, each with its owner."""
         match await self._client.call("/models", None, _pass_through):
             case {"data": [*items]}:
-                found = [item for item in items if isinstance(item, Mapping)]
-                return {str(item.get("id")): str(item.get("owned_by")).lower() for item in found}
+                models = [item for item in items if isinstance(item, Mapping)]
+                return {str(item.get("id")): str(item.get("owned_by")).lower() for item in models}
             case _:
                 return {}
 
-    async def final_error(self, rejected: Rejection) -> UsageError | BackendError:
-        """Why no request at all will be answered."""
-        said = one_line(rejected.said)
-        if rejected.status not in FINAL:
-            return BackendError(f"the server {self.address} turns down even a plain request: {rejected.status} {said}")
-        if rejected.status != 404:
-            hint = f"; {self._key}" if rejected.status in (401, 403) else ""
-            return UsageError(f"the server {self.address} refuses: {rejected.status} {said}{hint}")
+    async def explain_rejection(self, rejection: Rejection) -> UsageError | BackendError:
+        """The error for a rejection that no other request would escape."""
+        message = one_line(rejection.message)
+        if rejection.status not in FINAL:
+            text = f"turns down even a plain request: {rejection.status} {message}"
+            return BackendError(f"the server {self.address} {text}")
+        if rejection.status != 404:
+            hint = f"; {self._key}" if rejection.status in (401, 403) else ""
+            return UsageError(f"the server {self.address} refuses: {rejection.status} {message}{hint}")
         try:
             models = await self.models()
         except (Rejection, TransientError):
@@ -105,31 +96,31 @@ class Server:
         if self.model in models or not models:
             usual = self.address.endswith("/v1")
             hint = f"check the address and the model's name, {self.model!r}" if usual else "most end in /v1"
-            return UsageError(f"the server {self.address} has no such address or model: 404 {said}; {hint}")
+            return UsageError(f"the server {self.address} has no such address or model: 404 {message}; {hint}")
         shown = one_line(", ".join(sorted(models)[:20]))
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
 
     def report(self, name: str | None) -> None:
-        """Take note of the model that a completion says it is from, and say where that is another one."""
-        if not name or not name.strip() or len(self.learnt.reported) >= _MOST_NAMES:
+        """Note the model that a completion names; tell the user if it is another one."""
+        if not name or not name.strip() or len(self.facts.reported) >= _MOST_NAMES:
             return
         name = one_line(name[:_LONGEST_NAME])
-        self.learnt.reported[name] = None
+        self.facts.reported[name] = None
         if re.fullmatch(rf"{re.escape(self.model)}-\d{{4}}-?\d{{2}}(-?\d{{2}})?", name):
             line = f"answers for {self.model!r} with its snapshot {name!r}; name that one to stay with it"
-            self.learnt.print_once("snapshot", f"the server {self.address} {line}")
+            self.facts.print_once("snapshot", f"the server {self.address} {line}")
         elif name != self.model:
             line = f"warning: the server {self.address} was asked for {self.model!r} and says that {name!r} answered"
-            self.learnt.print_once("another model", line)
+            self.facts.print_once("another model", line)
 
-    async def neutralise(self, text: str, manners: Capabilities) -> str:
-        """A content in which the server reads no structure: ``<|im_end|>`` must not end the turn.
+    async def neutralise(self, text: str, capabilities: Capabilities) -> str:
+        """A content without structure for the server: ``<|im_end|>`` must not end the turn.
 
-        A server fills contents into its chat format and reads the whole as one text, so what would be one token of
-        structure gets an invisible character into it; everything else stays as it is.
+        A server fills contents into its chat format and reads the whole as one text. So each text that would be one
+        token of structure gets an invisible character; all else stays the same.
         """
         text = _SURROGATES.sub("\ufffd", text)
-        if not manners.tokenizes:
+        if not capabilities.tokenizes:
             return text
         for candidate in dict.fromkeys(part for pair in _CANDIDATES.findall(text) for part in pair if part):
             if await self._is_structure(candidate):
@@ -137,50 +128,49 @@ class Server:
         return text
 
     async def _is_structure(self, candidate: str) -> bool:
-        known = self.learnt.structure
+        known = self.facts.structure
         if candidate not in known:
-            asked = {"model": self.model, "prompt": candidate, "add_special_tokens": False}
-            tokens = await self._tokenise(asked)
+            tokens = await self._tokenise({"prompt": candidate, "add_special_tokens": False})
             if len(known) >= _REMEMBERED:
                 known.clear()
             known[candidate] = tokens is not None and len(tokens) == 1
         return known[candidate]
 
-    async def ids(self, request: Request, manners: Capabilities) -> tuple[int, ...]:
-        """The token of each choice right after the start of the answer; empty where that is not one token each."""
-        begun = manners.continues and bool(request.prefill)
-        if not (manners.engine and manners.tokenizes and begun and manners.reads(request)):
+    async def ids(self, request: Request, capabilities: Capabilities) -> tuple[int, ...]:
+        """The token of each choice right after the prefill; empty unless each choice is one token."""
+        begun = capabilities.continues and bool(request.prefill)
+        if not (capabilities.engine and capabilities.tokenizes and begun and capabilities.reads(request)):
             return ()
         key = (request.prefill, request.choices)
-        if key not in self.learnt.ids:
-            ways = [await self._start_tokens(request.prefill + choice) for choice in ("", *request.choices)]
-            stem, *tails = [way or () for way in ways]
+        if key not in self.facts.ids:
+            starts = [await self._start_tokens(request.prefill + choice) for choice in ("", *request.choices)]
+            stem, *tails = [tokens or () for tokens in starts]
             count = len(stem)
             ids = tuple(tail[count] for tail in tails if count and tail[:count] == stem and len(tail) > count)
-            self.learnt.ids[key] = ids if len(set(ids)) == len(request.choices) else ()
-        return self.learnt.ids[key]
+            self.facts.ids[key] = ids if len(set(ids)) == len(request.choices) else ()
+        return self.facts.ids[key]
 
     async def _start_tokens(self, answer: str) -> tuple[int, ...] | None:
-        """The tokens of a short conversation that ends in the start of an answer."""
+        """Tokens of a short conversation that ends in the start of an answer."""
         turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": answer}]
-        asked = {"model": self.model, "messages": turns, "chat_template_kwargs": TEMPLATE}
-        return await self._tokenise(asked | {"add_generation_prompt": False, "continue_final_message": True})
+        body = {"messages": turns, "chat_template_kwargs": TEMPLATE}
+        return await self._tokenise(body | {"add_generation_prompt": False, "continue_final_message": True})
 
-    async def _tokenise(self, asked: Mapping[str, Any]) -> tuple[int, ...] | None:
-        """What a text is in tokens; None where the server does not say."""
+    async def _tokenise(self, body: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """The tokens of a text; None if the server does not say."""
         try:
-            data = await self._client.call(f"{self._root}/tokenize", asked, _pass_through)
+            data = await self._client.call(f"{self._root}/tokenize", {"model": self.model, **body}, _pass_through)
         except Rejection:
             return None
         match data:
             case {"tokens": [int(), *_] as tokens}:
                 return tuple(tokens)
             case _:
-                return None  # another engine's, which takes other parameters
+                return None  # another engine's endpoint, with other parameters
 
-    async def complete(self, sent: Mapping[str, Any]) -> Completion:
-        """What the server answers to a chat."""
-        return await self._client.call("/chat/completions", sent, partial(read_completion, scrub=self._client.scrub))
+    async def complete(self, body: Mapping[str, Any]) -> Completion:
+        """The server's answer to a chat."""
+        return await self._client.call("/chat/completions", body, partial(read_completion, scrub=self._client.scrub))
 
 
 def _pass_through(data: object) -> object:

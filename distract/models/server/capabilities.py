@@ -1,8 +1,7 @@
-"""How a server wants to be asked: which parameters it takes, and whether it continues an answer that is begun.
+"""Capabilities of a server: the parameters it takes, and whether it continues an answer that is begun.
 
-``PROBES`` find that out before any other request, so that it never depends on which reply comes first. ``body`` writes
-a request down in these manners; ``adapt`` changes them after a refusal, for the refused request alone. It knows no
-network and reads no answers.
+``PROBES`` find them out before any other request, so that they never depend on which reply comes first. ``build_body``
+writes a request for them; ``adapt`` changes them after a refusal, for the refused request alone.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Turns = Sequence[Mapping[str, str]]
 ROOM_FOR_VERDICT = 16
 ROOM_FOR_REASONING = 4096
 TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
-"""What the local backend fills chat templates in with, so that a verdict does not depend on who runs the model."""
+"""Values for chat templates, as in the local backend: a verdict must not depend on who runs the model."""
 
 _FEWER = 5
 _SPARE = frozenset(
@@ -49,42 +48,31 @@ PROBES = (
         choices=("A", "B", "C"),
         prefill="[[",
     ),
-    # Only whether the server takes the parameters counts here, not what it says: a temperature above 0 does no harm.
+    # Only whether the server takes the parameters counts here, so a temperature above 0 does no harm.
     Request((Message("user", "Reply with OK."),), temperature=0.7, top_p=0.9, stop=("END",)),
 )
-"""Asked in this order before anything else. Together they use every parameter that ``body`` writes.
+"""Sent in this order before anything else. Together they use every parameter that ``build_body`` writes.
 
-Stored replies to them hold manners: change their text when ``Capabilities`` changes its meaning.
+Stored replies to them hold capabilities: change their text when ``Capabilities`` changes its meaning.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What is known of a server.
+    """Capabilities of a server."""
 
-    Attributes:
-        continues: an answer that is begun is sent as the last message, for the server to continue.
-        engine: the server is a vLLM or SGLang and takes their own parameters.
-        tokenizes: it says what a text is in tokens.
-        omit: parameters that it does not take.
-        probabilities: it says how likely next tokens were.
-        top: of how many of them.
-        reasons: it takes ``max_completion_tokens`` and thinks before it answers.
-        systemless: its chat format has no system role.
-    """
-
-    continues: bool
-    engine: bool = False
-    tokenizes: bool = False
-    omit: frozenset[str] = frozenset()
-    probabilities: bool = True
-    top: int = 20
-    reasons: bool = False
-    systemless: bool = False
+    continues: bool  # it continues an answer that is begun and sent as the last message
+    engine: bool = False  # it is a vLLM or SGLang and takes their own parameters
+    tokenizes: bool = False  # it offers its tokenizer
+    omit: frozenset[str] = frozenset()  # parameters that it does not take
+    probabilities: bool = True  # it returns the log-probabilities of next tokens
+    top: int = 20  # of how many
+    reasons: bool = False  # it takes ``max_completion_tokens`` and thinks before it answers
+    systemless: bool = False  # its chat format has no system role
 
     @classmethod
     def read(cls, text: str) -> Capabilities:
-        """The manners that ``write`` has written."""
+        """Capabilities from the text of ``write``."""
         try:
             values = json.loads(text)
             return cls(**{**values, "omit": frozenset(values["omit"])})
@@ -92,91 +80,98 @@ class Capabilities:
             raise BackendError("a stored probe of a server is damaged; name another file with --store") from error
 
     def write(self) -> str:
-        """One line of JSON, always the same for the same manners."""
+        """One line of JSON, always the same for the same capabilities."""
         return json.dumps(self.document(), sort_keys=True)
 
     def document(self) -> dict[str, Any]:
-        """JSON values."""
+        """The capabilities as JSON values."""
         return {**asdict(self), "omit": sorted(self.omit)}
 
     def reads(self, request: Request) -> bool:
-        """Whether the verdict on this request is read from probabilities."""
+        """Whether the verdict on this request comes from probabilities."""
         # After "1" a server may go on with "0": the token "1" would count for both, so words decide instead.
         alike = any(a != b and a.startswith(b) for a in request.choices for b in request.choices)
         return bool(request.choices) and self.probabilities and not alike
 
 
-def build_body(request: Request, manners: Capabilities, model: str, turns: Turns, ids: Sequence[int]) -> dict[str, Any]:
-    """A request as a server is sent it."""
-    reads, begun = manners.reads(request), bool(manners.continues and request.prefill)
-    sent: dict[str, Any] = {"model": model, "messages": _merge_system(turns) if manners.systemless else list(turns)}
+def build_body(
+    request: Request, capabilities: Capabilities, model: str, turns: Turns, ids: Sequence[int]
+) -> dict[str, Any]:
+    """The body of a request."""
+    reads, begun = capabilities.reads(request), bool(capabilities.continues and request.prefill)
+    messages = _merge_system(turns) if capabilities.systemless else list(turns)
+    body: dict[str, Any] = {"model": model, "messages": messages}
     if begun:
-        sent["messages"].append({"role": "assistant", "content": request.prefill})
-        sent |= {"continue_final_message": True, "add_generation_prompt": False}
+        body["messages"].append({"role": "assistant", "content": request.prefill})
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
     room = max(ROOM_FOR_VERDICT, request.max_tokens) if request.choices else request.max_tokens
     room = 1 if reads and begun else room
-    sent |= {"max_completion_tokens": room + ROOM_FOR_REASONING} if manners.reasons else {"max_tokens": room}
-    sent["temperature"] = 0.0 if reads else request.temperature
-    if sent["temperature"] > 0:
-        sent |= {"top_p": request.top_p, "seed": seed(request)}
+    body |= {"max_completion_tokens": room + ROOM_FOR_REASONING} if capabilities.reasons else {"max_tokens": room}
+    body["temperature"] = 0.0 if reads else request.temperature
+    if body["temperature"] > 0:
+        body |= {"top_p": request.top_p, "seed": seed(request)}
     if reads:
-        sent |= {"logprobs": True, "top_logprobs": manners.top}
+        body |= {"logprobs": True, "top_logprobs": capabilities.top}
         if ids and begun:
-            sent |= {"logprob_token_ids": list(ids), "return_tokens_as_token_ids": True}
+            body |= {"logprob_token_ids": list(ids), "return_tokens_as_token_ids": True}
     elif request.stop:
-        # OpenAI takes four; the answer is cut at the others when it is read.
-        sent["stop"] = list(request.stop)[: None if manners.engine else 4]
-        if manners.engine:
-            sent["include_stop_str_in_output"] = True
-    if manners.engine:
-        sent["chat_template_kwargs"] = TEMPLATE
-    return {name: value for name, value in sent.items() if name not in manners.omit}
+        # OpenAI takes four; reading the answer cuts it at the others.
+        body["stop"] = list(request.stop)[: None if capabilities.engine else 4]
+        if capabilities.engine:
+            body["include_stop_str_in_output"] = True
+    if capabilities.engine:
+        body["chat_template_kwargs"] = TEMPLATE
+    return {name: value for name, value in body.items() if name not in capabilities.omit}
 
 
 def seed(request: Request) -> int:
-    """A server's seed for a sampled answer, 0 to 2^31 - 1; the samples of a request have different ones."""
+    """The seed of a sampled answer, 0 to 2^31 - 1, different for each sample of a request."""
     start = int.from_bytes(hashlib.sha256(str(request.seed).encode()).digest()[:4], "big")
     return (start + request.sample) % 2**31
 
 
-def adapt(manners: Capabilities, rejected: Rejection, sent: Mapping[str, Any], *, guess: bool) -> Capabilities | None:
-    """Manners in which the server may answer after all; None where it did not complain about manners.
+def adapt(
+    capabilities: Capabilities, rejection: Rejection, body: Mapping[str, Any], *, guess: bool
+) -> Capabilities | None:
+    """Capabilities with which the server may answer after all; None if the refusal was not about any.
 
-    Every step leaves something out, so that there is an end to them.
+    Every step leaves something out, so that repeating them comes to an end.
     """
-    named = _find_parameter(rejected, sent)
-    if named in _CONTINUES:
-        return replace(manners, continues=False)
-    if named in _LOGPROBS:
-        fewer = manners.top > _FEWER and re.search(r"\d", rejected.said)
-        return replace(manners, top=_FEWER) if fewer else replace(manners, probabilities=False)
-    if named == "max_tokens" and re.search(r"(?i)max_completion_tokens|support|unknown|unrecogni", rejected.said):
-        return replace(manners, reasons=True)
-    if named in _SPARE:
-        return replace(manners, omit=manners.omit | {named})
-    if rejected.status not in (400, 422):
+    parameter = _find_parameter(rejection, body)
+    if parameter in _CONTINUES:
+        return replace(capabilities, continues=False)
+    if parameter in _LOGPROBS:
+        fewer = capabilities.top > _FEWER and re.search(r"\d", rejection.message)
+        return replace(capabilities, top=_FEWER) if fewer else replace(capabilities, probabilities=False)
+    if parameter == "max_tokens" and re.search(
+        r"(?i)max_completion_tokens|support|unknown|unrecogni", rejection.message
+    ):
+        return replace(capabilities, reasons=True)
+    if parameter in _SPARE:
+        return replace(capabilities, omit=capabilities.omit | {parameter})
+    if rejection.status not in (400, 422):
         return None
-    if sent["messages"][0]["role"] == "system" and _NO_SYSTEM.search(rejected.said):
-        return replace(manners, systemless=True)
-    begun = sent["messages"][-1]["role"] == "assistant" and manners.continues
-    if begun and (guess or _NO_PREFILL.search(rejected.said)):
-        return replace(manners, continues=False)
+    if body["messages"][0]["role"] == "system" and _NO_SYSTEM.search(rejection.message):
+        return replace(capabilities, systemless=True)
+    begun = body["messages"][-1]["role"] == "assistant" and capabilities.continues
+    if begun and (guess or _NO_PREFILL.search(rejection.message)):
+        return replace(capabilities, continues=False)
     return None
 
 
-def _find_parameter(rejected: Rejection, sent: Mapping[str, Any]) -> str:
-    """The parameter that a refusal is about, among those sent; the first that it mentions."""
-    names = [name for name in sent if name not in ("model", "messages")]
-    if rejected.parameter:
-        return rejected.parameter if rejected.parameter in names else ""
-    places = {name: found.start() for name in names if (found := re.search(rf"\b{name}\b", rejected.said))}
+def _find_parameter(rejection: Rejection, body: Mapping[str, Any]) -> str:
+    """The parameter in the request that a refusal is about: the first that it mentions."""
+    names = [name for name in body if name not in ("model", "messages")]
+    if rejection.parameter:
+        return rejection.parameter if rejection.parameter in names else ""
+    places = {name: match.start() for name in names if (match := re.search(rf"\b{name}\b", rejection.message))}
     if {"temperature", "top_p"} <= places.keys():
         return "top_p"  # some models take one of the two
     return min(places, key=lambda name: places[name], default="")
 
 
 def _merge_system(turns: Turns) -> list[Mapping[str, str]]:
-    """The turns with the system's part at the start of the first user turn."""
+    """The turns with the system message put before the first user turn."""
     if len(turns) > 1 and turns[0]["role"] == "system" and turns[1]["role"] == "user":
         return [{"role": "user", "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}, *turns[2:]]
     return list(turns)

@@ -1,7 +1,4 @@
-"""From a server's chat completion to a reply: verdicts from the probabilities of tokens, else in its own words.
-
-It knows the format of completions, and no network and no server.
-"""
+"""Replies read from a server's chat completions: verdicts from probabilities of tokens, else from its words."""
 
 from __future__ import annotations
 
@@ -18,20 +15,15 @@ from distract.models.server.faults import REFUSED, TransientError, one_line
 from distract.models.server.secrets import Scrub
 
 _LONGEST = 1000
-"""Characters that no token has."""
+"""Characters; no token is longer."""
 
 _LOWEST = -1e6
-"""A logarithm below which nothing is left of a probability."""
+"""Least log-probability; less is as good as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of an answer.
-
-    Attributes:
-        text: its own.
-        likely: the tokens that were likely there, itself among them, each with its log-probability.
-    """
+    """A token of an answer, and the tokens likely at its place, itself included, with their log-probabilities."""
 
     text: str
     likely: tuple[tuple[str, float], ...]
@@ -39,29 +31,19 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a server returned.
-
-    Attributes:
-        text: all it wrote, None where there is none.
-        finish: its reason to end, such as ``stop`` or ``length``.
-        refusal: its words of refusal, where it has some apart.
-        tokens: of the text; empty where the server does not tell.
-        tokens_in: tokens of the prompt.
-        tokens_out: tokens generated.
-        model: the one that the server says has answered; None where it does not say.
-    """
+    """A chat completion."""
 
     text: str | None
-    finish: str
-    refusal: str | None
-    tokens: tuple[Token, ...]
+    finish: str  # "stop", "length" ...
+    refusal: str | None  # a refusal in a field of its own
+    tokens: tuple[Token, ...]  # of the text; empty if the server does not return them
     tokens_in: int
     tokens_out: int
-    model: str | None = None
+    model: str | None = None  # the model that answered, as the server names it
 
 
 def read_completion(data: object, scrub: Scrub) -> Completion:
-    """Check a response and take out what matters."""
+    """Read a response's JSON."""
     match data:
         case {"choices": [{"message": {**message}, **choice}], **rest}:
             pass
@@ -70,8 +52,8 @@ def read_completion(data: object, scrub: Scrub) -> Completion:
         case _:
             raise TransientError("the reply is not a chat completion")
     content, refusal = message.get("content"), message.get("refusal")
-    found, model = rest.get("usage"), rest.get("model")
-    usage: Mapping[Any, Any] = found if isinstance(found, Mapping) else {}
+    counts, model = rest.get("usage"), rest.get("model")
+    usage: Mapping[Any, Any] = counts if isinstance(counts, Mapping) else {}
     return Completion(
         text=text if (text := _read_text(content)) is None else scrub(text),
         finish=str(choice.get("finish_reason") or "stop"),
@@ -83,36 +65,35 @@ def read_completion(data: object, scrub: Scrub) -> Completion:
     )
 
 
-def read_reply(request: Request, sent: Mapping[str, Any], ids: Sequence[int], found: Completion) -> Reply | None:
-    """The reply in a completion."""
-    reply = Reply(tokens_in=found.tokens_in, tokens_out=found.tokens_out)
-    if found.finish == "content_filter" or (found.refusal and not found.text):
-        why = f": {one_line(found.refusal)}" if found.refusal else ""
-        return replace(reply, failure=f"{REFUSED}{why}")
-    begun = "continue_final_message" in sent
-    if "logprobs" in sent and begun:
-        if found.tokens:
+def read_reply(request: Request, body: Mapping[str, Any], ids: Sequence[int], completion: Completion) -> Reply | None:
+    """The reply in a completion; None if it lacks the probabilities that were requested."""
+    reply = Reply(tokens_in=completion.tokens_in, tokens_out=completion.tokens_out)
+    if completion.finish == "content_filter" or (completion.refusal and not completion.text):
+        reason = f": {one_line(completion.refusal)}" if completion.refusal else ""
+        return replace(reply, failure=f"{REFUSED}{reason}")
+    begun = "continue_final_message" in body
+    if "logprobs" in body and begun:
+        if completion.tokens:
             names = [f"token_id:{number}" for number in ids] or list(request.choices)
-            return replace(_make_reply(_exact_weights(found.tokens[0], names), reply), text=found.text or "")
-        if found.text:
+            return replace(_make_reply(_exact_weights(completion.tokens[0], names), reply), text=completion.text or "")
+        if completion.text:
             return None
-    if not (found.text or "").strip():
-        # One token that was to be read always ends for its length.
-        cut = found.finish == "length" and not ("logprobs" in sent and begun)
+    if not (completion.text or "").strip():
+        # A request for a single token always ends at its length.
+        cut = completion.finish == "length" and not ("logprobs" in body and begun)
         failure = "truncated: nothing but reasoning" if cut else f"{NO_REPLY}: empty reply"
         return replace(reply, failure=failure)
-    text = found.text or ""
+    text = completion.text or ""
     own = text if begun else _drop_prefill(request.prefill, text)
-    finish = "length" if found.finish == "length" else "stop"
+    finish = "length" if completion.finish == "length" else "stop"
     if not request.choices:
-        own, finish = _cut_at_stop(own, finish, request.stop, sent)
+        own, finish = _cut_at_stop(own, finish, request.stop, body)
         return replace(reply, text=own, finish=finish)
     words = replace(reply, text=own, finish=finish)
-    return (_find_verdict(request, found.tokens, words) if "logprobs" in sent else None) or words
+    return (_find_verdict(request, completion.tokens, words) if "logprobs" in body else None) or words
 
 
 def _make_reply(weights: Sequence[float], reply: Reply) -> Reply:
-    """Probabilities of the choices as a reply."""
     total = math.fsum(weights)
     if not total > 0.0:
         return replace(reply, mass=0.0, finish="choices", failure="no choice has any probability")
@@ -126,10 +107,10 @@ def _exact_weights(token: Token, names: Iterable[str]) -> list[float]:
 
 
 def _find_verdict(request: Request, tokens: Sequence[Token], words: Reply) -> Reply | None:
-    """The verdict from the place in the answer where it stands: the last one; None where there is none."""
+    """The verdict read at its last place in the answer; None if there is none."""
     whole = "".join(token.text for token in tokens)
-    named = re.findall(re.escape(request.prefill) + rf"\s*({_choice_pattern(request.choices)})(?!\w)", whole)
-    differ = len(set(named)) > 1
+    labels = re.findall(re.escape(request.prefill) + rf"\s*({_choice_pattern(request.choices)})(?!\w)", whole)
+    differ = len(set(labels)) > 1
     begins = whole.lstrip().startswith(request.prefill)
     spread = None
     ends = list(accumulate(len(token.text) for token in tokens))
@@ -138,50 +119,48 @@ def _find_verdict(request: Request, tokens: Sequence[Token], words: Reply) -> Re
         if math.fsum(weights) > 0.0:
             spread = _make_reply(weights, words)
         if not request.prefill or (spread is not None and begins and not differ):
-            # What it begins with is the verdict; the same label again is said of it.
+            # The answer begins with its verdict; the same label later only refers to it.
             break
-    # Where it names several, whoever reads its words decides which one it means.
+    # If it names several labels, the parser of its words decides which one it means.
     return spread if spread is not None and spread.probabilities is not None and not differ else None
 
 
 def _weights_at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Sequence[str]) -> list[float]:
-    """The probability of each choice as what comes after the first ``place`` characters of an answer."""
-    # An answer may have a million tokens and as many places: the token at each is not looked for from the first.
+    """The probability of each choice right after the first ``place`` characters of an answer."""
+    # By bisection, since an answer may have a million tokens and as many places.
     for index in range(bisect_right(ends, place), len(tokens)):
         token, start = tokens[index], ends[index] - len(tokens[index].text)
         if token.text[max(0, place - start) :].strip():
             break
     else:
         return [0.0] * len(choices)
-    # A token may hold the end of what comes before and the beginning of what comes after: "[[A", "A]]".
+    # A token may hold text on both sides of the place: "[[A", "A]]".
     before = token.text[: max(0, place - start)]
     pattern = re.compile(rf"\s*({_choice_pattern(choices)})(?!\w)")
     weights = dict.fromkeys(choices, 0.0)
     for text, logprob in token.likely:
-        if text.startswith(before) and (found := pattern.match(text, len(before))):
-            weights[found[1]] += math.exp(logprob)
+        if text.startswith(before) and (match := pattern.match(text, len(before))):
+            weights[match[1]] += math.exp(logprob)
     return [weights[choice] for choice in choices]
 
 
 def _drop_prefill(prefill: str, text: str) -> str:
-    """An answer that repeats the given start of it, without that."""
     return text.lstrip().removeprefix(prefill) if prefill and text.lstrip().startswith(prefill) else text
 
 
-def _cut_at_stop(text: str, finish: str, stops: Sequence[str], sent: Mapping[str, Any]) -> tuple[str, str]:
-    """A text up to and with the stop that ends first, and why it ended."""
+def _cut_at_stop(text: str, finish: str, stops: Sequence[str], body: Mapping[str, Any]) -> tuple[str, str]:
+    """A text up to the end of its first stop, and its finish."""
     end = min((text.find(stop) + len(stop) for stop in stops if stop and stop in text), default=None)
     if end is not None:
         return text[:end], "stop"
-    dropped = len(stops) == 1 and "stop" in sent and "include_stop_str_in_output" not in sent
-    # The server left it out, or the model ended without it, and the server does not say which.
+    dropped = len(stops) == 1 and "stop" in body and "include_stop_str_in_output" not in body
+    # Either the server left the stop out, or the model ended without it; the server does not say which.
     return (text + stops[0], finish) if dropped and finish == "stop" else (text, finish)
 
 
 def _read_text(content: object) -> str | None:
-    """The text of a message, which some servers send in parts."""
+    """The text of a message, which some servers send in parts; parts of other types hold thoughts."""
     if isinstance(content, list):
-        # Parts of other types hold thoughts.
         texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
         return "".join(text for text in texts if isinstance(text, str)) or None
     return content if isinstance(content, str) else None
@@ -194,8 +173,8 @@ def _read_tokens(logprobs: object) -> tuple[Token, ...]:
         match item:
             case {"token": str(text), **rest} if len(text) <= _LONGEST:
                 listed = rest.get("top_logprobs")
-                likely = [_read_pair(one) for one in (*(listed if isinstance(listed, list) else ()), item)]
-                # The token itself is among the likely ones, or below them.
+                likely = [_read_pair(pair) for pair in (*(listed if isinstance(listed, list) else ()), item)]
+                # The token itself may be less likely than those listed.
                 tokens.append(Token(text, tuple(dict(pair for pair in likely if pair is not None).items())))
             case _:
                 return ()
@@ -205,7 +184,7 @@ def _read_tokens(logprobs: object) -> tuple[Token, ...]:
 def _read_pair(item: object) -> tuple[str, float] | None:
     match item:
         case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3 and logprob is not False:
-            # A whole number may be too long for a float; no probability is so small.
+            # max() first: an integer may be too long for a float.
             return text, min(0.0, float(max(logprob, _LOWEST)))
         case _:
             return None

@@ -1,7 +1,7 @@
-"""What went wrong at a server: it may work the next time, or the request was turned down.
+"""Faults of a server: passing ones, and requests that it turns down.
 
-Everything a server says is scrubbed of keys before it comes here, and made one printable line before it is put into a
-message. It knows the exceptions of HTTP clients by their shape, and imports none.
+Text from a server is scrubbed of keys before it comes here, and made one printable line before it enters a message.
+Exceptions of HTTP clients are recognised by their shape, so that none need be imported.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from distract.models.server.secrets import Scrub
 
 REFUSED = "refused"
 FINAL = frozenset({401, 402, 403, 404, 405, 410})
-"""Statuses of a wrong key, address or model: no other request fares better."""
+"""Statuses for a wrong key, address or model: no other request fares better."""
 
 _LINE = 200
 _LONGEST = 10_000
-"""Characters of a refusal that are read."""
+"""Most characters of a refusal to read."""
 _KEYS = re.compile(r"\bBearer\s+\S+|\b(?:sk|pk|key)-[\w*.\-]{6,}")
 _RETRIABLE = frozenset({408, 409, 425, 429})
 _NOT_IMPLEMENTED = 501
@@ -43,28 +43,20 @@ _RATE = re.compile(r"(?i)\baccount\b|rate.?limit|per (?:minute|hour|day)\b")
 
 
 class TransientError(Exception):
-    """The same request may well be answered the next time."""
+    """The same request may succeed the next time."""
 
     def __init__(self, cause: str, *, busy: bool = False, pause: float | None = None) -> None:
         super().__init__(cause)
         self.cause, self.busy, self.pause = cause, busy, pause
 
 
-class Refusal(Exception):
-    """An answer with a status of failure."""
-
-    def __init__(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        super().__init__(status)
-        self.status, self.headers, self.body = status, headers, body
-
-
 class Rejection(Exception):
-    """The server answered that it will not do this."""
+    """The server refused a request."""
 
-    def __init__(self, status: int, said: str, parameter: str = "", code: str = "") -> None:
-        super().__init__(said)
-        self.status, self.said, self.parameter, self.code = status, said, parameter, code
-        self._all = f"{code} {said}"
+    def __init__(self, status: int, message: str, parameter: str = "", code: str = "") -> None:
+        super().__init__(message)
+        self.status, self.message, self.parameter, self.code = status, message, parameter, code
+        self._all = f"{code} {message}"
 
     @property
     def is_about_account(self) -> bool:
@@ -78,64 +70,64 @@ class Rejection(Exception):
 
     @property
     def is_about_content(self) -> bool:
-        """Whether the request is unwelcome for what it says, or too long: it will be the next time too."""
+        """Whether the request's content or length is at fault, so that the next try fails too."""
         return self.is_about_length or (not self._is_elsewhere and bool(_POLICY.search(self._all)))
 
     @property
     def _is_elsewhere(self) -> bool:
-        """Whether limits of the account or the state of the service are at fault, which may be others tomorrow."""
+        """Whether limits of the account or the state of the service are at fault, which may change."""
         return any(pattern.search(self._all) for pattern in (_MONEY, _RATE, _PASSING))
 
     def reply(self) -> Reply:
-        """The reply to the request: one to keep where the content is at fault, else one that is asked for again."""
-        said = one_line(self.said)
+        """The reply to the request: to be kept if the content is at fault, else to be requested again."""
+        message = one_line(self.message)
         if self.is_about_length:
-            return Reply(failure=f"too long: {said}")
+            return Reply(failure=f"too long: {message}")
         if self.is_about_content:
-            return Reply(failure=f"{REFUSED} by the server: {said}")
-        return Reply(failure=f"{NO_REPLY}: {self.status} {said}")
+            return Reply(failure=f"{REFUSED} by the server: {message}")
+        return Reply(failure=f"{NO_REPLY}: {self.status} {message}")
 
 
 def one_line(text: str) -> str:
     """The first line that is not blank, printable, at most 200 characters."""
     line = next((line for line in text.splitlines() if line.strip()), "no reason given").strip()
-    # A server's text ends up on a terminal.
+    # The line may reach a terminal.
     line = "".join(character if character.isprintable() else " " for character in line)
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
 
 
-def classify_error(error: Exception, scrub: Scrub, now: float) -> TransientError | Rejection:
-    """What an exception of a call means."""
-    if isinstance(error, TransientError):
-        return error
-    if not isinstance(error, Refusal):
-        return TransientError(one_line(scrub(_cause(error))))
-    said, parameter, code = _read_refusal(error.body)
-    status, headers = error.status, error.headers
-    # What looks like a key may be another one: of a server behind this one.
-    said = _KEYS.sub("***", said[:_LONGEST])
+def translate_error(error: Exception, scrub: Scrub) -> TransientError:
+    """The fault behind an exception of an HTTP client."""
+    return error if isinstance(error, TransientError) else TransientError(one_line(scrub(_cause(error))))
+
+
+def read_refusal(status: int, headers: Mapping[str, str], body: object, now: float) -> TransientError | Rejection:
+    """The fault behind an answer with an error status."""
+    message, parameter, code = _read_body(body)
+    # Keys of a server behind this one are unknown, so whatever looks like a key goes too.
+    message = _KEYS.sub("***", message[:_LONGEST])
     if status < 400:
-        said = f"it has moved to {hide_credentials(headers.get('location', 'another address'))}; name that address"
+        message = f"it has moved to {hide_credentials(headers.get('location', 'another address'))}; name that address"
     if "insufficient_quota" in code:
-        return Rejection(status, said, parameter, code)  # a 429 that no waiting mends
+        return Rejection(status, message, parameter, code)  # a 429 that waiting does not cure
     if status in _RETRIABLE or (status >= 500 and status != _NOT_IMPLEMENTED):
-        return TransientError(f"{status}: {one_line(said)}", busy=status == 429, pause=retry_after(headers, now))
-    return Rejection(status, said, parameter, code)
+        return TransientError(f"{status}: {one_line(message)}", busy=status == 429, pause=retry_after(headers, now))
+    return Rejection(status, message, parameter, code)
 
 
-def _read_refusal(body: object) -> tuple[str, str, str]:
-    """Message, parameter and codes of a refusal, whose forms differ from server to server."""
+def _read_body(body: object) -> tuple[str, str, str]:
+    """Message, parameter and codes of a refusal, in the forms of different servers."""
     if isinstance(body, Mapping):
         body = body.get("error", body)
     if not isinstance(body, Mapping):
         return body if isinstance(body, str) else json.dumps(body or ""), "", ""
-    found = body.get("message") or body.get("detail") or body.get("error") or dict(body)
-    message = found if isinstance(found, str) else json.dumps(found, default=str)
+    detail = body.get("message") or body.get("detail") or body.get("error") or dict(body)
+    message = detail if isinstance(detail, str) else json.dumps(detail, default=str)
     return message, str(body.get("param") or ""), f"{body.get('code') or ''} {body.get('type') or ''}".strip()
 
 
 def _cause(error: BaseException) -> str:
-    """In a few words why nothing came: the operating system's, where it is somewhere among the causes."""
+    """Why no answer came, in a few words: the operating system's if it is among the causes."""
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain:
@@ -143,15 +135,15 @@ def _cause(error: BaseException) -> str:
         link = link.__cause__ or link.__context__
     for link in chain:
         if "Proxy" in type(link).__name__:
-            # Its words may repeat what it was sent, its password too.
+            # Its words may repeat a password.
             return f"the proxy answers {str(link)[:3]}" if str(link)[:3].isdecimal() else "the proxy does not connect"
         if isinstance(link, TimeoutError) or "Timeout" in type(link).__name__:
             return "no reply in time"
         if isinstance(link, ConnectionError) and link.errno:
-            return os.strerror(link.errno).lower()  # its own text repeats the address
+            return os.strerror(link.errno).lower()  # str() repeats the address
         if isinstance(link, OSError) and link.strerror:
             return link.strerror.lower()
-    # Several addresses that were tried one after the other are reported without the reason of each.
+    # After several addresses the exception holds the reason of none.
     if any("connection attempts failed" in str(link) for link in chain):
         return "connection refused"
     return str(error) or type(error).__name__

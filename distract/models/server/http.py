@@ -1,7 +1,7 @@
-"""Calls to one server over HTTP: JSON there, JSON back within bounds, scrubbed of keys before anything reads it.
+"""Calls to one server over HTTP: JSON both ways, bounded in size, and scrubbed of keys before anything reads it.
 
-The HTTP client is the one that the ``openai`` package brings. That package's own client is not used: it sends what it
-finds in the environment (an organization, a project, more headers) to whatever server, and reads answers of any size.
+The HTTP client is the one that the ``openai`` package brings. That package's own client is not used: it sends
+settings from the environment (organization, project, more headers) to any server, and reads answers of any size.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, TypeVar
 
-from distract.models.server.faults import Refusal, TransientError, classify_error
+from distract.models.server.faults import TransientError, read_refusal, translate_error
 from distract.models.server.secrets import Scrub, scrub_values
 
 Read = TypeVar("Read")
 
 MOST = 16 * 2**20
-"""Bytes of a body at most, compressed or not: a hundred times the longest answer with its log-probabilities."""
+"""Most bytes of a body, compressed or not: a hundred times the longest answer with its log-probabilities."""
 
 LARGE = 100_000
-"""Bytes above which a body is large: read in another thread, and only a few at a time."""
+"""Bytes above which a body is large: only a few such bodies come in at once, and another thread reads them."""
 
 STEP = 2**16
-"""Bytes that a body grows by at once: what the client reads, and what is unpacked."""
+"""Most bytes to unpack at once."""
 
 PLACES = 6
-"""Large bodies under way at once; others wait at the bound. With 1,000 requests, the most there are, all bodies of a
-server take below 256 MB together."""
+"""Large bodies under way at once; others wait once they are large. Even with 1,000 requests, the most there are, a
+server's bodies stay below 256 MB together."""
 
 _MB = f"{MOST // 2**20} MB"
 _COMPRESSED = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
@@ -46,34 +46,34 @@ class Client:
         self._places, self._reading = asyncio.Semaphore(PLACES), asyncio.Lock()
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
-    async def call(self, path: str, sent: Mapping[str, Any] | None, read: Callable[[object], Read]) -> Read:
-        """What a server answers, as ``read`` reads its JSON; large answers are read beside whoever keeps time."""
+    async def call(self, path: str, payload: Mapping[str, Any] | None, read: Callable[[object], Read]) -> Read:
+        """The server's answer, its JSON passed through ``read``; large answers are read in another thread."""
         async with AsyncExitStack() as places:
             try:
                 async with asyncio.timeout(self._timeout):
-                    status, headers, body = await self._fetch(path, sent, places)
+                    status, headers, body = await self._fetch(path, payload, places)
             except Exception as error:
-                raise classify_error(error, self.scrub, time.time()) from None
+                raise translate_error(error, self.scrub) from None
             answer = partial(self._read, status, headers, body, read)
             if len(body) <= LARGE:
                 return answer()
-            # One at a time: values take many times the room of their text.
+            # One at a time, since values take many times the memory of their text.
             async with self._reading:
                 return await asyncio.to_thread(answer)
 
     async def _fetch(
-        self, path: str, sent: Mapping[str, Any] | None, places: AsyncExitStack
+        self, path: str, payload: Mapping[str, Any] | None, places: AsyncExitStack
     ) -> tuple[int, Mapping[str, str], bytearray]:
-        """Status, headers and body of an answer; a place is taken where the body is large."""
+        """Status, headers and body of an answer; a large body takes one of the places."""
         url = path if "://" in path else f"{self._address}{path}"
-        content = None if sent is None else json.dumps(sent, ensure_ascii=False).encode("utf-8", "replace")
-        async with self._http.stream("GET" if sent is None else "POST", url, content=content) as response:
+        content = None if payload is None else json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
+        async with self._http.stream("GET" if payload is None else "POST", url, content=content) as response:
             headers = {str(name).lower(): self.scrub(str(value)) for name, value in response.headers.items()}
             body, has_place = _Body(headers.get("content-encoding", "")), False
-            # As they come: the client would unpack them without a bound.
+            # Raw, since the client would unpack them without a bound.
             async for chunk in response.aiter_raw():
                 while chunk:
                     chunk = body.add(chunk)
@@ -93,33 +93,33 @@ class Client:
             data = self.scrub(body.decode(errors="replace"))
         if is_answer:
             return read(data)
-        raise classify_error(Refusal(status, headers, data), self.scrub, time.time())
+        raise read_refusal(status, headers, data, time.time())
 
 
 class _Body:
-    """What has come of a body."""
+    """A body while it comes in."""
 
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
         if name not in _COMPRESSED:
-            raise TransientError("the reply is compressed in a way that was not asked for")
+            raise TransientError("the reply is compressed in a way that was not requested")
         self.data = bytearray()
         self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32) if _COMPRESSED[name] else None
-        self._came = 0
+        self._received = 0
 
     def add(self, chunk: bytes) -> bytes:
-        """Add what came next; returns what of it is not yet unpacked, so that a bomb is unpacked bit by bit."""
+        """Add a chunk; returns the part not yet unpacked, so that a bomb is unpacked bit by bit."""
         left = b""
         if self._inflate is None:
             self.data += chunk
         else:
-            self._came += len(chunk)
+            self._received += len(chunk)
             try:
                 self.data += self._inflate.decompress(chunk, STEP)
             except zlib.error:
                 raise TransientError("the reply is not compressed as the server says") from None
             left = self._inflate.unconsumed_tail
-            self._came -= len(left)
-        if max(len(self.data), self._came) > MOST:
+            self._received -= len(left)
+        if max(len(self.data), self._received) > MOST:
             raise TransientError(f"the reply is larger than {_MB}")
         return left

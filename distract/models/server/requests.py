@@ -1,8 +1,10 @@
-"""Requests to one server: asked in the manners it wants, and again where that may help.
+"""Requests to one server: phrased as it takes them, and repeated where that may help.
 
-The reply to a probe holds manners. Every other request starts from those of the probes, and what it learns from a
-refusal is for itself alone: no reply depends on which other one came first. It knows how requests are written and
-answers read (``capabilities``, ``completions``); it does not know who wants the replies, nor threads.
+The reply to a probe holds capabilities. Every other request starts from those of the probes and keeps to itself what it
+learns from a refusal, so that no reply depends on which other one came first.
+
+The retries are ours and not those of the ``openai`` client: that one sleeps for each request alone and gives up a wait
+of more than a minute, while here a server's wish to pause holds back all requests, and overload lowers their number.
 """
 
 from __future__ import annotations
@@ -30,145 +32,141 @@ _MOST_FAULTS = 5
 class Session:
     """Answers requests through a server."""
 
-    def __init__(self, server: Server, gate: Limiter, *, attempts: int, base: float) -> None:
-        self._server, self._gate, self._attempts, self._base = server, gate, attempts, base
-        # Only the times of repetitions depend on it, no reply does.
-        self._draw = random.Random()
-        self._settling = asyncio.Lock()
+    def __init__(self, server: Server, limiter: Limiter, *, attempts: int, base: float) -> None:
+        self._server, self._limiter, self._attempts, self._base = server, limiter, attempts, base
+        # Decides when to retry, and no reply.
+        self._random = random.Random()
+        self._probing = asyncio.Lock()
         self._answered = self._given_up = 0
-        self._sent = set[asyncio.Task[Any] | None]()
+        self._under_way = set[asyncio.Task[Any] | None]()
         self._is_halted = False
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._server.close()
 
     def halt(self) -> set[asyncio.Task[Any] | None]:
-        """Send nothing more, and no request again; returns the tasks whose requests are at the server."""
+        """Send nothing more, and nothing again; returns the tasks whose requests are at the server."""
         self._is_halted = True
-        return self._sent.copy()
+        return self._under_way.copy()
 
     async def answer(self, request: Request) -> Reply:
-        """The reply to a request; one that begins with ``NO_REPLY`` where only this one was never answered."""
+        """The reply to a request; its failure begins with ``NO_REPLY`` if only this request was never answered."""
         before, attempt = self._answered, 0
         while True:
             attempt += 1
-            entered = await self._gate.enter()
-            self._sent.add(asyncio.current_task())
+            entered = await self._limiter.enter()
+            self._under_way.add(asyncio.current_task())
             try:
                 reply = await self._attempt(request)
             except TransientError as error:
-                problem = error
+                fault = error
                 if error.busy:
-                    self._gate.slow_down(entered)
+                    self._limiter.slow_down(entered)
                 if error.pause is not None:
-                    self._gate.pause(error.pause)
+                    self._limiter.pause(error.pause)
                     self._print_pause(error)
             else:
                 self._answered, self._given_up = self._answered + 1, 0
-                self._gate.speed_up()
+                self._limiter.speed_up()
                 return reply
             finally:
-                self._sent.discard(asyncio.current_task())
-                self._gate.leave()
+                self._under_way.discard(asyncio.current_task())
+                self._limiter.leave()
             if self._is_halted:
-                return Reply(failure=f"{NO_REPLY}: {problem.cause}")
+                return Reply(failure=f"{NO_REPLY}: {fault.cause}")
             if attempt >= self._attempts:
-                return self._give_up(problem, before)
-            if problem.pause is None:
-                await asyncio.sleep(backoff(self._base, attempt, self._draw))
+                return self._give_up(fault, before)
+            if fault.pause is None:
+                await asyncio.sleep(backoff(self._base, attempt, self._random))
 
     def _print_pause(self, fault: TransientError) -> None:
-        """Say once why nothing happens for long, and once that a server asks for longer than anybody waits."""
+        """Explain a long silence once, and once more if the server asks for a longer pause than we make."""
         pause, server = fault.pause or 0.0, self._server
+        line = f"the server {server.address} asks for a pause of {pause:.0f} s"
         if pause >= LONGEST_PAUSE:
-            line = f"asks to be left alone for {pause:.0f} s or longer ({fault.cause}); waiting {pause:.0f} s at a time"
-            server.learnt.print_once("longest pause", f"the server {server.address} {line}")
+            line += f" or longer ({fault.cause}); waiting {pause:.0f} s at a time"
+            server.facts.print_once("longest pause", line)
         elif pause > LONGEST_BACKOFF:
-            line = f"asks to be left alone for {pause:.0f} s ({fault.cause}); waiting"
-            server.learnt.print_once("pause", f"the server {server.address} {line}")
+            server.facts.print_once("pause", f"{line} ({fault.cause}); waiting")
 
-    def _give_up(self, problem: TransientError, before: int) -> Reply:
+    def _give_up(self, fault: TransientError, before: int) -> Reply:
         self._given_up += 1
         tries = count(self._attempts, "attempt")
         if self._answered == before or self._given_up >= _IN_A_ROW:
-            raise BackendError(f"the server {self._server.address} does not answer: {problem.cause} ({tries})")
-        return Reply(failure=f"{NO_REPLY}: {problem.cause}, {tries}")
+            raise BackendError(f"the server {self._server.address} does not answer: {fault.cause} ({tries})")
+        return Reply(failure=f"{NO_REPLY}: {fault.cause}, {tries}")
 
     async def _attempt(self, request: Request) -> Reply:
-        learnt = self._server.learnt
+        facts = self._server.facts
         if request in PROBES:
-            return await self._probe(request, learnt.manners)
-        async with self._settling:
-            if learnt.manners is None:  # asked without the run loop, which stores the probes
-                manners: Capabilities | None = None
+            return await self._probe(request, facts.capabilities)
+        async with self._probing:
+            if facts.capabilities is None:  # outside the run loop, which sends and stores the probes
+                capabilities: Capabilities | None = None
                 for probe in PROBES:
-                    manners = Capabilities.read((await self._probe(probe, manners)).text)
-                learnt.manners = manners
-        assert learnt.manners is not None
-        return (await self._ask(request, learnt.manners))[0]
+                    capabilities = Capabilities.read((await self._probe(probe, capabilities)).text)
+                facts.capabilities = capabilities
+        assert facts.capabilities is not None
+        return (await self._ask(request, facts.capabilities))[0]
 
-    async def _probe(self, probe: Request, manners: Capabilities | None) -> Reply:
-        """The manners in which a probe is answered, and what it took to find them."""
-        if manners is None or probe == PROBES[0]:
-            manners = await self._server.detect_manners()
-        reply, manners = await self._ask(probe, manners, is_probe=True)
+    async def _probe(self, probe: Request, capabilities: Capabilities | None) -> Reply:
+        """The capabilities that a probe shows, as a reply with the tokens it took."""
+        if capabilities is None or probe == PROBES[0]:
+            capabilities = await self._server.detect_capabilities()
+        reply, capabilities = await self._ask(probe, capabilities, is_probe=True)
         if reply.failure and probe.prefill:
-            manners = replace(manners, continues=manners.engine)  # nothing shows that it does
-        return Reply(text=manners.write(), tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
+            capabilities = replace(capabilities, continues=capabilities.engine)  # no answer showed it
+        return Reply(text=capabilities.write(), tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
 
     async def _ask(
-        self, request: Request, manners: Capabilities, *, is_probe: bool = False
+        self, request: Request, capabilities: Capabilities, *, is_probe: bool = False
     ) -> tuple[Reply, Capabilities]:
-        """Ask, in other manners where the server does not like these."""
+        """The reply, and the capabilities with which the server gave it."""
         turns = [
-            {"role": turn.role, "content": await self._server.neutralise(turn.content, manners)}
+            {"role": turn.role, "content": await self._server.neutralise(turn.content, capabilities)}
             for turn in request.messages
         ]
         for _ in range(_STEPS):
-            ids = await self._server.ids(request, manners)
-            sent = build_body(request, manners, self._server.model, turns, ids)
+            ids = await self._server.ids(request, capabilities)
+            body = build_body(request, capabilities, self._server.model, turns, ids)
             try:
-                completion = await self._server.complete(sent)
-            except Rejection as rejected:
-                guess = is_probe and not (manners.engine or rejected.is_about_account)
-                other = None if rejected.is_about_content else adapt(manners, rejected, sent, guess=guess)
+                completion = await self._server.complete(body)
+            except Rejection as rejection:
+                guess = is_probe and not (capabilities.engine or rejection.is_about_account)
+                other = None if rejection.is_about_content else adapt(capabilities, rejection, body, guess=guess)
                 if other is None:
-                    return await self._handle_rejection(rejected, is_probe=is_probe), manners
-                manners = other
+                    return await self._handle_rejection(rejection, is_probe=is_probe), capabilities
+                capabilities = other
                 continue
-            self._server.learnt.faults = 0
+            self._server.facts.faults = 0
             self._server.report(completion.model)
-            reply = answers.read_reply(request, sent, ids, completion)
+            reply = answers.read_reply(request, body, ids, completion)
             if reply is None:
-                manners = replace(manners, probabilities=False)
-            elif (
-                is_probe
-                and "continue_final_message" in sent
-                and not (manners.engine or _is_continuation(request, reply))
-            ):
-                manners = replace(manners, continues=False)
-            else:
-                return reply, manners
-        return await self._handle_rejection(
-            Rejection(400, "it takes this request in no form"), is_probe=is_probe
-        ), manners
+                capabilities = replace(capabilities, probabilities=False)
+                continue
+            is_continued = "continue_final_message" not in body or _is_continuation(request, reply)
+            if not is_probe or capabilities.engine or is_continued:
+                return reply, capabilities
+            capabilities = replace(capabilities, continues=False)
+        final = Rejection(400, "it takes this request in no form")
+        return await self._handle_rejection(final, is_probe=is_probe), capabilities
 
-    async def _handle_rejection(self, rejected: Rejection, *, is_probe: bool) -> Reply:
-        """The reply to a request that the server will not answer."""
-        learnt = self._server.learnt
-        if not rejected.is_about_content:
+    async def _handle_rejection(self, rejection: Rejection, *, is_probe: bool) -> Reply:
+        """The reply to a rejected request; raises if no other request would fare better."""
+        facts = self._server.facts
+        if not rejection.is_about_content:
             if is_probe:
-                raise await self._server.final_error(rejected)
-            learnt.faults = learnt.faults + 1 if rejected.is_about_account else 0
-            if learnt.faults >= _MOST_FAULTS:
-                said = f"{rejected.status} {one_line(rejected.said)}"
-                raise BackendError(f"the server {self._server.address} has stopped answering: {said}")
-        return rejected.reply()
+                raise await self._server.explain_rejection(rejection)
+            facts.faults = facts.faults + 1 if rejection.is_about_account else 0
+            if facts.faults >= _MOST_FAULTS:
+                message = f"{rejection.status} {one_line(rejection.message)}"
+                raise BackendError(f"the server {self._server.address} has stopped answering: {message}")
+        return rejection.reply()
 
 
 def _is_continuation(probe: Request, reply: Reply) -> bool:
-    """Whether the answer to a probe continues the start that was sent: it goes on with a choice."""
+    """Whether the answer to a probe goes on with a choice, right after the prefilled start."""
     if reply.finish == "choices":
         return (reply.mass or 0.0) >= 0.5
     return re.match(rf"\s*({'|'.join(probe.choices)})\s*(\]|\Z)", reply.text) is not None

@@ -1,7 +1,4 @@
-"""Keys taken out of what a server sent: the one scrub, applied before anything else reads an answer.
-
-A text that holds no key comes back as it is.
-"""
+"""Keys scrubbed from a server's answers before anything else reads them; text without a key stays the same."""
 
 from __future__ import annotations
 
@@ -13,29 +10,29 @@ from urllib.parse import quote
 Scrub = Callable[[str], str]
 
 NO_KEY = "none"
-"""What is sent for a key where there is none; servers without keys take anything."""
+"""Sent where there is no key; servers without keys take anything."""
 
 MARK = "‹key›"
-"""Stands where a key stood. No key holds its first or last character, so that two parts of one never meet around it;
-and its letters keep it from being read as the dots between the two ends of a key."""
+"""Replaces a key. No key holds its first or last character, so two parts of a key never meet around it; and its letters
+keep it from passing for the dots between the two ends of a key."""
 
 PART = 12
-"""Consecutive characters of a key that are taken out; fewer tell nothing."""
+"""Consecutive characters of a key to take out; fewer reveal nothing."""
 
 _HEAD, _TAIL = 8, 4
 _GAP = r"[\W_]{0,3}(?:[…*•·]|\.\.|--|__|[xX]{3})[\W_xX]{0,1000}?"
-"""What servers write for the middle of a key: an ellipsis, dots, asterisks; as many as the key is long. A blank, a
-comma or a hyphen alone stands between words."""
+"""The middle of a key as servers mask it: an ellipsis, dots or asterisks, as many as the key is long. A blank, a comma
+or a hyphen alone stands between words."""
 
 _DUMMIES = frozenset({NO_KEY, "EMPTY"})
-"""No secrets: what users are told to set for servers without keys."""
+"""Values that users set for servers without keys, and no secrets."""
 
 
 def scrubber(keys: Collection[str]) -> Scrub:
     """A function that takes keys out of a text, in time linear in its length.
 
-    Out of it go the whole key, any 12 or more of its consecutive characters, and its first 8 with its last 4 and dots
-    between them; of a key below 12 characters only the whole; of one with no more than 4, and of a dummy, nothing.
+    It removes the whole key, any 12 or more consecutive characters of it, and its first 8 with dots and its last 4.
+    Of a key below 12 characters it removes only the whole; of a key of up to 4, and of a dummy, nothing.
     """
     forms = {form for key in keys if len(key) > _TAIL and key not in _DUMMIES for form in _forms(key)}
     short = sorted((form for form in forms if len(form) < PART), key=len, reverse=True)
@@ -50,7 +47,7 @@ def scrubber(keys: Collection[str]) -> Scrub:
         if len(text) < shortest or not forms:
             return text
         if run:
-            text = run.sub(lambda found: "".join(_mask_parts(found[0], parts)), text)
+            text = run.sub(lambda match: "".join(_mask_parts(match[0], parts)), text)
         for head, pattern in ends:
             if head in text:
                 text = pattern.sub(MARK, text)
@@ -62,7 +59,7 @@ def scrubber(keys: Collection[str]) -> Scrub:
 
 
 def scrub_values(value: object, scrub: Scrub) -> object:
-    """JSON values with every text in them scrubbed, names too."""
+    """JSON values with every text in them scrubbed, including names."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, list):
@@ -73,13 +70,12 @@ def scrub_values(value: object, scrub: Scrub) -> object:
 
 
 def _forms(key: str) -> set[str]:
-    """A key as it is, and as JSON and addresses write it."""
     written = json.dumps(key)[1:-1]
     return {key, written, written.replace("/", "\\/"), quote(key, safe="")}
 
 
 def _mask_parts(run: str, parts: Collection[str]) -> Iterator[str]:
-    """What is left of a run of characters that keys have, with a mark for each part of a key."""
+    """A run of characters found in keys, with a mark for each part of a key."""
     kept = start = 0
     while start <= len(run) - PART:
         end = start + PART

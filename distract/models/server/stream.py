@@ -1,7 +1,4 @@
-"""A stream whose requests are under way in a thread of its own, so that whoever collects can be interrupted.
-
-It knows threads and queues; what answers a request is given to it.
-"""
+"""A stream whose requests run in a thread of their own, so that collecting replies can be interrupted."""
 
 from __future__ import annotations
 
@@ -18,38 +15,35 @@ from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
 
 _PATIENCE = 1.0
-"""Seconds that whoever closes a stream waits for its thread."""
+"""Seconds to wait for the thread when a stream closes."""
 
 _CLOSE_TIME = 30.0
-"""Seconds for its thread to let go of connections, which a busy machine may need; nobody waits for it by then."""
+"""Seconds for the thread to close its connections, ample for a busy machine; nothing waits for it then."""
 
 
 class RequestHandler(Protocol):
-    """What answers requests, in an event loop."""
+    """Answers requests in an event loop."""
 
     async def answer(self, request: Request) -> Reply:
         """The reply to one request."""
-        ...
 
     def halt(self) -> Collection[object]:
         """Send nothing more; returns the tasks whose requests are being answered."""
-        ...
 
     async def close(self) -> None:
-        """Let go of what is held."""
-        ...
+        """Release all resources."""
 
 
 class ThreadedStream:
-    """A ``Stream`` of what a session answers."""
+    """A ``Stream`` of replies from a handler in another thread."""
 
-    def __init__(self, session: RequestHandler, capacity: int) -> None:
+    def __init__(self, handler: RequestHandler, capacity: int) -> None:
         self.capacity = capacity
-        self._session = session
+        self._handler = handler
         self._loop = asyncio.new_event_loop()
         self._done = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], int] = {}
-        self._came: queue.SimpleQueue[tuple[int, Reply] | Exception] = queue.SimpleQueue()
+        self._arrivals: queue.SimpleQueue[tuple[int, Reply] | Exception] = queue.SimpleQueue()
         self._failure: Exception | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="distract-server", daemon=True)
@@ -62,11 +56,11 @@ class ThreadedStream:
         self._loop.call_soon_threadsafe(self._begin, ticket, request)
 
     def collect(self, timeout: float) -> Batch:
-        """The replies that came since the last call; waits ``timeout`` seconds at most for the first."""
+        """Replies since the last call; waits at most ``timeout`` seconds for the first."""
         batch: list[tuple[int, Reply]] = []
         with contextlib.suppress(queue.Empty):
             while self._failure is None:
-                item = self._came.get(timeout=0.0 if batch else max(0.0, timeout))
+                item = self._arrivals.get(timeout=0.0 if batch else max(0.0, timeout))
                 if isinstance(item, Exception):
                     self._failure = item
                 else:
@@ -76,22 +70,22 @@ class ThreadedStream:
         return batch
 
     def halt(self) -> Collection[int]:
-        """See ``Stream.halt``; what waits for its turn, or to be sent again, is given up."""
+        """See ``Stream.halt``; gives up requests that wait for a turn or a retry."""
         given_up: Future[list[int]] = Future()
         self._loop.call_soon_threadsafe(lambda: given_up.set_result(self._halt()))
         return given_up.result()
 
     def close(self) -> Batch:
-        """Abandon what is under way; returns what came and was not collected."""
+        """Abandon requests under way; returns replies not yet collected."""
         if not self._closed:
             self._closed = True
             self._loop.call_soon_threadsafe(self._done.set)
-            # A thread that does not end in time holds nobody up: it is a daemon.
+            # A thread that does not end in time blocks nothing: it is a daemon.
             self._thread.join(_PATIENCE)
         late: list[tuple[int, Reply]] = []
         with contextlib.suppress(queue.Empty):
             while True:
-                item = self._came.get_nowait()
+                item = self._arrivals.get_nowait()
                 if not isinstance(item, Exception):
                     late.append(item)
         return late
@@ -102,12 +96,12 @@ class ThreadedStream:
 
     async def _wait_done(self) -> None:
         await self._done.wait()
-        # Only these: what they started in turn is ended by them, in the order in which it must be.
+        # Only these, since each ends the tasks that it started itself, in the right order.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._session.close(), _CLOSE_TIME)
+            await asyncio.wait_for(self._handler.close(), _CLOSE_TIME)
 
     def _begin(self, ticket: int, request: Request) -> None:
         task = self._loop.create_task(self._answer_one(ticket, request))
@@ -116,8 +110,8 @@ class ThreadedStream:
         task.add_done_callback(self._tasks.pop)
 
     def _halt(self) -> list[int]:
-        sent = self._session.halt()
-        # One that is done has put its reply where it is collected.
+        sent = self._handler.halt()
+        # A task that is done has queued its reply.
         waiting = {task: ticket for task, ticket in self._tasks.items() if task not in sent and not task.done()}
         for task in waiting:
             task.cancel()
@@ -125,9 +119,9 @@ class ThreadedStream:
 
     async def _answer_one(self, ticket: int, request: Request) -> None:
         try:
-            reply = await self._session.answer(request)
+            reply = await self._handler.answer(request)
         except Exception as error:
-            # Raised again where replies are collected, mistakes of our own too: nobody looks into this thread.
-            self._came.put(error)
+            # Raised again in collect(), our own bugs too: nothing else would show what happens in this thread.
+            self._arrivals.put(error)
         else:
-            self._came.put((ticket, reply))
+            self._arrivals.put((ticket, reply))

@@ -1,7 +1,4 @@
-"""What a model's configuration says: what kind of model it is, its windows and rotary angles, what a forward costs.
-
-This module knows the terms of Hugging Face configurations, and neither tokens nor how forwards are laid out.
-"""
+"""Facts from a Hugging Face configuration: the kind of model, its windows and rotary angles, the cost of a forward."""
 
 from __future__ import annotations
 
@@ -14,19 +11,19 @@ from typing import Any
 from distract.models.transformers.budget import config_number
 
 Window = int | None
-"""How many tokens a token sees, itself and the nearest before it; None for all."""
+"""How many tokens a token sees: itself and the nearest before it; None for all."""
 Layer = tuple[str, Window]
-"""What its model calls a layer's kind of attention, and its window."""
+"""The model's name for a layer's kind of attention, and its window."""
 
 _OTHERS = ("attention_layers", "window_size", "index_topk", "index_topk_blocks")
-"""How models say that a token sees others than those of a plain window, by rules of their own."""
+"""Fields of models whose tokens see others than those of a plain window, by rules of their own."""
 
 _MOST: Mapping[str, int] = {
     **dict.fromkeys(("num_hidden_layers", "n_layer"), 10_000),
     **dict.fromkeys(("hidden_size", "intermediate_size", "head_dim", "n_embd", "vocab_size"), 10**12),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "n_head", "max_position_embeddings"), 10**12),
 }
-"""Sizes that a configuration names, each with more than any model has: building that many layers would never end."""
+"""Sizes in a configuration, each with a bound that no model reaches: building that many layers would never end."""
 
 _HEADS = re.compile(r"For(?!CausalLM|ConditionalGeneration)[A-Z]|Reward")
 _HEADLESS = re.compile(r"(?<!LMHead)Model$")
@@ -35,11 +32,11 @@ _HEADLESS = re.compile(r"(?<!LMHead)Model$")
 def unfit_architecture(config: Mapping[str, Any]) -> str | None:
     """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal.
 
-    Names decide, so that no library is needed; what they leave open is for the engine to say.
+    Names decide, so that no library is needed; the engine decides what they leave open.
     """
-    named = config.get("architectures")
-    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
-    # A class of the model's own code may be named anything.
+    architectures = config.get("architectures")
+    names = [name for name in architectures if isinstance(name, str)] if isinstance(architectures, list) else []
+    # A class in the model's own code may have any name.
     is_ours = not config.get("auto_map")
     if names and all(_HEADS.search(name) or (is_ours and _HEADLESS.search(name)) for name in names):
         return names[0]
@@ -49,7 +46,7 @@ def unfit_architecture(config: Mapping[str, Any]) -> str | None:
 
 
 def odd_size(config: Mapping[str, Any]) -> str | None:
-    """The first size in a configuration that no model has, for a message; None where there is none."""
+    """The first size in a configuration that no model has, for a message; None if all are possible."""
     for part in _parts(config):
         for name, most in _MOST.items():
             size = part.get(name)
@@ -65,30 +62,30 @@ def odd_size(config: Mapping[str, Any]) -> str | None:
 
 
 def least_parameters(config: Mapping[str, Any]) -> int:
-    """Parameters that a model has at least, by the sizes of its embeddings and of one matrix of each layer."""
+    """The least parameters that a model can have, from its embeddings and one matrix of each layer."""
 
     def size(part: Mapping[str, Any], *names: str) -> int:
-        found = [part.get(name) for name in names]
-        return next((one for one in found if isinstance(one, int) and one > 0), 0)
+        values = [part.get(name) for name in names]
+        return next((value for value in values if isinstance(value, int) and value > 0), 0)
 
-    found = 0
+    least = 0
     for part in _parts(config):
         hidden = size(part, "hidden_size", "n_embd")
         wide = size(part, "num_hidden_layers", "n_layer") * size(part, "intermediate_size", "hidden_size", "n_embd")
-        found = max(found, hidden * (size(part, "vocab_size") + wide))
-    return found
+        least = max(least, hidden * (size(part, "vocab_size") + wide))
+    return least
 
 
 def _parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A configuration, and that of the text where a model takes more than text."""
+    """A configuration, and its part for text where the model takes more than text."""
     text = config.get("text_config")
     return [config, text] if isinstance(text, dict) else [config]
 
 
 def layers(config: Any) -> list[Layer] | None:
-    """Each layer's attention, by the rules of transformers' own cache; None where one sees in another way.
+    """Each layer's attention, by the rules of transformers' own cache.
 
-    Other ways are chunks, or a state in place of tokens.
+    None if a layer sees in another way, such as chunks, or a state in place of tokens.
     """
     text = config.get_text_config(decoder=True)
     if any(getattr(text, name, None) is not None for name in _OTHERS):
@@ -106,33 +103,33 @@ def layers(config: Any) -> list[Layer] | None:
 
 
 def reach(config: Any) -> float:
-    """Most tokens of a prompt that does not change how others in its forward are read.
+    """Most tokens of a prompt that leaves the reading of others in its forward unchanged.
 
     Some rotary angles depend on the longest position in the forward, once that is beyond the original context.
     """
     text = config.get_text_config(decoder=True)
-    given = getattr(text, "rope_parameters", None) or {}
-    # One for all layers, or one for each kind of layer.
-    each = [one for one in given.values() if isinstance(one, dict)] or [given]
-    found = math.inf
-    for rope in each:
+    parameters = getattr(text, "rope_parameters", None) or {}
+    # Either parameters for all layers, or one set for each kind of layer.
+    sets = [part for part in parameters.values() if isinstance(part, dict)] or [parameters]
+    most = math.inf
+    for rope in sets:
         kind = rope.get("rope_type", "")
         if kind == "longrope":
-            found = min(found, rope.get("original_max_position_embeddings") or text.max_position_embeddings)
+            most = min(most, rope.get("original_max_position_embeddings") or text.max_position_embeddings)
         elif "dynamic" in kind:
-            found = min(found, text.max_position_embeddings)
-    return found
+            most = min(most, text.max_position_embeddings)
+    return most
 
 
 def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
-    """Floating-point operations of a forward: two a weight and token, and four a visible pair, head and feature.
+    """Floating-point operations of a forward: two per weight and token, four per visible pair, head and feature.
 
-    The output head counts for the tokens that are read. All experts of a mixture count, and no window does.
+    The output head counts only for tokens that are read. All experts of a mixture count, and windows do not.
     """
     text = model.config.get_text_config(decoder=True)
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
-    outside = {id(one.weight): one.weight.numel() for one in (embeddings, head) if one is not None}
-    weights = sum(one.numel() for one in model.parameters()) - sum(outside.values())
+    outside = {id(layer.weight): layer.weight.numel() for layer in (embeddings, head) if layer is not None}
+    weights = sum(parameter.numel() for parameter in model.parameters()) - sum(outside.values())
     read = 0 if head is None else head.weight.numel() * reads
     # A model without attention has no heads.
     heads = config_number(text, "num_attention_heads", 1)

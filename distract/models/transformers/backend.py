@@ -1,10 +1,8 @@
 """Any Hugging Face causal language model as a backend, on a CPU or a GPU.
 
-A verdict on choices costs no generated token: one forward gives the distribution after the prompt. All prompts
-of a round are laid out by ``layout`` so that what they share is computed once; answers in words are written many
-at a time by ``decoder``. Probes at load decide whether the model does either exactly, and what it does instead.
-
-It does not know what is judged, what a store holds, or how a chat template works.
+A verdict on choices costs no generated token: one forward gives the distribution after the prompt. ``packs`` lays out
+all prompts of a round so that shared parts are computed once; ``decoder`` writes answers in words many at a time.
+Probes at load decide whether the model does either exactly, and what it does instead.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ import numpy as np
 from distract.core import timer
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
-from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_reply
+from distract.core.records import Request
+from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.location import silence_transformers
 from distract.models.transformers import budget, embedded
 from distract.models.transformers.architecture import forward_operations, layers, reach
@@ -33,15 +31,14 @@ from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
-"""What comes of running a model in a way that it does not know."""
+"""Errors of models that are run in a way they do not support."""
 
 PROMPT_MODES: Mapping[Sharing, str] = {"packed": "packed", "prefix": "cached prefix", "none": "one by one"}
 
 
 class Transformers(LocalModel):
-    """A backend on a model run by Hugging Face transformers; arguments are those of ``LocalModel``."""
+    """A backend on a model run by Hugging Face transformers; takes the arguments of ``LocalModel``."""
 
-    reads_slots = False
     _by_runs = False
 
     @property
@@ -51,38 +48,34 @@ class Transformers(LocalModel):
 
     @property
     def used(self) -> str | None:
-        """The same, and None where nothing has been read yet; loads nothing."""
+        """The same, or None if nothing has been read yet; loads nothing."""
         return self.prompt_mode if "_sharing" in vars(self) else None
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """See ``Backend.reply``; one batch per forward, and answers in words as they are complete."""
+        """See ``Backend.reply``; yields a batch per forward, and answers in words once complete."""
         if not wanted:
             return
         encoded = self._chat.encode_all(requests)
         needed = {i: len(e.prompt) + (extra_tokens(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
         long = {i: tokens for i, tokens in needed.items() if tokens > self._context}
-        failed = [(i, self._length_failure(n)) for i, n in long.items() if i in wanted]
+        failed = [(i, make_length_failure(n, int(self._context))) for i, n in long.items() if i in wanted]
         if failed:
             yield failed
         fitting = {i: e for i, e in enumerate(encoded) if i not in long}
         yield from self._read({i: e for i, e in fitting.items() if requests[i].choices}, wanted)
         yield from self._write(requests, {i: e.prompt for i, e in fitting.items() if not requests[i].choices}, wanted)
 
-    def _length_failure(self, tokens: int) -> Reply:
-        failure = f"too long: {tokens} tokens, the model takes {int(self._context)}"
-        return Reply(finish="length", failure=failure, tokens_in=tokens)
-
     def _read(self, encoded: Mapping[int, EncodedRequest], wanted: frozenset[int]) -> Iterator[Batch]:
-        """Verdicts on choices, through a plan over all requests of the round."""
-        # A choice of several tokens is read along its way: one sequence per place where a token is looked up.
-        owners: list[tuple[int, Tokens, set[int]]] = []
-        for index, one in encoded.items():
-            owners.extend((index, walked, nexts) for walked, nexts in lookups(one).items())
+        """Verdicts on choices, laid out over all requests of the round."""
+        # A choice of several tokens takes one sequence per place where a token is looked up.
+        owners = [
+            (index, walked, nexts) for index, request in encoded.items() for walked, nexts in lookups(request).items()
+        ]
         sequences = [encoded[index].prompt + walked for index, walked, _ in owners]
         forwards = lay_out(sequences, self.batch_tokens, self._sharing, reach(self._loaded.config))
         open_ = {i for i, (index, _, _) in enumerate(owners) if index in wanted}
         seen: dict[int, dict[Tokens, dict[int, float]]] = {}
-        left = {index: len(lookups(one)) for index, one in encoded.items() if index in wanted}
+        left = {index: len(lookups(request)) for index, request in encoded.items() if index in wanted}
         for forward, logarithms, _ in self._run(prune(forwards, open_), self._sharing):
             batch = []
             for row, (_, ending) in enumerate(forward.reads):
@@ -100,9 +93,9 @@ class Transformers(LocalModel):
     def _write(
         self, requests: Sequence[Request], prompts: Mapping[int, Tokens], wanted: frozenset[int]
     ) -> Iterator[Batch]:
-        """Answers in words, their prompts read through a plan over all requests of the round."""
+        """Answers in words, their prompts laid out over all requests of the round."""
         rooms = {i: int(min(requests[i].max_tokens, self._context - len(prompt))) for i, prompt in prompts.items()}
-        # The longest first: they hold up what comes at the end, and the others are padded to them.
+        # The longest first: they decide the end, and the others are padded to them.
         order = sorted(prompts, key=lambda i: (-len(prompts[i]) - rooms[i], prompts[i], i))
         sequences = {at: prompts[i] for at, i in enumerate(order)}
         decode = partial(self._chat.tokenizer.decode, skip_special_tokens=True)
@@ -114,10 +107,12 @@ class Transformers(LocalModel):
         if not answers:
             return
         furthest = reach(self._loaded.config)
-        together = {at: one for at, one in answers.items() if self._can_batch and one.start + one.room <= furthest}
+        together = {
+            at: answer for at, answer in answers.items() if self._can_batch and answer.start + answer.room <= furthest
+        }
         forwards = lay_out(list(sequences.values()), self.batch_tokens, self._sharing, furthest, early=False)
         runs = self._run(prune(forwards, together), self._sharing, hold=True)
-        alone = {at: one for at, one in answers.items() if at not in together}
+        alone = {at: answer for at, answer in answers.items() if at not in together}
         written = chain(
             write(self._loaded, runs, together, budget.WRITING * self.batch_tokens),
             write_alone(self._loaded, sequences, alone),
@@ -130,26 +125,26 @@ class Transformers(LocalModel):
             yield [(order[at], answers[at].reply()) for at in done]
 
     def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[ForwardResult]:
-        """Run forwards in order; yields those with reads, their log-probabilities, and what they see (``hold``)."""
+        """Run forwards in order; yields those with reads, their log-probabilities and, with ``hold``, all they see."""
         kept: dict[int, Any] = {}
         bases = {forward.index: forward.base for forward in forwards}
         for forward in forwards:
-            # The order is depth first: what is not below the current forward is never needed again.
+            # Depth first, so only the bases of the current forward are needed again.
             alive, base = set(), forward.base
             while base is not None:
                 alive.add(base)
                 base = bases[base]
-            kept = {index: held for index, held in kept.items() if index in alive}
+            kept = {index: cache for index, cache in kept.items() if index in alive}
             past = None if forward.base is None else kept[forward.base]
             with self._translate_errors("run"):
                 logarithms, cache = self._forward(forward, past, sharing, hold or forward.keep)
             if forward.keep:
                 kept[forward.index] = cache
             if forward.reads:
-                yield forward, logarithms, [(one.keys, one.values) for one in cache.layers] if hold else []
+                yield forward, logarithms, [(layer.keys, layer.values) for layer in cache.layers] if hold else []
 
     def _forward(self, forward: Forward, past: Any, sharing: Sharing, keep: bool) -> tuple[Any, Any]:
-        """One pass: log-probabilities at the reads in float32, and with ``keep`` a cache of all that was seen."""
+        """One pass: log-probabilities at the reads in float32, and with ``keep`` a cache of all tokens seen."""
         import torch
         from transformers import DynamicCache
 
@@ -160,7 +155,7 @@ class Transformers(LocalModel):
         cache = None
         if keep or past is not None:
             if past is None:
-                # Layers that see tokens keep all of them, since a window is a matter of the mask.
+                # Layers keep all tokens, since the mask takes care of windows.
                 cache = DynamicCache(config=None if seen else model.config)
             else:  # a copy, since other forwards build on the same
                 cache = _copy_start(past, forward.past) if sharing == "packed" else deepcopy(past)
@@ -169,7 +164,7 @@ class Transformers(LocalModel):
             options["position_ids"] = torch.from_numpy(forward.positions)[None].to(model.device)
             assert seen
             if not forward.is_chain and self._by_runs:
-                # A mask of four dimensions keeps the model from making its own; ``attend`` does not read it.
+                # A 4-D mask keeps the model from making its own; ``attend`` ignores it.
                 options["attention_mask"] = torch.zeros((1, 1, 1, 1), dtype=model.dtype)
                 options["runs"] = layer_parts(forward, seen, model.dtype)
             elif not forward.is_chain:
@@ -186,11 +181,11 @@ class Transformers(LocalModel):
 
     @cached_property
     def _sharing(self) -> Sharing:
-        """The fastest way of laying out forwards that this model does exactly."""
+        """The fastest layout of forwards that this model computes exactly."""
         probe, exact = self._probe
         ways: list[tuple[Sharing, bool]] = [("packed", False), ("prefix", False)]
         if not layers(self._loaded.config):
-            # Windows, and other ways of seeing, are longer than the probe: they are known by configuration only.
+            # Windows and the like are longer than the probe, so only the configuration shows them.
             ways = ways[1:]
         elif self._loaded.device.type == "cpu" and self._loaded.config._attn_implementation == "sdpa":
             # On a CPU a dense mask costs more than it hides; on a GPU many small kernels do.
@@ -211,42 +206,42 @@ class Transformers(LocalModel):
             return False
         probe, exact = self._probe
         try:
-            # More than there are rows, so that one takes the place of another.
-            told = {at: KnownAnswer(one, 2 + at) for at, one in enumerate(probe)}
-            forwards = lay_out([one[: told[at].start] for at, one in enumerate(probe)], 24, self._sharing, early=False)
+            # More answers than rows, so that one takes the place of another.
+            known = {at: KnownAnswer(ids, 2 + at) for at, ids in enumerate(probe)}
+            forwards = lay_out([ids[: known[at].start] for at, ids in enumerate(probe)], 24, self._sharing, early=False)
             with self._translate_errors("run"), silence_transformers():
-                for _ in write(self._loaded, self._run(forwards, self._sharing, hold=True), told, 1024, 2):
+                for _ in write(self._loaded, self._run(forwards, self._sharing, hold=True), known, 1024, 2):
                     pass
-                found = np.stack([one.logits.softmax(dim=-1).cpu().numpy() for one in told.values()])
-            return self._is_exact(found, exact)
+                result = np.stack([answer.logits.softmax(dim=-1).cpu().numpy() for answer in known.values()])
+            return self._is_exact(result, exact)
         except REFUSALS:
             return False
 
     @cached_property
     def _probe(self) -> tuple[list[Tokens], Any]:
-        """Sequences of different lengths that share their starts, and the probabilities after each read alone."""
+        """Sequences of different lengths with shared starts, and the probabilities after each when read alone."""
         size = self._loaded.get_input_embeddings().num_embeddings
         ids = tuple((7 * i * i + 13 * i + 11) % size for i in range(40))
         probe = [ids[:28], ids[:24] + ids[30:36], ids[:20] + ids[36:]]
         return probe, self._distributions(probe, "none")
 
-    def _is_exact(self, found: Any, exact: Any) -> bool:
-        # Total variation, since a small model's probabilities may all be tiny. In half precision two exact
-        # ways differ by rounding alone; a mask that is not respected differs by far more.
+    def _is_exact(self, result: Any, exact: Any) -> bool:
+        # Total variation, since a small model's probabilities may all be tiny. In half precision two exact ways
+        # differ by rounding alone; a mask that the model ignores makes a far larger difference.
         single = self._dtype == "float32" and not self.quantization
-        return bool((abs(found - exact).sum(axis=1) / 2).max() <= (1e-4 if single else 3e-2))
+        return bool((abs(result - exact).sum(axis=1) / 2).max() <= (1e-4 if single else 3e-2))
 
-    def _attend_by_runs(self, wanted: bool) -> None:
-        """Exchange the model's attention for one that looks only where a run of queries may."""
-        if wanted != self._by_runs:
+    def _attend_by_runs(self, by_runs: bool) -> None:
+        """Switch between the model's own attention and the one per stretch of queries."""
+        if by_runs != self._by_runs:
             with silence_transformers():
-                if wanted:
+                if by_runs:
                     register_attention()
-                self._loaded.set_attn_implementation("distract" if wanted else "sdpa")
-            self._by_runs = wanted
+                self._loaded.set_attn_implementation("distract" if by_runs else "sdpa")
+            self._by_runs = by_runs
 
     def _distributions(self, sequences: Sequence[Sequence[int]], sharing: Sharing) -> Any:
-        """Probabilities after each sequence, (sequences, vocabulary), from forwards small enough to branch."""
+        """Probabilities after each sequence, (sequences, vocabulary), from forwards so small that they branch."""
         rows: dict[int, Any] = {}
         forwards = lay_out(sequences, 24, sharing, reach(self._loaded.config), early=False)
         for forward, logarithms, _ in self._run(forwards, sharing):
@@ -256,17 +251,16 @@ class Transformers(LocalModel):
 
 
 def _copy_start(cache: Any, tokens: int) -> Any:
-    """A cache of its own of the first tokens of another."""
     from transformers import DynamicCache
 
-    found = DynamicCache()
+    result = DynamicCache()
     for number, layer in enumerate(cache.layers):
-        if layer.keys is not None:  # layers may use those of others
-            found.update(layer.keys[:, :, :tokens], layer.values[:, :, :tokens], number)
-    return found
+        if layer.keys is not None:  # a layer may share those of another
+            result.update(layer.keys[:, :, :tokens], layer.values[:, :, :tokens], number)
+    return result
 
 
 def embedded_judge(**options: Any) -> Transformers:
-    """The judge ``smollm2-135m``, fetched at first use; float32 unless ``dtype`` is given."""
+    """The judge ``smollm2-135m``, fetched at first use; in float32 unless ``dtype`` says otherwise."""
     fixed = {"revision": embedded.SHA256, "prepare": embedded.ensure}
     return Transformers(embedded.NAME, **{"dtype": "float32", **options, **fixed})

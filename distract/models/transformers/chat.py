@@ -1,9 +1,7 @@
-"""From messages to token ids, with hostile text made inert.
+"""Messages as token ids, with hostile text made inert.
 
-Contents are put in place in the pieces of a chat template and encoded as ordinary text: ``<|im_end|>`` inside a
-response stays ten characters and never becomes the token that ends a turn.
-
-It knows tokenizers, but no weights and no forwards, and nothing of judges.
+Contents go into the pieces of a chat template and are encoded as ordinary text: ``<|im_end|>`` inside a response stays
+ten characters and never becomes the token that ends a turn.
 """
 
 from __future__ import annotations
@@ -26,36 +24,23 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class EncodedRequest:
-    """What a model is fed for one request.
+    """A request in token ids."""
 
-    Attributes:
-        prompt: ids to forward, the prefill and what all choices share included.
-        choice_tokens: the next token of each choice, pairwise distinct; None without choices, or where one
-            token does not tell them apart.
-        continuations: in that last case, all ids of each choice after ``prompt``, none empty.
-    """
-
-    prompt: Ids
-    choice_tokens: Ids | None = None
-    continuations: tuple[Ids, ...] = ()
+    prompt: Ids  # to forward, including the prefill and the shared start of all choices
+    choice_tokens: Ids | None = None  # the next token of each choice, where one token tells them apart
+    continuations: tuple[Ids, ...] = ()  # otherwise all ids of each choice after the prompt, none empty
 
 
 @dataclass(frozen=True, slots=True)
 class PromptLayout:
-    """A prompt in pieces: ids that are known, and texts to be encoded.
+    """A prompt in pieces: known ids, and texts to encode."""
 
-    Attributes:
-        head: all but the last piece.
-        tails: the last piece, once with each end.
-        lead: stands before each text, and its ids are taken away again.
-    """
-
-    head: Sequence[Ids | str]
-    tails: Sequence[Ids | str]
-    lead: str = ""
+    head: Sequence[Ids | str]  # all but the last piece
+    tails: Sequence[Ids | str]  # the last piece with each end
+    lead: str = ""  # stands before each text while encoding; its ids are taken away again
 
     def texts(self) -> Iterator[str]:
-        """What is to be encoded."""
+        """Texts to encode."""
         yield self.lead
         yield from (piece for piece in (*self.head, *self.tails) if isinstance(piece, str))
 
@@ -71,18 +56,18 @@ class Chat:
         self._leads: dict[tuple[str, ...], str | None] = {}
 
     def encode(self, request: Request) -> EncodedRequest:
-        """The ids for a request."""
+        """Token ids of a request."""
         return self.encode_all([request])[0]
 
     def encode_all(self, requests: Sequence[Request]) -> list[EncodedRequest]:
-        """The ids for each request; no text that stands in several of them is encoded twice."""
+        """Token ids of each request; a text that several share is encoded once."""
         with timer.time_part("tokenise"):
-            laid = [self._lay_out(request) for request in requests]
-            found = self._encoder.encode(text for one in laid for text in one.texts())
-            return [self._assemble(request, one, found) for request, one in zip(requests, laid, strict=True)]
+            layouts = [self._lay_out(request) for request in requests]
+            ids_by_text = self._encoder.encode(text for layout in layouts for text in layout.texts())
+            return [self._assemble(*pair, ids_by_text) for pair in zip(requests, layouts, strict=True)]
 
-    def _assemble(self, request: Request, laid: PromptLayout, found: Mapping[str, Ids]) -> EncodedRequest:
-        head, tails = self._ids(laid, found)
+    def _assemble(self, request: Request, layout: PromptLayout, ids_by_text: Mapping[str, Ids]) -> EncodedRequest:
+        head, tails = self._ids(layout, ids_by_text)
         if not request.choices:
             return EncodedRequest(head + tails[0])
         shared = _common_length(tails)
@@ -119,41 +104,41 @@ class Chat:
         return PromptLayout(head, [_prepend(lead, stem + end) for end in ends], lead)
 
     def _find_lead(self, roles: tuple[str, ...]) -> str | None:
-        """What pieces must stand behind to add up to the ids of the whole text; None if nothing helps.
+        """The lead with which the ids of pieces add up to those of the whole text; None if none helps.
 
         SentencePiece puts a blank before a text at the very start, and none before one after a special token.
         """
         contents = [f"{_BENIGN} {number}" for number in range(len(roles))]
         expected = self._encode_whole(roles, contents, "[[")
         for lead in ("", "\n"):
-            laid = self._make_layout(roles, contents, ["[["], lead)
+            layout = self._make_layout(roles, contents, ["[["], lead)
             try:
-                head, tails = self._ids(laid, self._encoder.encode(laid.texts()))
+                head, tails = self._ids(layout, self._encoder.encode(layout.texts()))
             except BackendError:
                 continue
             if head + tails[0] == expected:
                 return lead
         return None
 
-    def _ids(self, laid: PromptLayout, found: Mapping[str, Ids]) -> tuple[Ids, list[Ids]]:
+    def _ids(self, layout: PromptLayout, ids_by_text: Mapping[str, Ids]) -> tuple[Ids, list[Ids]]:
         """Ids of all but the last piece, and of the last one with each end appended."""
-        lead = found[laid.lead]
+        lead = ids_by_text[layout.lead]
 
         def ids_of(piece: Ids | str) -> Ids:
             if not isinstance(piece, str):
                 return piece
             if not piece:
                 return ()
-            ids = found[piece]
+            ids = ids_by_text[piece]
             if ids[: len(lead)] != lead:
-                text = piece.removeprefix(laid.lead)
+                text = piece.removeprefix(layout.lead)
                 raise BackendError(f"the tokenizer of {self.name} cannot encode {text[:20]!r} after a special token")
             return ids[len(lead) :]
 
-        return tuple(chain.from_iterable(map(ids_of, laid.head))), [ids_of(tail) for tail in laid.tails]
+        return tuple(chain.from_iterable(map(ids_of, layout.head))), [ids_of(tail) for tail in layout.tails]
 
     def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Ids:
-        """The whole text at once, for tokenizers whose pieces do not add up; refuses what would be structure."""
+        """Ids of the whole text at once, for tokenizers whose pieces do not add up; refuses text with structure."""
         if any(self._template.special.search(text) for text in (*contents, end)):
             raise BackendError(
                 f"the tokenizer of {self.name} cannot encode a text that contains one of its special tokens "
@@ -165,7 +150,7 @@ class Chat:
 
 
 def _replace_surrogates(text: str) -> str:
-    # Most texts are ASCII, and that is known without a search.
+    # Most texts are ASCII, which takes no search to find out.
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
@@ -178,10 +163,9 @@ def _prepend(lead: str, text: str) -> str:
 
 
 def _common_length(sequences: Sequence[Ids]) -> int:
-    """How many leading ids all have in common."""
-    # All that lie between two share what these share.
+    # Sequences that lie between two share what these two share.
     first, last = min(sequences), max(sequences)
-    for at, (one, other) in enumerate(zip(first, last, strict=False)):
-        if one != other:
+    for at, (left, right) in enumerate(zip(first, last, strict=False)):
+        if left != right:
             return at
     return min(len(first), len(last))

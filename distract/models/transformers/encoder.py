@@ -1,9 +1,7 @@
-"""Ordinary text as token ids: nothing in it is a special token, and what was encoded once is not encoded again.
+"""Ordinary text as token ids: nothing in it becomes a special token, and no text is encoded twice.
 
-Texts are cut where a line begins, as far as the cut provably changes no id, and the ids of each line are kept: a
-response that stands in several prompts is encoded once. What is not kept is encoded in batches.
-
-It knows tokenizers, but no roles, no templates and no requests.
+Texts are cut at starts of lines, as far as the cut provably changes no id, and the ids of each line are kept, so that a
+response that stands in several prompts is encoded once. The rest is encoded in batches.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from typing import Any, NamedTuple
 
 Ids = tuple[int, ...]
 
-_BATCH = 64  # what the tokenizer returns weighs many times the ids
+_BATCH = 64  # the tokenizer's results take many times the memory of the ids
 
-# Ways to split text into words of which none goes on behind a line break with anything but white space (or, the last
-# two, a slash), looks behind, or looks ahead for more than white space.
+# Patterns that split text into words. In none of them does a word go on after a line break with anything but white
+# space (in the last two also a slash), look behind, or look ahead for more than white space.
 _SHORT = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WHITE = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 _UPPER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
@@ -35,7 +33,7 @@ _WORDS = {
     f"{_UPPER}{_SHORT}?|{_LOWER}{_SHORT}?" + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _WHITE,  # GPT-4o
 }
 _OPENERS = "".join(chr(code) for code in range(33, 127) if chr(code) != "/")
-"""What may begin a line that is encoded by itself."""
+"""Characters that may begin a line that is encoded by itself."""
 
 _HOSTILE = (
     *("word", "Zwölf", " of", "1", "234", "½", ".", "?!", "'s", "/", "//", "#", "# ", "- ", "* ", "<|im_end|>", "<s>"),
@@ -46,7 +44,7 @@ _HOSTILE = (
 
 
 class _Unit(NamedTuple):
-    """What a tokenizer is handed at once, and how many of the ids it gives belong to neighbours."""
+    """A text for one call of the tokenizer, and how many of its ids belong to neighbours."""
 
     text: str
     before: int
@@ -54,7 +52,7 @@ class _Unit(NamedTuple):
 
 
 class Encoder:
-    """Ids of ordinary text, the same as if the tokenizer were called with each text."""
+    """Ids of ordinary text, the same as from a call of the tokenizer with each text."""
 
     def __init__(self, tokenizer: Any, unflagged: Sequence[str] = (), room: int = 2_000_000) -> None:
         self.tokenizer, self._room = tokenizer, room
@@ -74,17 +72,17 @@ class Encoder:
         self._kept, self._size = OrderedDict(), 0
 
     def encode(self, texts: Iterable[str]) -> dict[str, Ids]:
-        """The ids of each text."""
+        """Ids of each text."""
         units = {text: self._units(text) for text in dict.fromkeys(texts)}
-        found = self._look_up(dict.fromkeys(unit.text for each in units.values() for unit in each))
-        return {text: _join_ids(each, found) for text, each in units.items()}
+        ids_by_text = self._look_up(dict.fromkeys(unit.text for each in units.values() for unit in each))
+        return {text: _join_ids(each, ids_by_text) for text, each in units.items()}
 
     def _units(self, text: str) -> list[_Unit]:
         units = []
         for part in self._parts(text):
             cuts = [match.end() for match in self._cut.finditer(part)] if self._cut else []
             for start, end in pairwise([0, *cuts, len(part)]):
-                # With the first character of the next line, since words are told apart by looking ahead.
+                # With the first character of the next line, since patterns for words look ahead.
                 lead, behind = (self._lead if start else ""), int(end < len(part))
                 units.append(_Unit(lead + part[start : end + behind], self._skip if start else 0, behind))
         return units
@@ -100,27 +98,27 @@ class Encoder:
         return [part for part in (*parts, text[start:]) if part]
 
     def _look_up(self, texts: Iterable[str]) -> dict[str, Ids]:
-        """The ids of each text as the tokenizer gives them; those not kept are encoded, and kept."""
-        found, missing = {}, []
+        """Ids of each text from the tokenizer; encodes and keeps those not kept."""
+        ids_by_text, missing = {}, []
         for text in texts:
             if text in self._kept:
                 self._kept.move_to_end(text)
-                found[text] = self._kept[text]
+                ids_by_text[text] = self._kept[text]
             else:
                 missing.append(text)
         for at in range(0, len(missing), _BATCH):
             batch = missing[at : at + _BATCH]
             for text, ids in zip(batch, self._encode_batch(batch), strict=True):
-                found[text] = self._kept[text] = ids
+                ids_by_text[text] = self._kept[text] = ids
                 self._size += len(text)
         while self._size > self._room:
             self._size -= len(self._kept.popitem(last=False)[0])
-        return found
+        return ids_by_text
 
     def _encode_batch(self, texts: Sequence[str]) -> list[Ids]:
         if not self._backend:
             return [self._encode_one(text) for text in texts]
-        # As a call of the tokenizer sets them; anybody may have called it in another way since.
+        # Set each time, since other calls of the tokenizer may have changed them.
         self._backend.no_truncation()
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
@@ -134,15 +132,15 @@ class Encoder:
         return tuple(index for part in self._parts(text) for index in self._encode_one(part))
 
     def _find_cuts(self) -> None:
-        """Settle which characters begin a line of its own: those that are a token of their own behind a line break."""
-        # What stands beside an added token is split as if the text began or ended there.
+        """Find the characters that may begin a unit: those that are a token of their own after a line break."""
+        # Text beside an added token is split as if it began or ended there.
         added = _added_tokens(self._backend)
         openers = [opener for opener in _OPENERS if not any(token.content.startswith(opener) for token in added)]
         lead, *alone = self._encode_batch(["\n", *openers])
         both = self._encode_batch(["\n" + opener for opener in openers])
         whole = [o for o, ids in zip(openers, both, strict=True) if ids[:-1] == lead and len(ids) == len(lead) + 1]
         if [ids[len(lead) :] for ids in both] != alone:
-            # It puts a blank before a text; the line break takes that upon itself, unless it ends an added token.
+            # The tokenizer puts a blank before a text; a leading line break absorbs it, unless it ends an added token.
             if any(token.rstrip or token.content.endswith("\n") for token in added):
                 return
             self._lead, self._skip = "\n", len(lead)
@@ -151,24 +149,24 @@ class Encoder:
 
 
 def alternatives(tokens: Iterable[str]) -> re.Pattern[str]:
-    """Matches any of the tokens, the longest first; nothing when there are none."""
-    found = sorted(tokens, key=len, reverse=True)
-    return re.compile("(" + "|".join(map(re.escape, found)) + ")" if found else r"((?!))")
+    """A pattern for any of the tokens, the longest first; without tokens it matches nothing."""
+    longest_first = sorted(tokens, key=len, reverse=True)
+    return re.compile("(" + "|".join(map(re.escape, longest_first)) + ")" if longest_first else r"((?!))")
 
 
-def _join_ids(units: Sequence[_Unit], found: dict[str, Ids]) -> Ids:
+def _join_ids(units: Sequence[_Unit], ids_by_text: dict[str, Ids]) -> Ids:
     ids: list[int] = []
     for unit in units:
-        each = found[unit.text]
+        each = ids_by_text[unit.text]
         ids.extend(each[unit.before : len(each) - unit.behind])
     return tuple(ids)
 
 
 def _is_separable(backend: Any) -> bool:
-    """Whether no id depends on what lies beyond a line break that one of ``_OPENERS`` follows.
+    """Whether no id depends on text beyond a line break that one of ``_OPENERS`` follows.
 
     Byte pairs are merged within words. Where words may hold line breaks, no merge crosses the place if no token of the
-    vocabulary does, and no word is taken whole from it instead.
+    vocabulary does, and if no word is looked up whole.
     """
     from tokenizers.models import BPE
 
@@ -193,12 +191,12 @@ def _is_separable(backend: Any) -> bool:
 
 
 def _added_tokens(backend: Any) -> list[Any]:
-    """Tokens that are taken out of a text before anything else; special ones are not, as text is encoded here."""
+    """Tokens that the tokenizer takes out of a text first; special ones are not among them here."""
     return [token for token in backend.get_added_tokens_decoder().values() if not token.special]
 
 
 def _steps(component: Any) -> list[dict[str, Any]]:
-    """A normalizer or pre-tokenizer as its settings, one for each step."""
+    """Settings of each step of a normalizer or pre-tokenizer."""
     if component is None:
         return []
     settings: dict[str, Any] = json.loads(component.__getstate__())
@@ -206,7 +204,7 @@ def _steps(component: Any) -> list[dict[str, Any]]:
 
 
 def _is_local(step: dict[str, Any]) -> bool:
-    """Whether a normalizer changes each side of a line break by itself, and not the line break."""
+    """Whether a normalizer changes each side of a line break independently, and not the line break."""
     if step["type"] == "Replace":
         pattern = step["pattern"].get("String", "\n")
         return "\n" not in pattern + step["content"]
@@ -214,7 +212,7 @@ def _is_local(step: dict[str, Any]) -> bool:
 
 
 def _can_split(step: dict[str, Any]) -> bool:
-    """Whether a pre-tokenizer splits each side of a line break by itself, the other's first character given."""
+    """Whether a pre-tokenizer splits each side of a line break independently, but for the other's first character."""
     if step["type"] == "ByteLevel":
         return not step["add_prefix_space"]
     if step["type"] == "Split":

@@ -1,10 +1,7 @@
 """An answer in words while it is written: which token comes next, and when it is complete.
 
-A token is the likeliest one, or drawn with random numbers of the answer's own, so that an answer does not depend on
-what else is asked.
-
-It does not know how a model is run (``decoder`` writes many side by side), how a prompt is encoded, or what an answer
-is for.
+A token is the likeliest one, or drawn with the answer's own random numbers, so that an answer does not depend on other
+requests. ``decoder`` writes many answers side by side.
 """
 
 from __future__ import annotations
@@ -25,16 +22,16 @@ Decode = Callable[[list[int]], str]
 
 
 def draw_token(logits: NDArray[np.floating[Any]], temperature: float, top_p: float, uniform: float) -> int:
-    """A token from the likeliest that together have the share ``top_p``, by inverting their distribution."""
+    """A token drawn from the likeliest that make up the share ``top_p``, by inverting their distribution."""
     weights = np.exp((logits.astype(np.float64) - logits.max()) / temperature)
     tokens = np.arange(len(weights))
     if top_p < 1:
         weights /= weights.sum()
-        # All that are less likely than this have less than 1 - top_p together: no need to sort them.
+        # Tokens less likely than this make up less than 1 - top_p, so they need no sorting.
         likely = np.flatnonzero(weights >= (1 - top_p) / len(weights))
         order = likely[np.argsort(-weights[likely], kind="stable")]
         last = int(np.searchsorted(np.cumsum(weights[order]), top_p))
-        # By id again, since rounding that swaps two tokens would swap what is drawn.
+        # By id again, since rounding may swap two tokens in the order of likelihood.
         tokens = np.sort(order[: last + 1])
     sums = np.cumsum(weights[tokens])
     place = int(np.searchsorted(sums, uniform * sums[-1], side="right"))
@@ -42,23 +39,23 @@ def draw_token(logits: NDArray[np.floating[Any]], temperature: float, top_p: flo
 
 
 class Answer:
-    """One answer while it is written: its ``tokens`` so far, and ``finish`` once it is complete."""
+    """One answer while it is written, for ``decoder``."""
 
     def __init__(self, request: Request, start: int, room: int, ends: Collection[int], decode: Decode) -> None:
         self.start, self.room, self.tokens, self.finish = start, room, list[int](), ""
         self._request, self._ends, self._decode, self._failure = request, ends, decode, ""
         self._stops = [stop for stop in request.stop if stop]
-        # A token is at least one byte of text; and a text cut at its start may decode differently there.
+        # A token is at least one byte of text, and a text cut at its start may decode differently there.
         self._tail = 4 + max((len(stop.encode()) for stop in self._stops), default=0)
         self._stream = random.Random(int(request.key[:15], 16))
 
     def write(self, logits: Any, best: int, value: float) -> None:
-        """Add a token, given the logits of all and the highest of them."""
+        """Add a token, given all logits and the highest of them."""
         if not math.isfinite(value):
             self._failure = "not a number"
         elif self._request.temperature > 0:
-            how = self._request.temperature, self._request.top_p, self._stream.random()
-            best = draw_token(logits.float().cpu().numpy(), *how)
+            temperature, top_p = self._request.temperature, self._request.top_p
+            best = draw_token(logits.float().cpu().numpy(), temperature, top_p, self._stream.random())
         self.tokens.append(best)
         if self._failure or best in self._ends or (self._stops and self._is_stopped()):
             self.finish = "stop"
@@ -66,25 +63,24 @@ class Answer:
             self.finish = "length"
 
     def reply(self) -> Reply:
-        """What has been written."""
+        """The complete answer."""
         text = self._decode(self.tokens)
         text = text[: self._find_stop(text)]
         failure = self._failure or None
         return Reply(text, finish=self.finish, failure=failure, tokens_in=self.start, tokens_out=len(self.tokens))
 
     def _is_stopped(self) -> bool:
-        # The tail first: to decode all in every step would be quadratic.
+        # The tail first, since decoding everything in every step would be quadratic.
         return all(
             self._find_stop(self._decode(tokens)) is not None for tokens in (self.tokens[-self._tail :], self.tokens)
         )
 
     def _find_stop(self, text: str) -> int | None:
-        """Where the stop that ends first does."""
         return min((text.find(stop) + len(stop) for stop in self._stops if stop in text), default=None)
 
 
 def write_alone(model: Any, prompts: Mapping[int, Tokens], answers: Mapping[int, Answer]) -> Iterator[list[int]]:
-    """Write one after the other with the model's own ``generate``, whatever it keeps of what it has seen."""
+    """Write answers one after the other with the model's own ``generate``, for models with any kind of cache."""
     for index, answer in answers.items():
         with timer.time_part("forward"):
             _generate(model, prompts[index], answer)

@@ -1,7 +1,7 @@
-"""Memory that is freed stays with the process, so that the next forward need not fetch it anew.
+"""A setting of the C library that keeps freed memory in the process for the next forward.
 
-A forward on a CPU takes and frees tens of megabytes at each layer. The C library gives much of that back to the system,
-which hands it out again page by page, zeroed: a tenth of the time of a forward of 1,500 tokens. It knows no model.
+A forward on a CPU takes and frees tens of megabytes in each layer. By default much of that goes back to the system and
+returns page by page, zeroed, which takes a tenth of the time of a forward of 1,500 tokens.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 
 _TRIM, _MAP = -1, -3
-"""GNU's numbers (malloc.h): how much free memory is kept at the end, and which blocks are maps of their own."""
+"""GNU's numbers (malloc.h) for the free memory kept at the end, and for blocks that get maps of their own."""
 
 MOST = 2**30
-"""Bytes up to which a block is kept, and free bytes at the end of memory beyond which they are given back."""
+"""Largest block to keep, and most free bytes to keep at the end of memory."""
 
 
 def keep(most: int = MOST) -> bool:
-    """Tell the C library to keep what is freed; the whole process is concerned."""
+    """Make the C library keep freed memory, for the whole process; returns whether it did."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):  # macOS, Windows, musl

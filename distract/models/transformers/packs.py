@@ -1,16 +1,13 @@
-"""Which tokens go through the model together: a trie over prompts, cut into forwards.
+"""The tokens that go through the model together: a trie over prompts, cut into forwards.
 
-The prompts of a round share most of their tokens (the rules, the instruction, a response). A radix trie over
-their token ids holds each shared run once. A node whose subtree does not fit into one forward is forwarded
-alone and its keys and values are kept for everything below it; subtrees that fit are laid side by side, depth
-first and without padding, into forwards in which each token sees its own ancestors only. The very first forward is one
-whole prompt, so that its reply comes early; what begins like it builds on that much of what it kept.
+The prompts of a round share most of their tokens (the rules, the instruction, a response). A radix trie over their ids
+holds each shared run once. A node whose subtree exceeds one forward goes through alone, and its keys and values are
+kept for everything below it; subtrees that fit lie side by side, depth first and without padding, in forwards in which
+each token sees only its own ancestors. The very first forward is one whole prompt, so that its reply comes early;
+prompts that begin like it build on that part of what it kept.
 
-The plan is a function of all sequences of the round. What is already stored decides only which whole forwards
-are skipped: the same forward always has the same shape, hence the same floating-point result, in a fresh and
-in a resumed run.
-
-It knows no model and no text; numpy is all it needs.
+The layout is a function of all sequences of the round. Stored replies decide only which whole forwards are skipped: the
+same forward always has the same shape, hence the same floating-point result, in a fresh and in a resumed run.
 """
 
 from __future__ import annotations
@@ -28,69 +25,57 @@ from distract.models.transformers.trie import Ids, Node, build_trie, walk
 
 Sharing = Literal["packed", "prefix", "none"]
 """``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
-mask of ours. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
+custom mask. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forward:
-    """One pass of the model.
+    """One pass of the model over n tokens."""
 
-    Attributes:
-        index: position in the whole plan.
-        base: index of the forward of whose kept tokens (its own bases' before them) all tokens here see the
-            first; None at the root.
-        past: how many of them.
-        tokens: token ids, shape (n,).
-        positions: position of each token in its sequence, shape (n,).
-        ends: token j is seen by token i exactly when j <= i < ends[j], shape (n,).
-        reads: (index into ``tokens`` of a sequence's last token, indices of the sequences that end there).
-        keep: True when later forwards build on this one.
-    """
-
-    index: int
-    base: int | None
-    past: int
-    tokens: Ids
-    positions: Ids
-    ends: Ids
-    reads: tuple[tuple[int, tuple[int, ...]], ...]
-    keep: bool
+    index: int  # position in the whole layout
+    base: int | None  # index of the forward whose kept tokens (after its own bases') come before these
+    past: int  # how many of those kept tokens all tokens here see, from the first
+    tokens: Ids  # token ids, shape (n,)
+    positions: Ids  # of each token in its sequence, shape (n,)
+    ends: Ids  # token i sees token j exactly when j <= i < ends[j], shape (n,)
+    reads: tuple[tuple[int, tuple[int, ...]], ...]  # (index of a sequence's last token, sequences that end there)
+    keep: bool  # whether later forwards build on this one
 
     @property
     def is_chain(self) -> bool:
-        """True when plain causal attention is already the right mask."""
+        """Whether plain causal attention is already the right mask."""
         return bool((self.ends == len(self.tokens)).all())
 
     def visibility(self) -> NDArray[np.bool_]:
-        """Which tokens see which of the same forward: shape (n, n), row sees column."""
+        """Which token sees which in this forward: shape (n, n), row sees column."""
         at = np.arange(len(self.tokens))
         return (at[None, :] <= at[:, None]) & (at[:, None] < self.ends[None, :])
 
     @property
     def places(self) -> Ids:
-        """Positions of all that is there to be seen: of what is kept and then of the tokens here."""
+        """Positions of all visible tokens: the kept ones, then those here."""
         return np.concatenate((np.arange(self.past), self.positions))
 
     @property
     def pairs(self) -> int:
-        """How many tokens are seen, by all tokens together."""
+        """How many tokens all tokens together see."""
         at = np.arange(len(self.tokens))
         return int((self.past + self.ends - at).sum())
 
     def seen(self, at: int) -> Ids:
-        """Which tokens the one at ``at`` sees, itself included: places in what is kept and then in here."""
+        """Tokens that the one at ``at`` sees, itself included: places among the kept tokens, then here."""
         own = np.flatnonzero(self.ends[: at + 1] > at)
         return np.concatenate((np.arange(self.past), self.past + own))
 
     def runs(self, longest: int = 256) -> list[tuple[int, int, Ids]]:
-        """The same as stretches of queries that see the same tokens before them."""
-        found = []
+        """Stretches of queries that see the same tokens before them: (start, stop, places of these tokens)."""
+        runs = []
         cuts = [0, *(np.flatnonzero(np.diff(self.ends)) + 1).tolist(), len(self.ends)]
         for begin, end in pairwise(cuts):
             for start in range(begin, end, longest):
                 before = np.flatnonzero(self.ends[:start] > start)
-                found.append((start, min(start + longest, end), before))
-        return found
+                runs.append((start, min(start + longest, end), before))
+        return runs
 
 
 def lay_out(
@@ -100,18 +85,18 @@ def lay_out(
     reach: float = inf,
     early: bool = True,
 ) -> list[Forward]:
-    """Lay out the forwards that read every sequence at its last token."""
+    """The forwards that read every sequence at its last token."""
     if budget < 1:
         raise ValueError(f"a forward needs a budget of at least one token, not {budget}")
     if not all(len(sequence) for sequence in sequences):
         raise ValueError("cannot read a verdict after an empty prompt")
-    apart = {i: one for i, one in enumerate(sequences) if sharing == "none" or len(one) > reach}
-    made = _pack_alone(apart)
-    root = build_trie({i: one for i, one in enumerate(sequences) if i not in apart})
-    # Depth first with an explicit stack: what a kept run holds is needed only until its subtree is done.
+    apart = {i: sequence for i, sequence in enumerate(sequences) if sharing == "none" or len(sequence) > reach}
+    forwards = _pack_alone(apart)
+    root = build_trie({i: sequence for i, sequence in enumerate(sequences) if i not in apart})
+    # Depth first with an explicit stack: a kept run is needed only until its subtree is done.
     stack: list[tuple[Node, int | None, int]] = [(root, None, 0)]
     if early and sharing == "packed" and root.size > budget:
-        stack = _pack_first(root, budget, made) or stack
+        stack = _pack_first(root, budget, forwards) or stack
     while stack:
         node, base, past = stack.pop()
         for start in range(0, len(node.tokens), budget):
@@ -121,23 +106,23 @@ def lay_out(
             keep = bool(node.children) or not last
             ends = np.full(len(piece), len(piece))
             positions = np.arange(past, past + len(piece))
-            made.append(Forward(len(made), base, past, piece, positions, ends, reads, keep))
-            base, past = len(made) - 1, past + len(piece)
+            forwards.append(Forward(len(forwards), base, past, piece, positions, ends, reads, keep))
+            base, past = len(forwards) - 1, past + len(piece)
         small: list[Node] = []
         large: list[Node] = []
         for child in node.children.values():
             fits = child.size <= budget and (sharing == "packed" or not child.children)
             (small if fits else large).append(child)
         for group in _groups(small, budget if sharing == "packed" else 0):
-            made.append(_pack(group, len(made), base, past))
+            forwards.append(_pack(group, len(forwards), base, past))
         stack.extend((child, base, past) for child in reversed(large))
-    return made
+    return forwards
 
 
 def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]:
     """Leave out the forwards that read no wanted sequence and carry nothing for one that does."""
     needed: set[int] = set()
-    # A base always stands before what builds on it, so one pass from the end finds every need.
+    # A base always precedes what builds on it, so one pass from the end finds every need.
     for forward in reversed(forwards):
         read = any(sequence in wanted for _, ending in forward.reads for sequence in ending)
         if (read or forward.index in needed) and forward.base is not None:
@@ -147,19 +132,19 @@ def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]
     return [forward for forward in forwards if forward.index in needed]
 
 
-def _pack_first(root: Node, budget: int, made: list[Forward]) -> list[tuple[Node, int | None, int]]:
-    """One forward for the whole way to the first read, if it fits, so that the first reply comes as early as it can."""
-    way = [root]
-    while not way[-1].sequences:
-        way.append(next(iter(way[-1].children.values())))
-    tokens: Any = np.concatenate([node.tokens for node in way])
-    n, index, past = len(tokens), len(made), 0
+def _pack_first(root: Node, budget: int, forwards: list[Forward]) -> list[tuple[Node, int | None, int]]:
+    """One forward for the whole path to the first read, if it fits, so that the first reply comes early."""
+    path = [root]
+    while not path[-1].sequences:
+        path.append(next(iter(path[-1].children.values())))
+    tokens: Any = np.concatenate([node.tokens for node in path])
+    n, index, past = len(tokens), len(forwards), 0
     if n > budget:
         return []
-    reads = ((n - 1, tuple(way[-1].sequences)),)
-    made.append(Forward(index, None, 0, tokens, np.arange(n), np.full(n, n), reads, keep=True))
+    reads = ((n - 1, tuple(path[-1].sequences)),)
+    forwards.append(Forward(index, None, 0, tokens, np.arange(n), np.full(n, n), reads, keep=True))
     branches: list[tuple[Node, int | None, int]] = []
-    for node, taken in zip(way, [*way[1:], None], strict=True):
+    for node, taken in zip(path, [*path[1:], None], strict=True):
         past += len(node.tokens)
         others = {head: child for head, child in node.children.items() if child is not taken}
         branches.append((Node(root.tokens[:0], children=others), index, past))
@@ -167,7 +152,7 @@ def _pack_first(root: Node, budget: int, made: list[Forward]) -> list[tuple[Node
 
 
 def _groups(nodes: Sequence[Node], budget: int) -> Iterator[list[Node]]:
-    """Neighbours together, as many as the budget holds, at least one."""
+    """Neighbours in groups, each as large as the budget allows, at least one node."""
     group: list[Node] = []
     total = 0
     for node in nodes:
@@ -192,7 +177,7 @@ def _pack(group: Sequence[Node], index: int, base: int | None, past: int) -> For
             length, start = len(node.tokens), depth[id(node)]
             tokens.append(node.tokens)
             positions.append(np.arange(start, start + length))
-            # Depth first, a subtree is one contiguous stretch: its tokens are visible exactly within it.
+            # Depth first, a subtree is one contiguous stretch, and its tokens are visible exactly within it.
             ends.append(np.full(length, at + node.size))
             at += length
             if node.sequences:
@@ -203,14 +188,14 @@ def _pack(group: Sequence[Node], index: int, base: int | None, past: int) -> For
 
 
 def _pack_alone(sequences: Mapping[int, Sequence[int]]) -> list[Forward]:
-    """Every distinct sequence in a forward of its own."""
+    """A forward for every distinct sequence."""
     places: dict[tuple[int, ...], list[int]] = {}
     for index, sequence in sequences.items():
         places.setdefault(tuple(sequence), []).append(index)
-    made = []
+    forwards = []
     for index, (sequence, same) in enumerate(places.items()):
         n = len(sequence)
         ids: Ids = np.asarray(sequence, np.int64)
         reads = ((n - 1, tuple(same)),)
-        made.append(Forward(index, None, 0, ids, np.arange(n), np.full(n, n), reads, keep=False))
-    return made
+        forwards.append(Forward(index, None, 0, ids, np.arange(n), np.full(n, n), reads, keep=False))
+    return forwards

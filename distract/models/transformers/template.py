@@ -1,7 +1,6 @@
-"""A model's chat template as pieces: which tokens are structure, and where the content of each message belongs.
+"""A model's chat template in pieces: its structure tokens, and the place of each message's content.
 
-The template is rendered with a marker where each message's content belongs, so that no template code ever sees a
-content. It knows chat templates and the tokens they write, but encodes nothing.
+The template is rendered with a marker in place of each content, so that no template code ever sees a content.
 """
 
 from __future__ import annotations
@@ -15,28 +14,23 @@ from distract.core.records import Message
 from distract.models.transformers.encoder import Ids, alternatives
 
 Piece = tuple[str | int, ...]
-"""Text without structure: literals of the template, and numbers of the messages whose content stands there."""
+"""Text without structure: literals of the template, and numbers of messages in place of their contents."""
 
 _MARKER = re.compile(r"DISTRACT(\d+)SLOT")
 
 
 class Template:
-    """The chat template of one model.
-
-    Attributes:
-        structure: the id and the description of each token that makes structure, by its text.
-        special: matches any of these.
-    """
+    """The chat template of one model."""
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         if not tokenizer.chat_template:
             raise BackendError(f"{name} has no chat template, so it cannot be asked in roles; use a chat model")
         self.tokenizer, self.name = tokenizer, name
         template = str(tokenizer.chat_template)
-        # A token that the template writes is structure even where the tokenizer does not flag it as special
-        # (<think> of Qwen 3); one that it never writes and that is not special is vocabulary (Gemma's runs of
-        # blanks) and must stay what it is.
+        # A token that the template writes is structure even if the tokenizer does not flag it as special (<think> of
+        # Qwen 3). Other tokens that are not special are vocabulary (Gemma's runs of blanks) and must stay unchanged.
         added = {index: token for index, token in tokenizer.added_tokens_decoder.items() if token.content}
+        # The id and the description of each structure token, by its text.
         self.structure = {
             token.content: (index, token)
             for index, token in added.items()
@@ -46,7 +40,7 @@ class Template:
         self._layouts: dict[tuple[str, ...], tuple[Ids | Piece, ...] | None] = {}
 
     def merge_system(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The messages, their system part moved into the first user turn where the template knows no system."""
+        """The messages, the system message moved into the first user turn if the template has no system role."""
         if self.layout(tuple(message.role for message in messages)) is not None:
             return messages
         if len(messages) > 1 and messages[0].role == "system" and messages[1].role == "user":
@@ -58,7 +52,7 @@ class Template:
         raise BackendError(f"the chat template of {self.name} cannot express the roles {roles}")
 
     def layout(self, roles: tuple[str, ...]) -> tuple[Ids | Piece, ...] | None:
-        """Structure tokens (as a tuple of one id) and pieces of text in turn; None if not expressible."""
+        """Structure tokens (tuples of one id) and pieces of text in turn; None if the template refuses the roles."""
         if roles not in self._layouts:
             rendered = self._render(roles)
             whole = rendered is not None and all(_marker(n) in rendered for n in range(len(roles)))
@@ -78,10 +72,10 @@ class Template:
                 tokenize=False,
                 add_generation_prompt=True,
                 enable_thinking=False,
-                # Llama 3's template writes today's date otherwise, and a judge would change overnight.
+                # Fixed, since Llama 3's template writes today's date, and a judge would change overnight.
                 date_string="26 Jul 2024",
             )
-        except Exception:  # a template is a program, and raises what it likes
+        except Exception:  # a template is a program that may raise anything
             return None
         return str(text)
 
@@ -96,7 +90,7 @@ class Template:
                 layout.append((index,))
                 strip = token.rstrip
                 continue
-            # Some tokens swallow the white space around them; that of the template is gone, a content's stays.
+            # Some tokens swallow white space around them: the template's goes, a content's stays.
             text = text.lstrip() if strip else text
             # Odd parts are the numbers of the markers.
             parts = _MARKER.split(text)

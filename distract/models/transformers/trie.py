@@ -1,7 +1,4 @@
-"""A radix trie over sequences of token ids: what several start with is held once.
-
-It knows no model, no text and no forwards.
-"""
+"""A radix trie over sequences of token ids, which holds shared beginnings once."""
 
 from __future__ import annotations
 
@@ -16,23 +13,16 @@ Ids = NDArray[np.int64]
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A run of tokens without a branch; sequences end only at the last of them.
+    """A run of tokens without a branch; sequences end only at its last token."""
 
-    Attributes:
-        tokens: their ids, shape (n,).
-        sequences: indices of those that end here.
-        children: what follows, by first token.
-        size: tokens of this node and all below it.
-    """
-
-    tokens: Ids
-    sequences: list[int] = field(default_factory=list)
-    children: dict[int, Node] = field(default_factory=dict)
-    size: int = 0
+    tokens: Ids  # shape (n,)
+    sequences: list[int] = field(default_factory=list)  # indices of those that end here
+    children: dict[int, Node] = field(default_factory=dict)  # by first token
+    size: int = 0  # tokens of this node and all below it
 
 
 def build_trie(sequences: Mapping[int, Sequence[int]]) -> Node:
-    """The root, which has no tokens; siblings stand in the order in which they first appeared."""
+    """The root, which has no tokens; siblings keep the order of their first appearance."""
     root = Node(np.empty(0, np.int64))
     for index, sequence in sequences.items():
         rest: Ids = np.asarray(sequence, np.int64)
@@ -62,7 +52,7 @@ def _common_length(first: Ids, second: Ids) -> int:
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Depth first, parents before children; without recursion, since tries may be deep."""
+    """All nodes depth first, parents before children; without recursion, since tries may be deep."""
     stack = [root]
     while stack:
         node = stack.pop()

@@ -1,7 +1,4 @@
-"""Weights in memory: in which precision, where, and how many tokens of a forward they leave room for.
-
-Weights load at first use. It knows no request and reads no verdict.
-"""
+"""Weights in memory, loaded at first use: their precision, their device, and the tokens that fit beside them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from distract.models import hardware
 from distract.models.location import HubModel, silence_transformers
 from distract.models.transformers import budget, embedded, malloc, precision
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
 _HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.")
 
@@ -37,25 +33,22 @@ class LocalModel(HubModel):
         batch_tokens: int | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(model, **options)
-        if dtype not in DTYPES:
-            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        super().__init__(model, dtype=dtype, **options)
         if quantization not in QUANTIZATIONS:
             raise UsageError(f"unknown quantization {quantization!r} (known: none, bnb-8bit, bnb-4bit)")
         if batch_tokens is not None and batch_tokens < 1:
             raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens}")
-        self.dtype, self.device_map, self.quantization = dtype, device_map, quantization
+        self.device_map, self.quantization = device_map, quantization
         self._given_tokens = batch_tokens
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Model, revision or digest, engine, dtype (and quantization); imports nothing for the embedded judge."""
-        found = {"model": self.model, **self._weights_id, "engine": "transformers", "dtype": self._dtype}
-        return found if self.quantization is None else {**found, "quantization": self.quantization}
+        """See ``Backend.identity``; imports nothing for the embedded judge."""
+        identity = {"model": self.model, **self._weights_id, "engine": "transformers", "dtype": self._dtype}
+        return identity if self.quantization is None else {**identity, "quantization": self.quantization}
 
     @cached_property
     def _loaded(self) -> Any:
-        """The model, ready to run."""
         torch, transformers = self._libraries()
         options: dict[str, Any] = {"dtype": getattr(torch, self._dtype), **self._origin}
         device_map = self.device_map
@@ -74,7 +67,7 @@ class LocalModel(HubModel):
             self._check_mapped(transformers)
             if device_map is not None:
                 options["device_map"] = device_map
-            # Weights of another shape are listed like those that are missing, not raised.
+            # Weights of another shape are to be listed like missing ones, not raised.
             options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
             model, info = transformers.AutoModelForCausalLM.from_pretrained(self._place, **options)
             self._check_weights(info)
@@ -94,7 +87,7 @@ class LocalModel(HubModel):
         return model.eval()
 
     def _check_mapped(self, transformers: Any) -> None:
-        """See that transformers, or the model's own code, knows the model as a causal language model."""
+        """Raise unless transformers, or the model's own code, knows it as a causal language model."""
         config = transformers.AutoConfig.from_pretrained(self._place, **self._origin)
         own_code = getattr(config, "auto_map", None) or {}
         if type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in own_code:
@@ -105,7 +98,7 @@ class LocalModel(HubModel):
             )
 
     def _check_weights(self, info: Mapping[str, Any]) -> None:
-        """See that the checkpoint held every weight, so that loading made none up."""
+        """Raise if the checkpoint lacked a weight, which loading would have made up."""
         odd = [f"{name} {list(shape)}, not {list(expected)}" for name, shape, expected in info["mismatched_keys"]]
         heads = [name for name in info["unexpected_keys"] if _HEAD.search(name)]
         problems = {
@@ -120,13 +113,12 @@ class LocalModel(HubModel):
 
     @cached_property
     def _context(self) -> float:
-        """Most tokens that the model takes."""
         config = self._loaded.config.get_text_config()
         return getattr(config, "max_position_embeddings", None) or math.inf
 
     @cached_property
     def batch_tokens(self) -> int:
-        """Most tokens in one forward; loads the model unless they were given."""
+        """Most tokens in one forward; loads the model unless set by the user."""
         if self._given_tokens is not None:
             return self._given_tokens
         model, torch = self._loaded, self._libraries()[0]
@@ -136,10 +128,7 @@ class LocalModel(HubModel):
 
     @property
     def products(self) -> tuple[str, str, tuple[int, int, int]]:
-        """Type, device and shape of the matrix products that a forward is full of, as ``precision`` takes them.
-
-        Loads the model. The device is one, the model's first.
-        """
+        """Type, device and shape of a forward's matrix products, for ``precision``; loads the model."""
         config, place = self._loaded.config.get_text_config(), self._loaded.device
         hidden = budget.config_number(config, "hidden_size", 1024)
         shape = self.batch_tokens, hidden, budget.config_number(config, "intermediate_size", 4 * hidden)
@@ -147,7 +136,7 @@ class LocalModel(HubModel):
 
     @cached_property
     def matrix_rate(self) -> float:
-        """Floating-point operations a second that such products reach here; 50 ms are measured."""
+        """Floating-point operations per second of such products, measured for 50 ms."""
         return precision.matrix_rate(*self.products)
 
     @cached_property
@@ -155,7 +144,7 @@ class LocalModel(HubModel):
         if self.dtype != "auto":
             return self.dtype
         on_gpu = self.device_map not in ("cpu", {"": "cpu"})
-        # Without an import, where this machine has been measured before.
+        # Without importing torch if this machine has been measured before.
         if (known := precision.recall_dtype(embedded.cache_folder(), on_gpu)) is None:
             self._libraries()
             known = precision.find_dtype(embedded.cache_folder(), on_gpu)

@@ -1,9 +1,7 @@
 """Any Hugging Face causal language model as a backend, run by vLLM: what to use on GPUs.
 
-vLLM schedules by itself and keeps what prompts share in its prefix cache, so requests go to it as they come. Prompts
-are token ids made by ``chat``, so a text never becomes structure. A verdict on choices is one token's place, read.
-
-It does not know what is judged or what a store holds, nor how the engine is started (``engine``).
+vLLM schedules by itself and keeps shared parts of prompts in its prefix cache, so requests go to it as they come.
+Prompts are token ids made by ``chat``, so a text never becomes structure. A verdict on choices costs one token.
 """
 
 from __future__ import annotations
@@ -20,16 +18,15 @@ from typing import Any
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import DistractError, UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_reply
+from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.hardware import gpus
 from distract.models.location import HubModel
 from distract.models.transformers.chat import EncodedRequest
-from distract.models.transformers.weights import DTYPES
 from distract.models.vllm.engine import Engine, Output
 
 
 class Vllm(HubModel):
-    """A backend on a model run by vLLM, one engine for all that is asked of it."""
+    """A backend on a model run by vLLM, with one engine for all requests."""
 
     _extra = "vllm"
 
@@ -44,33 +41,31 @@ class Vllm(HubModel):
         gpu_memory: float | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(model, **options)
-        if dtype not in DTYPES:
-            raise UsageError(f"unknown dtype {dtype!r} (known: {', '.join(DTYPES)})")
+        super().__init__(model, dtype=dtype, **options)
         if quantization == "bnb-8bit":
-            raise UsageError("vLLM has bitsandbytes in 4 bits only: take bnb-4bit or fp8, or transformers for bnb-8bit")
-        for what, number in (("tensor_parallel", tensor_parallel), ("max_length", max_length)):
+            raise UsageError("vLLM has bitsandbytes in 4 bits only: use bnb-4bit or fp8, or transformers for bnb-8bit")
+        for option, number in (("tensor_parallel", tensor_parallel), ("max_length", max_length)):
             if number is not None and number < 1:
-                raise UsageError(f"{what} must be at least 1, not {number}")
+                raise UsageError(f"{option} must be at least 1, not {number}")
         if gpu_memory is not None and not 0 < gpu_memory <= 1:
             raise UsageError(f"gpu_memory is a share of the memory, above 0 up to 1, not {gpu_memory}")
-        self.dtype, self.quantization = dtype, "bitsandbytes" if quantization == "bnb-4bit" else quantization
+        self.quantization = "bitsandbytes" if quantization == "bnb-4bit" else quantization
         self.tensor_parallel, self.max_length, self.gpu_memory = tensor_parallel or 1, max_length, gpu_memory
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """Model, revision or digest, engine, dtype, and what else was set that changes replies; imports no vLLM."""
-        found = {"model": self.model, **self._weights_id, "engine": "vllm", "dtype": self._dtype}
+        """See ``Backend.identity``; imports no vLLM."""
+        identity = {"model": self.model, **self._weights_id, "engine": "vllm", "dtype": self._dtype}
         if self.quantization:
-            found["quantization"] = self.quantization
+            identity["quantization"] = self.quantization
         if self.max_length:
-            found["max_length"] = str(self.max_length)
+            identity["max_length"] = str(self.max_length)
         if self.tensor_parallel > 1:
-            found["tensor_parallel"] = str(self.tensor_parallel)
-        return found
+            identity["tensor_parallel"] = str(self.tensor_parallel)
+        return identity
 
     def open(self) -> VllmStream:
-        """See ``Streaming.open``; the engine starts with the first request, so what is stored needs none."""
+        """See ``StreamingBackend.open``; the engine starts with the first request, so stored replies need none."""
         return VllmStream(self)
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
@@ -82,9 +77,9 @@ class Vllm(HubModel):
     def _engine(self) -> Engine:
         if importlib.util.find_spec("vllm") is None:
             raise UsageError(f"{self.name} needs vllm: {install_command('vllm')}")
-        there = len(gpus())
-        if self.tensor_parallel > max(there, 1):
-            raise UsageError(f"tensor_parallel {self.tensor_parallel} needs as many GPUs; there are {there}")
+        available = len(gpus())
+        if self.tensor_parallel > max(available, 1):
+            raise UsageError(f"tensor_parallel {self.tensor_parallel} needs as many GPUs; there are {available}")
         options = {
             "model": self._place,
             "revision": self._origin.get("revision"),
@@ -104,7 +99,7 @@ class Vllm(HubModel):
         return engine
 
     def _drop(self) -> None:
-        """Have the next request start an engine afresh: an interrupted or failed one may be in any state."""
+        """Stop the engine, so that the next request starts a new one: a failed one may be in any state."""
         engine: Engine | None = vars(self).pop("_engine", None)
         if engine:
             engine.stop()
@@ -122,7 +117,7 @@ class Vllm(HubModel):
         except DistractError:
             raise
         except Exception as error:
-            # Validation errors have their reason inside, behind a line that says nothing.
+            # Validation errors hold their reason inside, behind a line without content.
             details: list[Any] = getattr(error, "errors", list)()
             problem = details[0]["msg"] if details else str(error) or type(error).__name__
             line = problem.removeprefix("Value error, ").strip().partition("\n")[0]  # may list all that vLLM knows
@@ -131,8 +126,8 @@ class Vllm(HubModel):
 
     def _hint(self, doing: str, problem: str) -> str:
         if not any(word in problem for word in ("memory", "kv cache", "engine core")):
-            asked = {"quantization": "--quantization", "max_model_len": "--max-length", "dtype": "--dtype"}
-            option = next((option for word, option in asked.items() if word in problem), None)
+            options = {"quantization": "--quantization", "max_model_len": "--max-length", "dtype": "--dtype"}
+            option = next((option for word, option in options.items() if word in problem), None)
             return f"change {option}" if option else super()._hint(doing, problem)
         if not gpus():
             return "lower --max-length, or set VLLM_CPU_KVCACHE_SPACE (in GiB, 4 unless set)"
@@ -142,42 +137,41 @@ class Vllm(HubModel):
 
 @dataclass(frozen=True, slots=True)
 class PendingVerdict:
-    """A verdict while log-probabilities come: those ``seen`` so far, by the ids beyond the prompt they stand after."""
+    """A verdict while its log-probabilities come in, by the ids beyond the prompt that they follow."""
 
     ticket: int
     encoded: EncodedRequest
-    seen: dict[Tokens, dict[int, float]] = field(default_factory=dict)
+    logprobs: dict[Tokens, dict[int, float]] = field(default_factory=dict)
 
 
 class VllmStream:
     """A ``Stream`` of requests at the engine of a ``Vllm``."""
 
     def __init__(self, backend: Vllm) -> None:
-        # Enough to keep every place of the scheduler filled while what came back is stored.
+        # Enough to keep vLLM's scheduler busy while replies are stored.
         self.capacity = 1024 if gpus() else 256
         self._backend, self._under_way, self._ready = backend, set[int](), list[tuple[int, Reply]]()
 
     def submit(self, ticket: int, request: Request) -> None:
         """See ``Stream.submit``."""
-        # The engine first: it says how quiet the libraries are before any is imported.
+        # The engine first, since it silences the libraries before any is imported.
         engine, encoded = self._backend._engine, self._backend._chat.encode(request)
         start = len(encoded.prompt)
         needed = start + (extra_tokens(encoded) if request.choices else 1)
         if request.choices and needed == engine.context:
-            needed += 1  # vLLM reads a place only by writing a token there
+            needed += 1  # vLLM reads a place only by writing a token to it
         self._under_way.add(ticket)
         if needed > engine.context:
-            failure = f"too long: {needed} tokens, the model takes {engine.context}"
-            self._answer(ticket, Reply(finish="length", failure=failure, tokens_in=needed))
+            self._answer(ticket, make_length_failure(needed, engine.context))
             return
         with self._backend._translate_errors("run"):
             if request.choices:
-                reading = PendingVerdict(ticket, encoded)
+                verdict = PendingVerdict(ticket, encoded)
                 for walked, tokens in lookups(encoded).items():
-                    engine.read(self, encoded.prompt + walked, tokens, partial(self._add_logprobs, reading, walked))
+                    engine.read(self, encoded.prompt + walked, tokens, partial(self._add_logprobs, verdict, walked))
             else:
-                how = {"max_tokens": min(request.max_tokens, engine.context - start), **_sampling_options(request)}
-                engine.write(self, encoded.prompt, partial(self._finish_text, ticket, request, start), **how)
+                sampling = {"max_tokens": min(request.max_tokens, engine.context - start), **_sampling_options(request)}
+                engine.write(self, encoded.prompt, partial(self._finish_text, ticket, request, start), **sampling)
 
     def collect(self, timeout: float) -> Batch:
         """See ``Stream.collect``."""
@@ -193,7 +187,7 @@ class VllmStream:
         return self._take_ready()
 
     def halt(self) -> tuple[int, ...]:
-        """See ``Stream.halt``; the engine has begun with all of them."""
+        """See ``Stream.halt``; the engine has begun all requests."""
         return ()
 
     def close(self) -> Batch:
@@ -203,7 +197,7 @@ class VllmStream:
             self._under_way.clear()
             try:
                 engine.abandon(self)
-            except Exception:  # whatever is wrong with it, it goes, and what has come is kept
+            except Exception:  # whatever failed, the engine goes, and replies that came stay
                 self._backend._drop()
         return self._take_ready()
 
@@ -215,10 +209,10 @@ class VllmStream:
         self._under_way.discard(ticket)
         self._ready.append((ticket, reply))
 
-    def _add_logprobs(self, reading: PendingVerdict, walked: Tokens, found: dict[int, float]) -> None:
-        reading.seen[walked] = found
-        if len(reading.seen) == len(lookups(reading.encoded)):
-            self._answer(reading.ticket, make_reply(reading.encoded, reading.seen))
+    def _add_logprobs(self, verdict: PendingVerdict, walked: Tokens, values: dict[int, float]) -> None:
+        verdict.logprobs[walked] = values
+        if len(verdict.logprobs) == len(lookups(verdict.encoded)):
+            self._answer(verdict.ticket, make_reply(verdict.encoded, verdict.logprobs))
 
     def _finish_text(self, ticket: int, request: Request, start: int, output: Output) -> None:
         text = self._backend._chat.tokenizer.decode(list(output.tokens), skip_special_tokens=True)
@@ -228,12 +222,11 @@ class VllmStream:
 
 
 def _sampling_options(request: Request) -> dict[str, Any]:
-    """How an answer in words is written, apart from its length."""
     stops = [stop for stop in request.stop if stop]
     options: dict[str, Any] = {"temperature": request.temperature, "detokenize": bool(stops)}
     if stops:
         options |= {"stop": stops, "include_stop_str_in_output": True}
     if request.temperature > 0:
-        # The key says the prompt, the seed and the sample: each answer has a draw of its own.
+        # The key covers prompt, seed and sample, so each answer has a draw of its own.
         options |= {"top_p": request.top_p, "seed": int(request.key[:15], 16)}
     return options
