@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pages import text_of
 
 from distract.cli import main
 from distract.core import registry
@@ -43,19 +44,19 @@ def test_own_attack_is_found_through_its_entry_point_and_runs(
     assert "rejected: 1 of 5 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_protocol_in_the_readme_runs_as_it_stands_there(
+def test_the_protocol_in_the_docs_runs_as_it_stands_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    page = text_of("docs/add-your-own.md")
     blocks = dict(
-        re.findall(r"^`(my_judges/\S+|pyproject\.toml)`[^\n]*\n\n```\w*\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+        re.findall(r"^`(my_judges/\S+|pyproject\.toml)`[^\n]*\n\n```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     )
     assert set(blocks) == {"my_judges/flaws_first.py", "my_judges/prompts/flaws-first.txt", "pyproject.toml"}
     for name, text in blocks.items():
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    assert "an empty `my_judges/__init__.py`" in readme
+    assert "an empty `my_judges/__init__.py`" in page
     (tmp_path / "my_judges" / "__init__.py").touch()
     found = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
     entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in found.items()]
@@ -87,15 +88,16 @@ def test_the_protocol_in_the_readme_runs_as_it_stands_there(
     assert standings["flaws-first"]["invalid"] == 0
 
 
-def test_the_python_in_the_readme_prints_what_stands_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_the_python_of_a_page_prints_what_stands_there(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("\n## From Python\n")[2].partition("\n## ")[0]
-    blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
+    ((code, printed),) = re.findall(
+        r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text_of(page), re.MULTILINE | re.DOTALL
+    )
     monkeypatch.chdir(tmp_path)
-    exec(compile(blocks["python"], "README.md", "exec"), {})
-    assert capsys.readouterr() == (blocks["text"], "")
+    exec(compile(code, page, "exec"), {})
+    assert capsys.readouterr() == (printed, "")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import PAGES
 
 from distract.core import errors
 from distract.core.printable import count, share_hint
@@ -129,7 +130,7 @@ def test_the_store_is_told_apart_from_what_a_run_takes_from_it(run: Any) -> None
     assert "replies: 0 were stored" in other.err
 
 
-def test_installing_is_told_as_the_readme_does() -> None:
+def test_installing_is_told_as_the_pages_do() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named = set[str]()
     for path in (
@@ -142,10 +143,10 @@ def test_installing_is_told_as_the_readme_does() -> None:
         named.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))
     assert named >= {"openai", "vllm", "local", "hub", "parquet", "language", "pytest"}
     assert named <= {*extras}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
     for extra in named - {"pytest"}:
         command = errors.install_command(extra).partition(" in ")[0]
-        assert re.search(rf'pip install (-c constraints.txt )?"\.\[{extra}[\],]', readme), command
+        assert re.search(rf'pip install (-c constraints.txt )?"\.\[{extra}[\],]', pages), command
     assert errors.install_command("hub") == 'pip install ".[hub]" in the source folder of distract'
 
 

@@ -1,0 +1,114 @@
+"""Every console block of README and docs prints what stands there.
+
+``<!-- not run: REASON -->`` above a block exempts it; ``<!-- slow: TIME -->`` leaves it to ``DISTRACT_PAGES=all``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import Block, blocks, text_of
+
+import distract
+
+SESSION = "distract attack --attack sycophancy --limit 16 --out run"
+"""The run that several pages show, made once: a second one would say that its replies were stored."""
+
+PRINTED = "session.txt"
+
+VOLATILE = {
+    r"runs/[0-9a-f]{12}": "runs/ID",
+    r"\d{4}-\d{2}-\d{2} at \d{2}:\d{2} UTC": "DATE",
+}
+"""What differs from run to run: it has the same length, so that lines break at the same place."""
+
+
+def is_due(block: Block) -> bool:
+    is_slow = block.mark.startswith("slow: ") and os.environ.get("DISTRACT_PAGES") != "all"
+    return not block.mark.startswith("not run: ") and not is_slow
+
+
+def needs_model(block: Block) -> bool:
+    plain = ("planted:", "distract check ", "cat ")
+    return any(not any(part in command for part in plain) for command, _ in block.commands())
+
+
+DUE = [block for block in blocks("console") if is_due(block)]
+PLAIN = [block for block in DUE if not needs_model(block)]
+REAL = [block for block in DUE if needs_model(block)]
+
+
+def normalise(text: str) -> str:
+    text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    for pattern, name in VOLATILE.items():
+        text = re.sub(pattern, name, text)
+    return text
+
+
+def matches(printed: str, shown: str) -> bool:
+    """Whether a command printed what a page shows; a line with ``…`` alone stands for any lines or none."""
+    pattern = "(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^…\n", normalise(shown), flags=re.MULTILINE))
+    return re.fullmatch(pattern, normalise(printed)) is not None
+
+
+def write_shown_files(command: str, output: str, folder: Path) -> None:
+    """Write the files that a page shows with ``cat``, a line each."""
+    for name, line in zip(shlex.split(command)[1:], output.splitlines(), strict=True):
+        (folder / name).write_text(f"{line}\n", encoding="utf-8")
+
+
+def run(command: str, folder: Path) -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "COLUMNS": "80"}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=1800
+    )
+    return done.stdout
+
+
+def check(block: Block, folder: Path) -> None:
+    for command, output in block.commands():
+        if command.startswith("cat "):
+            write_shown_files(command, output, folder)
+        printed = (folder / PRINTED).read_text(encoding="utf-8") if command == SESSION else run(command, folder)
+        assert matches(printed, output), f"{block.name}: {command}\nprints\n{printed}\nand the page shows\n{output}"
+
+
+@pytest.fixture(scope="module")
+def session(smollm2: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the run of the README, and the replies of the embedded judge for what follows."""
+    folder = tmp_path_factory.mktemp("session")
+    (folder / PRINTED).write_text(run(SESSION, folder), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("block", PLAIN, ids=lambda block: block.name)
+def test_a_block_without_a_model_prints_what_the_page_shows(block: Block, tmp_path: Path) -> None:
+    check(block, tmp_path)
+
+
+@pytest.mark.parametrize("block", REAL, ids=lambda block: block.name)
+def test_a_block_with_the_embedded_judge_prints_what_the_page_shows(block: Block, session: Path) -> None:
+    check(block, session)
+
+
+def test_the_flip_in_the_readme_is_one_of_the_session(session: Path) -> None:
+    flips = distract.Run.read(session / "run").flips()
+    (flip,) = (flip for flip in flips if (flip.case, flip.protocol) == ("tweak-031", "absolute"))
+    readme = text_of("README.md")
+    assert f"| before | {flip.before[1]:.2f} | {flip.before[0]:.2f} | the good one |" in readme
+    assert f"| after | {flip.after[1]:.2f} | **{flip.after[0]:.2f}** | **the worse one** |" in readme
+    (diff,) = blocks("diff")
+    lines = diff.text.splitlines()
+    assert " ".join(line[1:] for line in lines) == flip.rewrite
+    assert " ".join(line[1:] for line in lines if not line.startswith("+")) == flip.original
+    words = " ".join(readme.replace("\n> ", " ").split())
+    (case,) = (case for case in distract.load("tweakset") if case.id == "tweak-031")
+    assert case.prompt[0] in words
+    assert case.responses[0].turns[0] in words
