@@ -22,7 +22,7 @@ PATIENCE = 120.0
 
 
 class Running:
-    """A command that runs; it is killed at the end of the context.
+    """A command that runs; it is killed at the end of the context. It hears SIGHUP even where tests run under nohup.
 
     Args:
         arguments: of the command line.
@@ -32,7 +32,8 @@ class Running:
 
     def __init__(self, *arguments: object, folder: Path, before: str = "") -> None:
         line = ["distract", *map(str, arguments)]
-        script = f"import sys\n{before}\nsys.argv = {line!r}\nfrom distract.cli.main import main\nmain()\n"
+        hears = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+        script = f"import sys\n{hears}{before}\nsys.argv = {line!r}\nfrom distract.cli.main import main\nmain()\n"
         found = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DISTRACT_"))}
         self.process = subprocess.Popen(
             [sys.executable, "-c", script],
