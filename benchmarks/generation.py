@@ -23,7 +23,7 @@ from typing import Any
 from targets import HEADER, row
 
 from distract.core import registry
-from distract.core.plan import Comparison
+from distract.core.plugin import Comparison
 from distract.core.records import Case, Request, Response
 from distract.judging.orders import ask_in_orders
 from distract.models.transformers.backend import Transformers, embedded_judge

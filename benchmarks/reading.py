@@ -31,7 +31,8 @@ from targets import HEADER, row
 
 from distract.core import loop, registry, timer
 from distract.core.backend import Batch
-from distract.core.plan import Comparison, gather
+from distract.core.plan import gather
+from distract.core.plugin import Comparison
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders

@@ -25,7 +25,7 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.loop import execute
-from distract.core.plan import Comparison
+from distract.core.plugin import Comparison
 from distract.core.records import Case, Message, Request, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders

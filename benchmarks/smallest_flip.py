@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
 
-from distract.core.plan import Comparison, Plan, PlanResult, T, drive, step
+from distract.core.plan import Plan, PlanResult, T, drive, step
+from distract.core.plugin import Comparison
 from distract.core.records import Case, MinimalFlip, Reply, Request, Response, apply_edits
 from distract.core.registry import get_attack, get_protocol
 from distract.data import datasets

@@ -23,7 +23,8 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.loop import execute
-from distract.core.plan import Comparison, gather
+from distract.core.plan import gather
+from distract.core.plugin import Comparison
 from distract.core.records import Case, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders

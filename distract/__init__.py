@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from distract.cli.api import Run, attack, gate, load
     from distract.core import prompts
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
-    from distract.core.plan import Attack, Calls, Comparison, Plan, Protocol
+    from distract.core.plan import Plan
+    from distract.core.plugin import Attack, Calls, Comparison, Protocol
     from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.data import constraints
     from distract.judging import instructions, orders, parsers, verdicts
@@ -69,11 +70,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Attack": "distract.core.plan",
+    "Attack": "distract.core.plugin",
     "BackendError": "distract.core.errors",
-    "Calls": "distract.core.plan",
+    "Calls": "distract.core.plugin",
     "Case": "distract.core.records",
-    "Comparison": "distract.core.plan",
+    "Comparison": "distract.core.plugin",
     "Constraint": "distract.core.records",
     "DataError": "distract.core.errors",
     "DistractError": "distract.core.errors",
@@ -84,7 +85,7 @@ _MODULES = {
     "Outcome": "distract.core.records",
     "Plan": "distract.core.plan",
     "PluginError": "distract.core.errors",
-    "Protocol": "distract.core.plan",
+    "Protocol": "distract.core.plugin",
     "RatingSystem": "distract.stats.ratings.system",
     "Ratings": "distract.stats.ratings.system",
     "Request": "distract.core.records",

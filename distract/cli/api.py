@@ -28,12 +28,12 @@ from distract.cli.arguments import (
 from distract.core import registry, runs
 from distract.core.errors import DataError
 from distract.core.job import FinishedRun, summarise
-from distract.core.listener import Listener
 from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raise_signals
 from distract.data import datasets
 from distract.studies import execution
 from distract.studies.attack.session import attack_job
+from distract.studies.listener import Listener
 
 if TYPE_CHECKING:
     import pandas

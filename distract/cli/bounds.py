@@ -11,8 +11,8 @@ import reprlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from distract.core.price import MAX_PRICE
 from distract.core.printable import share_hint
+from distract.core.usage import MAX_PRICE
 
 MAX_COUNT = 10**9
 """Upper bound for every count."""

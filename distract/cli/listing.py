@@ -13,7 +13,7 @@ from distract.cli.shared import command, echo, safe_line
 from distract.core.errors import UnknownName
 
 if TYPE_CHECKING:
-    from distract.core.plan import Protocol
+    from distract.core.plugin import Protocol
     from distract.models.catalogue import CatalogueEntry
     from distract.stats.ratings.system import RatingSystem
 

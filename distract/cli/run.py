@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distract.cli.shared import echo, exit_with, print_lines, print_result, report_usage, safe_line
-from distract.core.listener import Listener
+from distract.studies.listener import Listener
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from distract.core.backend import Backend
     from distract.core.job import FinishedRun, Job
-    from distract.core.price import Price
     from distract.core.records import Role, Row
     from distract.core.runs import LoadedRun
     from distract.core.study import R
-    from distract.core.usage import Tally
+    from distract.core.usage import Price, Tally
     from distract.rewriting.generator_options import GeneratorOptions
     from distract.studies.setup import Setup
 

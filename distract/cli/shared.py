@@ -22,10 +22,9 @@ from distract.core.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from distract.core.price import Price
     from distract.core.records import Role
     from distract.core.runs import LoadedRun
-    from distract.core.usage import Tally
+    from distract.core.usage import Price, Tally
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
 

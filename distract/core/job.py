@@ -9,18 +9,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self
 
-from distract.core import plan
+from distract.core import plugin
 from distract.core.backend import Backend, RemoteBackend
 from distract.core.loop import execute
 from distract.core.plan import Plan
-from distract.core.price import Price, cost
 from distract.core.recorder import Recorder
 from distract.core.records import Case, CaseResult, MinimalFlip, Rewrite, Role, Row
 from distract.core.runs import LoadedRun
 from distract.core.store import Store
 from distract.core.study import R, Study
 from distract.core.timer import time_part
-from distract.core.usage import Answerer, Tally
+from distract.core.usage import Answerer, Price, Tally, cost
 
 
 class RunSink(Protocol):
@@ -86,7 +85,7 @@ class Job(Generic[R]):
 
     study: Study[R]  # sums up the run
     models: Mapping[Role, Backend]
-    protocols: tuple[plan.Protocol, ...]
+    protocols: tuple[plugin.Protocol, ...]
     cases: tuple[Case, ...]  # the drawn ones, in the order of the data
     stages: Stages  # each from the rows and rewrites of all earlier stages: passed once, and growing
     samples: Callable[[Any], Iterable[StageSample]]  # for the estimate of a protocol; None if nothing is judged

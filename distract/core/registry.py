@@ -19,7 +19,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
-from distract.core.plan import Attack, Degradation, Protocol
+from distract.core.plugin import Attack, Degradation, Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
 

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Literal
 
 from distract.core.errors import guard_plugin
-from distract.core.plan import Comparison, Plan, Protocol, tap
+from distract.core.plan import Plan, tap
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import ORDINALS, Case, Judgment, Outcome, ParseFailure, Reply, Request, Response, Row, Side
 from distract.judging import orders
 from distract.judging.orders import Manner

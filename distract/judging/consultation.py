@@ -11,7 +11,8 @@ from itertools import count
 from typing import get_args
 
 from distract.core.errors import PluginError
-from distract.core.plan import PENDING, Comparison, Plan, Protocol, tap
+from distract.core.plan import PENDING, Plan, tap
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Request
 from distract.judging.verdicts import pick_largest
 

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from string import ascii_uppercase
 
-from distract.core.plan import Calls, Comparison, Plan, Protocol
+from distract.core.plan import Plan
+from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.prompts import Prompt
 from distract.core.records import (
     Case,

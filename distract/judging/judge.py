@@ -19,7 +19,8 @@ from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
 from distract.core.job import open_stores
 from distract.core.loop import answer
-from distract.core.plan import Comparison, Plan, Protocol, T, drive, gather
+from distract.core.plan import Plan, T, drive, gather
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import line
 from distract.core.records import Judgment, Reply, Request, Role
 from distract.core.usage import Tally

@@ -14,7 +14,8 @@ from functools import partial
 from typing import Literal, get_args
 
 from distract.core.errors import UsageError
-from distract.core.plan import Comparison, OpenRequests, Plan, Protocol, T, gather, tap
+from distract.core.plan import OpenRequests, Plan, T, gather, tap
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Judgment, Outcome, Request
 from distract.judging.consultation import consult
 

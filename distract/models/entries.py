@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from distract.core.errors import DataError, UsageError
-from distract.core.price import MAX_PRICE
+from distract.core.usage import MAX_PRICE
 from distract.models.server.addresses import parse_address
 
 _NAME = re.compile(r"\w[\w.+-]*")

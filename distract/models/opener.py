@@ -14,8 +14,8 @@ from typing import Any
 
 from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError, install_command
-from distract.core.price import Price
 from distract.core.records import Role
+from distract.core.usage import Price
 from distract.models import scripted
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.fit import check_fit

@@ -14,10 +14,9 @@ from rich import progress as rich_progress
 from rich.console import Console
 
 from distract.core.job import Estimate, Job
-from distract.core.price import Price, cost, format_dollars
 from distract.core.printable import count, format_exclusions, line
 from distract.core.records import Role
-from distract.core.usage import Tally
+from distract.core.usage import Price, Tally, cost, format_dollars
 from distract.judging.orders import Manner
 
 SECONDS_BETWEEN_LINES = 15.0

@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from distract.core.plan import Attack, Plan
+from distract.core.plan import Plan
+from distract.core.plugin import Attack
 from distract.core.records import Case, Constraint, Message, Reply, Response
 from distract.data.constraints import check, describe
 from distract.rewriting.generator_options import GeneratorOptions, flaws

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typing
 
-from distract.core.plan import Attack, Plan
+from distract.core.plan import Plan
+from distract.core.plugin import Attack
 from distract.core.records import Case, Response, Rewrite
 from distract.rewriting.writers import Verifier, Writer, rewrite
 

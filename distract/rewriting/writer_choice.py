@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from distract.core.backend import Backend
-from distract.core.plan import Attack
+from distract.core.plugin import Attack
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers

@@ -19,7 +19,8 @@ from types import MappingProxyType
 from typing import Any
 
 from distract.core.errors import UnknownName, guard_plugin
-from distract.core.plan import Attack, Plan, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Attack
 from distract.core.records import Case, Evidence, Response, Rewrite, slug
 from distract.data import constraints, numbers
 from distract.rewriting import fidelity

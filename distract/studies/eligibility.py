@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.core.plan import Attack, Degradation, Protocol
+from distract.core.plugin import Attack, Degradation, Protocol
 from distract.core.records import Case
 from distract.judging import comparison as judging
 from distract.rewriting.writers import find_recorded

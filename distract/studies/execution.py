@@ -13,7 +13,6 @@ from distract.core import store as stores
 from distract.core.backend import Backend
 from distract.core.errors import DataError
 from distract.core.job import FinishedRun, Job
-from distract.core.listener import Listener
 from distract.core.printable import line
 from distract.core.records import Role, Row
 from distract.core.runs import LoadedRun
@@ -24,6 +23,7 @@ from distract.models.opener import open_models
 from distract.models.options import Options
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import WRITERS
+from distract.studies.listener import Listener
 from distract.studies.setup import Setup
 
 

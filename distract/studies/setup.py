@@ -12,10 +12,11 @@ from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.job import Job, Stages, StageSample
-from distract.core.plan import Plan, Protocol
-from distract.core.price import Price
+from distract.core.plan import Plan
+from distract.core.plugin import Protocol
 from distract.core.records import Case, CaseResult, Role
 from distract.core.study import R, Study
+from distract.core.usage import Price
 from distract.data import datasets
 from distract.judging import instructions
 from distract.judging.orders import DEFAULT, Manner

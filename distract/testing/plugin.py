@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from distract.core.project import Project
     from distract.core.usage import Tally
     from distract.judging.findings import InvariantFinding
     from distract.judging.judge import Judge
+    from distract.studies.gate.project import Project
 
 NO_JUDGE = (
     'no judge: run pytest with --judge NAME, set judge = "NAME" under [tool.distract] in pyproject.toml, or define a '
@@ -201,7 +201,7 @@ def _is_named(config: pytest.Config, item: pytest.Item) -> bool:
 
 def _project(config: pytest.Config) -> Project:
     """The settings in ``pyproject.toml`` of pytest's root folder."""
-    from distract.core.project import FILE, Project, read_project
+    from distract.studies.gate.project import FILE, Project, read_project
 
     path = config.rootpath / FILE
     return read_project(path) if path.is_file() else Project()

@@ -12,7 +12,8 @@ import pytest
 
 from distract.core.backend import Backend
 from distract.core.loop import execute
-from distract.core.plan import Comparison, Plan, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.registry import get_protocol
 from distract.core.store import Store

@@ -23,7 +23,7 @@ from test_constraints_break import HOSTILE
 
 from distract.core import printable, registry
 from distract.core.errors import DistractError
-from distract.core.plan import Attack
+from distract.core.plugin import Attack
 from distract.core.records import Constraint, Response
 from distract.data import json_stream, prompt_parts, readers
 from distract.data.constraints import breaks, check, parse

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from distract.core.loop import execute
-from distract.core.plan import Protocol
+from distract.core.plugin import Protocol
 from distract.core.registry import attacks, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally

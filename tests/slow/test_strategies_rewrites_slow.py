@@ -11,7 +11,7 @@ from test_strategies_rewrites import ATTACKS, TWEAKSET, both, drawn, simplest
 
 from distract.core import registry
 from distract.core.backend import Batch
-from distract.core.plan import Attack, Comparison
+from distract.core.plugin import Attack, Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
 from distract.models.scripted import make_planted

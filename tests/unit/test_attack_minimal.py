@@ -97,7 +97,7 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: LoadedRun
 
 
 def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: LoadedRun) -> None:
-    from distract.core.plan import Comparison
+    from distract.core.plugin import Comparison
     from distract.core.records import Response
     from distract.data import datasets
     from distract.judging.judge import Judge

@@ -11,7 +11,8 @@ from builders import case, request
 
 from distract.core.errors import PluginError
 from distract.core.loop import execute
-from distract.core.plan import Attack, Comparison, Degradation, Plan
+from distract.core.plan import Plan
+from distract.core.plugin import Attack, Comparison, Degradation
 from distract.core.records import Case, CaseResult, Evidence, Reply, Request, Response, Side
 from distract.core.registry import parse_attack, protocols
 from distract.core.store import Store

@@ -10,8 +10,8 @@ import pytest
 
 from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError
-from distract.core.price import Price
 from distract.core.records import Role
+from distract.core.usage import Price
 from distract.models import hardware, opener
 from distract.models.opener import open_judge, open_models
 from distract.models.options import Options

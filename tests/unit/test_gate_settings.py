@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from distract.core import printable, registry
 from distract.core.errors import DataError, UsageError
-from distract.core.project import FILE, Project, read_project
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.project import FILE, Project, read_project
 from distract.studies.gate.settings import Settings, load_settings, merge_limits
 
 WHOLE = """

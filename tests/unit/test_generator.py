@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.errors import PluginError, UsageError
-from distract.core.plan import Attack
+from distract.core.plugin import Attack
 from distract.core.prompts import parse as parse_prompt
 from distract.core.records import Case, Reply, Request, Response, Rewrite
 from distract.core.registry import attacks

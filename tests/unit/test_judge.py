@@ -14,7 +14,8 @@ from distract.core.backend import Batch, Stream, reply_through
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.locks import Claims
 from distract.core.loop import execute
-from distract.core.plan import Comparison, Plan
+from distract.core.plan import Plan
+from distract.core.plugin import Comparison
 from distract.core.records import NO_REPLY, Judgment, Reply, Request
 from distract.core.store import Store
 from distract.data import datasets

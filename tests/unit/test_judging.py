@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.errors import BackendError, PluginError
-from distract.core.plan import Calls, Comparison, OpenRequests, Plan, Protocol
+from distract.core.plan import OpenRequests, Plan
+from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import MIRROR, RESAMPLED, CaseResult, Judgment, Reply, Request, Response, Row, Side
 from distract.core.registry import protocols
 from distract.judging.comparison import (

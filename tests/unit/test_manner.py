@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.errors import UsageError
-from distract.core.plan import Calls, Comparison, Plan, Protocol
+from distract.core.plan import Plan
+from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import Judgment, Message, Outcome, Reply, Request, Response
 from distract.judging.orders import (
     Manner,

@@ -11,7 +11,7 @@ import pytest
 from builders import case as made_case
 from builders import drive
 
-from distract.core.plan import Comparison, Protocol
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row, apply_edits
 from distract.core.registry import get_attack, get_protocol
 from distract.data import datasets

@@ -12,19 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import plan as plans
-from distract.core.plan import (
-    PENDING,
-    Calls,
-    Comparison,
-    OpenRequests,
-    Plan,
-    PlanResult,
-    Protocol,
-    gather,
-    is_enough,
-    step,
-    tap,
-)
+from distract.core.plan import PENDING, OpenRequests, Plan, PlanResult, gather, is_enough, step, tap
+from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import Judgment, Outcome, Reply, Request
 
 Texts = list[str]

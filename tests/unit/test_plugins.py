@@ -10,7 +10,7 @@ import pytest
 from commanding import Ran
 
 from distract.core.errors import PluginError
-from distract.core.plan import Attack
+from distract.core.plugin import Attack
 from distract.rewriting.writers import checksum
 
 Run = Callable[..., Ran]

@@ -8,7 +8,7 @@ import pytest
 from builders import case, drive
 
 from distract.core.loop import execute
-from distract.core.plan import Comparison
+from distract.core.plugin import Comparison
 from distract.core.records import Reply, Request, Response
 from distract.core.registry import attacks, protocols
 from distract.core.store import Store

@@ -16,7 +16,7 @@ import pytest
 from builders import case, drive
 from looping import each
 
-from distract.core.plan import Comparison, Protocol
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Case, Constraint, Reply, Request, Response
 from distract.core.registry import protocols
 from distract.judging.comparison import other_responses

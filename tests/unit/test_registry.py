@@ -11,7 +11,7 @@ import pytest
 
 from distract.core import registry
 from distract.core.errors import UnknownName
-from distract.core.plan import Attack
+from distract.core.plugin import Attack
 
 
 def test_what_is_shipped_is_found() -> None:

@@ -8,7 +8,7 @@ import pytest
 from builders import case
 
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plan import Attack, Degradation
+from distract.core.plugin import Attack, Degradation
 from distract.core.records import Case, Response
 from distract.core.registry import get_attack, parse_attack
 from distract.data.constraints import parse

@@ -9,7 +9,7 @@ from builders import case, request
 
 from distract.core.errors import UnknownName, UsageError
 from distract.core.loop import execute
-from distract.core.plan import Comparison
+from distract.core.plugin import Comparison
 from distract.core.records import Judgment, Outcome, Response
 from distract.core.registry import protocols
 from distract.core.store import Store

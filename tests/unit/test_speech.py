@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from distract.core.plan import Attack
+from distract.core.plugin import Attack
 from distract.core.records import Constraint
 from distract.core.registry import get_attack as named
 from distract.rewriting.fidelity import inspect

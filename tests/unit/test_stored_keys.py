@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from distract.core import registry
-from distract.core.plan import Comparison
+from distract.core.plugin import Comparison
 from distract.core.store import Store
 from distract.data import datasets
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import registry
-from distract.core.plan import Attack, Plan
+from distract.core.plan import Plan
+from distract.core.plugin import Attack
 from distract.core.records import BASELINE, UNCHANGED, Case, Reply, Request, Response, Row, Side
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, Draft, Writer

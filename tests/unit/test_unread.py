@@ -14,7 +14,8 @@ from commanding import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.core.plan import Calls, Comparison, Plan, Protocol
+from distract.core.plan import Plan
+from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.printable import clean_text
 from distract.core.records import Judgment, ParseFailure, Reply, Request, Response, Row, Side
 from distract.judging.comparison import judge_comparison

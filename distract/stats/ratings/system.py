@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract.core.definitions import check_plugin
 from distract.core.errors import guard_plugin
+from distract.core.plugin import check_plugin
 from distract.core.printable import line
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from distract.core.plan import Attack, Comparison, Degradation, Plan, Protocol, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Attack, Comparison, Degradation, Protocol
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row, Side
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plan import Attack, Degradation
+from distract.core.plugin import Attack, Degradation
 from distract.core.records import Case
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.studies.attack import measures as measure_names

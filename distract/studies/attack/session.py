@@ -13,8 +13,7 @@ from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.listener import Listener
-from distract.core.plan import Protocol
+from distract.core.plugin import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.data import datasets
@@ -26,6 +25,7 @@ from distract.studies.attack import design as audit
 from distract.studies.attack import selection
 from distract.studies.eligibility import check_fit
 from distract.studies.execution import renew, set_up
+from distract.studies.listener import Listener
 from distract.studies.setup import Setup, sample_first
 
 NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})

@@ -16,7 +16,7 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.core.plan import Attack
+from distract.core.plugin import Attack
 from distract.core.records import Constraint, Evidence, Rewrite
 from distract.data.constraints import check, parse
 from distract.data.datasets import read_text

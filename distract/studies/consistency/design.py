@@ -14,7 +14,8 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
-from distract.core.plan import Comparison, Plan, Protocol, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
 from distract.core.records import BASELINE, Case, CaseResult, Response, Row
 from distract.judging.comparison import comparable_responses, judge_comparison, side

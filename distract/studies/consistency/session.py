@@ -10,7 +10,7 @@ from typing import Any
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plan import Protocol
+from distract.core.plugin import Protocol
 from distract.core.records import Case, Rewrite, Row
 from distract.data import datasets
 from distract.judging.comparison import comparable_responses, exclusion_reason

@@ -13,7 +13,8 @@ from typing import Any
 
 from distract.core.errors import BackendError, DistractError
 from distract.core.exchange import ask_probes
-from distract.core.plan import PENDING, Comparison, Plan, PlanResult, Protocol, drive, is_enough, tap
+from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
 from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
 from distract.core.usage import Answerer, Canary, Tally

@@ -12,7 +12,8 @@ from typing import Any
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans
-from distract.core.plan import Plan, PlanResult, Protocol, gather, tap
+from distract.core.plan import Plan, PlanResult, gather, tap
+from distract.core.plugin import Protocol
 from distract.core.records import Case, CaseResult, Request, Rewrite, Role, Row, Slots
 from distract.core.runs import LoadedRun
 from distract.data.good_responses import pairs

@@ -11,8 +11,7 @@ from typing import Any
 from distract.core import registry, runs
 from distract.core.backend import RemoteBackend
 from distract.core.errors import UsageError
-from distract.core.listener import Listener
-from distract.core.plan import Degradation
+from distract.core.plugin import Degradation
 from distract.core.runs import LoadedRun
 from distract.studies.attack import session
 from distract.studies.execution import renew, run_job
@@ -21,6 +20,7 @@ from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.verdict import Verdict, undecided_verdict
+from distract.studies.listener import Listener
 
 LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
-from distract.core.project import FILE, MAX_NUMBER, check_name, describe_value, read_project, setting_error
-from distract.core.project import TABLE as ABOVE
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.project import FILE, MAX_NUMBER, check_name, describe_value, read_project, setting_error
+from distract.studies.gate.project import TABLE as ABOVE
 
 TABLE = (*ABOVE, "gate")
 RATES = "max-flip-rates"

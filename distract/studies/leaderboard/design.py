@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Attack, Comparison, Protocol
 from distract.core.records import BASELINE, UNCHANGED, Case, CaseResult, Response, Row
 from distract.judging.comparison import comparable_responses, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner

@@ -11,7 +11,7 @@ from typing import Any
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plan import Attack, Protocol
+from distract.core.plugin import Attack, Protocol
 from distract.core.printable import count, line
 from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.data import datasets

@@ -16,11 +16,12 @@ from typing import Any
 from distract.core import files
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plan import Attack, Plan, Protocol, gather
-from distract.core.price import Price
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Attack, Protocol
 from distract.core.recorder import dump
 from distract.core.records import Case, CaseResult, Lineage, MinimalFlip, Response, Rewrite, Role, Row
 from distract.core.study import BufferedSums, Study
+from distract.core.usage import Price
 from distract.data.formats import native
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.rewriting import verifier as verifying

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.core.plan import Attack, Plan
+from distract.core.plan import Plan
+from distract.core.plugin import Attack
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Response, slug
 from distract.data.constraints import check, describe

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
-from distract.core.plan import Attack, Comparison, Plan, Protocol, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Attack, Comparison, Protocol
 from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Rewrite, Row
 from distract.judging.comparison import judge_comparison, label, resample_comparison, side
 from distract.judging.orders import DEFAULT, Manner

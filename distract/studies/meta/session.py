@@ -11,7 +11,7 @@ from typing import Any
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plan import Protocol
+from distract.core.plugin import Protocol
 from distract.core.printable import line
 from distract.core.records import RESAMPLED, Case, Rewrite, Row
 from distract.data import datasets

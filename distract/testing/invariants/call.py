@@ -14,7 +14,8 @@ from typing import Protocol as CallProtocol
 
 from distract.core import registry
 from distract.core.errors import BackendError, UsageError
-from distract.core.plan import Plan, Protocol
+from distract.core.plan import Plan
+from distract.core.plugin import Protocol
 from distract.core.records import Case, MinimalFlip, Response
 from distract.data.datasets import DataSet
 from distract.judging.findings import InvariantFinding

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.core.plan import Attack, Plan
+from distract.core.plan import Plan
+from distract.core.plugin import Attack
 from distract.core.records import BASELINE, Case, Constraint, Response
 from distract.data.constraints import check
 from distract.rewriting.fidelity import inspect

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from distract.core.errors import UsageError
-from distract.core.plan import Attack, Plan, Protocol
+from distract.core.plan import Plan
+from distract.core.plugin import Attack, Protocol
 from distract.core.records import Case, Response
 from distract.data.good_responses import pairs
 from distract.judging.comparison import comparable_responses

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from distract.core.plan import Comparison, Plan, Protocol
+from distract.core.plan import Plan
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count_decimals
 from distract.core.records import BASELINE, Case, Judgment, Outcome, Response, Row
 from distract.data.good_responses import pairs

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from distract.core.plan import Plan, Protocol, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Protocol
 from distract.core.printable import count
 from distract.core.records import Case, Request, Response
 from distract.judging.comparison import comparable_responses

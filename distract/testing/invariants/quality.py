@@ -11,7 +11,8 @@ from functools import partial
 from itertools import combinations
 
 from distract.core import registry
-from distract.core.plan import Comparison, Plan, Protocol, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
 from distract.data.good_responses import compliant_response

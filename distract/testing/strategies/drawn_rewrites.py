@@ -14,7 +14,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.core.plan import Attack, PlanResult, step
+from distract.core.plan import PlanResult, step
+from distract.core.plugin import Attack
 from distract.core.records import BASELINE, Case, Edit, Lineage, Response, apply_edits
 from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, build_response, find_writer

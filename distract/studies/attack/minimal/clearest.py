@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any
 
-from distract.core.plan import Plan, PlanResult, Protocol, T, tap
+from distract.core.plan import Plan, PlanResult, T, tap
+from distract.core.plugin import Protocol
 from distract.core.printable import line
 from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row
 from distract.judging.orders import Manner

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from distract.core.plan import Comparison, Plan, Protocol, gather
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import MIRROR, Case, Edit, MinimalFlip, Outcome, Response, Row, apply_edits
 from distract.judging.comparison import judge_comparison, side
 from distract.judging.orders import Manner

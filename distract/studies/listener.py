@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from distract.core.job import Job
-    from distract.core.price import Price
-    from distract.core.records import Role
-    from distract.core.usage import Tally
+from distract.core.job import Job
+from distract.core.records import Role
+from distract.core.usage import Price, Tally
 
 
 class Listener:

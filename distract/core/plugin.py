@@ -1,0 +1,200 @@
+"""Plug-ins as the engine sees them: protocols, attacks, and the comparison that a protocol is asked about.
+
+Fields are checked when a plug-in is defined: third-party code may never have seen a type checker.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, field
+from types import NoneType
+from typing import Any, Literal
+
+from distract.core.plan import Plan
+from distract.core.prompts import Prompt
+from distract.core.records import Case, Constraint, Judgment, Response
+
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def check_plugin(kind: str, plugin: object, **fields: Any) -> None:
+    """Check that a plug-in has a name and fields of the right types."""
+    name = getattr(plugin, "name", None)
+    if type(name) is not str or not NAME_PATTERN.fullmatch(name):
+        rule = "expected a name of small letters, digits and hyphens, 64 at most"
+        raise ValueError(f"{kind} {reprlib.repr(name)}: {rule}")
+    for attribute, expected in fields.items():
+        value = getattr(plugin, attribute)
+        if not isinstance(value, expected):
+            type_name = getattr(expected, "__name__", str(expected))
+            raise ValueError(f"{kind} {name}: {attribute}={reprlib.repr(value)}; expected {type_name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two responses to one case, in the order in which they are to be shown.
+
+    Attributes:
+        case: the case that they answer.
+        first: the response called a.
+        second: the response called b.
+        others: more responses to the case, for a protocol that shows more than two.
+        turn: how many places to move all of them forward, for such a protocol.
+    """
+
+    case: Case
+    first: Response
+    second: Response
+    others: tuple[Response, ...] = field(default=(), kw_only=True)
+    turn: int = field(default=0, kw_only=True)
+
+    @property
+    def shown(self) -> tuple[Response, ...]:
+        """All the responses, from the top, moved by ``turn``."""
+        # With four, neither of the two is above the other more often, whatever the turn.
+        responses = (self.first, *self.others[:1], self.second, *self.others[1:])
+        return responses[self.turn :] + responses[: self.turn]
+
+    def swap(self) -> Comparison:
+        """Return the comparison in the reverse order."""
+        return Comparison(self.case, self.second, self.first, others=self.others[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How many requests a comparison makes, at least 0 each.
+
+    Attributes:
+        order: per comparison and order.
+        prompt: once per prompt, whatever is compared.
+        response: once per response, whatever it is compared with.
+        aspects: more per comparison and order, before the verdict.
+        conflict: more per comparison and order, if verdicts disagree.
+    """
+
+    order: int = 0
+    prompt: int = 0
+    response: int = 0
+    aspects: int = 0
+    conflict: int = 0
+
+    def __post_init__(self) -> None:
+        if not all(type(number) is int and number >= 0 for number in astuple(self)):
+            raise ValueError(f"{self!r}: expected whole numbers from 0")
+
+    def __str__(self) -> str:
+        numbers = (self.order, self.response, self.prompt, self.aspects, self.conflict)
+        units = ("", " a response", " a prompt", " an order", " on conflict")
+        return " + ".join(f"{number}{unit}" for number, unit in zip(numbers, units, strict=True) if number)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A way of asking a judge to compare responses.
+
+    Attributes:
+        name: the value of ``--protocol``.
+        summary: one line.
+        paper: the source, with the section.
+        ask: makes a plan for the responses in the order given; its judgment calls the comparison's ``first`` a.
+        calls: requests per comparison and order.
+        reads: what holds a verdict: ``choices`` (the probabilities of its words) or ``text`` (the judge's own words).
+        ties: whether a verdict can be a tie.
+        rules: how scores become a preference (``score``, ``rating``); empty if the verdict itself is one.
+        orders: ``swap`` (both orders), ``rotate`` (each response in every place) or ``none`` (order plays no part).
+        shows: number of responses to show, 2 or more; None shows those of the case, up to ten.
+        reference: whether it asks a second, stronger model if the data hold no reference answer: ``required``, or
+            ``optional`` if the judge itself can stand in.
+        prompts: the prompt files it uses, for the run's record.
+        default: whether it is used when no protocol is named.
+    """
+
+    name: str
+    summary: str
+    ask: Callable[[Comparison], Plan[Judgment]]
+    calls: Calls
+    paper: str = ""
+    reads: Literal["choices", "text"] = "choices"
+    ties: bool = False
+    rules: tuple[str, ...] = ()
+    orders: Literal["none", "swap", "rotate"] = "swap"
+    shows: int | None = 2
+    reference: Literal["", "optional", "required"] = ""
+    prompts: tuple[Prompt, ...] = ()
+    default: bool = False
+
+    def __post_init__(self) -> None:
+        check_plugin("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)
+        check_plugin("protocol", self, shows=int | None, prompts=tuple, default=bool)
+        for field_, known in _PROTOCOL_VALUES.items():
+            if getattr(self, field_) not in known:
+                raise ValueError(f"protocol {self.name}: {field_}={getattr(self, field_)!r} is none of {known}")
+        if self.rules and (self.orders != "none" or not {*self.rules} <= {"score", "rating"}):
+            raise ValueError(f"protocol {self.name}: rules={self.rules}; expected score or rating, and orders='none'")
+        if self.shows is not None and self.shows < 2:
+            raise ValueError(f"protocol {self.name}: shows={self.shows}; two responses are the fewest")
+
+
+_PROTOCOL_VALUES = {
+    "reads": ("choices", "text"),
+    "orders": ("none", "swap", "rotate"),
+    "reference": ("", "optional", "required"),
+}
+
+
+@dataclass(frozen=True, eq=False)  # its functions may be any callables, hashable or not
+class Attack:
+    """A way of rewriting a response that should not change its quality.
+
+    Attributes:
+        name: the value of ``--attack``.
+        summary: one line.
+        rewrite: the rule: rewrites a turn of a response, under constraints; an integer varies its choices.
+        marker: measures the intended feature in a text (more is more); None for a control, which intends none.
+        default: whether it is used when no attack is named.
+        severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
+        max_new_content: largest share of content words that may be new in a faithful rewrite, 0 to 1; None: no limit.
+        prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
+            ``feedback``; None leaves the writing to ``rewrite``.
+    """
+
+    name: str
+    summary: str
+    rewrite: Callable[[str, tuple[Constraint, ...], int], str]
+    marker: Callable[[str], float] | None = None
+    default: bool = False
+    severity: int | None = None
+    max_new_content: float | None = None
+    prompt: Prompt | None = None
+
+    def __post_init__(self) -> None:
+        check_plugin("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)
+        check_plugin("attack", self, severity=int | None, prompt=Prompt | None)
+        if self.max_new_content is not None and not 0 <= self.max_new_content <= 1:
+            raise ValueError(f"attack {self.name}: max_new_content={self.max_new_content!r}; expected a share or None")
+
+    @property
+    def control(self) -> bool:
+        """Whether the attack distracts no judge and only measures the noise."""
+        return self.marker is None and self.severity is None
+
+
+@dataclass(frozen=True)
+class Degradation:
+    """A response made worse by a known amount, and perhaps distracting too (``severity-2+assertiveness``)."""
+
+    lower: Attack  # an attack with a severity
+    distractor: Attack | None = None  # applied to the worse response
+
+    @property
+    def name(self) -> str:
+        """The value of ``--attack``."""
+        return self.lower.name + (f"+{self.distractor.name}" if self.distractor else "")
+
+    @property
+    def severity(self) -> int:
+        """How many constraints the worse response breaks."""
+        assert self.lower.severity is not None
+        return self.lower.severity
