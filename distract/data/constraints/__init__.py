@@ -3,7 +3,7 @@
 The kinds, their arguments and their checks are IFEval's, in its strict form: the whole response as it stands. We
 differ on purpose in four places: keywords are plain text instead of patterns, the letter-case checks do not guess the
 language, rules instead of trained models find sentences and words in capitals, and another library detects languages.
-To add a kind, add an entry to the ``KINDS`` of its family.
+To add a kind, add an entry to the ``KINDS`` of its family. An edit need not break its kind: the caller checks.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from distract.core.records import Constraint
-from distract.data.constraints import layout_kinds, whole_kinds, word_kinds
+from distract.data.constraints import keywords, layout, whole, words
 from distract.data.constraints.kind import ConstraintError, ConstraintKind, UnavailableError
 
 __all__ = ["ConstraintError", "UnavailableError", "break_", "breaks", "check", "describe", "list_kinds", "parse"]
 
-_KINDS: Mapping[str, ConstraintKind] = {**layout_kinds.KINDS, **whole_kinds.KINDS, **word_kinds.KINDS}
+_KINDS: Mapping[str, ConstraintKind] = {**layout.KINDS, **whole.KINDS, **words.KINDS, **keywords.KINDS}
 
 
 def _find_kind(kind: object) -> ConstraintKind:

@@ -1,14 +1,24 @@
-"""Edits that break kinds about layout and length; the caller checks whether they do."""
+"""Kinds about layout and length: bullets, highlights, titles, sections, paragraphs, sentences and words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import cycle, islice, pairwise
 
 from distract.core.records import Constraint
 from distract.data.constraints import spans as counting
 from distract.data.constraints import text_edits as editing
+from distract.data.constraints.kind import (
+    COUNT,
+    RELATION,
+    TEXT,
+    WORD,
+    ConstraintKind,
+    format_bound,
+    format_count,
+    is_within,
+)
 from distract.data.constraints.text_edits import (
     NEUTRAL,
     core_span,
@@ -23,7 +33,7 @@ _ITEM = re.compile(r"^([^\S\n]*)([*-][^\S\n]+|-(?!-)|\*(?!\*))(?=\S)(.*)$", re.M
 _VERB = r"\b(?:is|are|was|were|can|will|has|have|should|may|might|must|would|could|do|does)(?= [a-z])"
 
 
-def placeholders(c: Constraint, text: str) -> Iterator[str]:
+def _break_placeholders(c: Constraint, text: str) -> Iterator[str]:
     """Remove the brackets of some placeholders, but not the words."""
     matches = list(counting.PLACEHOLDER.finditer(text))
     for chosen in subsets(matches, len(matches) - c["num_placeholders"] + 1):
@@ -33,7 +43,7 @@ def placeholders(c: Constraint, text: str) -> Iterator[str]:
     yield text.replace("[", "")
 
 
-def json(c: Constraint, text: str) -> Iterator[str]:
+def _break_json(c: Constraint, text: str) -> Iterator[str]:
     """Remove the last bracket, or add a sentence."""
     inner = text.rstrip().removesuffix("```").rstrip()
     if inner.endswith(("}", "]")):
@@ -46,7 +56,7 @@ def json(c: Constraint, text: str) -> Iterator[str]:
     yield f"{text}\n{NEUTRAL[0]}"
 
 
-def sections(c: Constraint, text: str) -> Iterator[str]:
+def _break_sections(c: Constraint, text: str) -> Iterator[str]:
     """Rename some sections, but keep their numbers."""
     marker = c["section_spliter"]
     markers = list(re.finditer(rf"{re.escape(marker)}(?=\s?\d)", text))
@@ -59,7 +69,7 @@ def sections(c: Constraint, text: str) -> Iterator[str]:
         yield substitute(text, [(*match.span(), new) for match in markers])
 
 
-def bullets(c: Constraint, text: str) -> Iterator[str]:
+def _break_bullets(c: Constraint, text: str) -> Iterator[str]:
     """Join two bullets, split one, or turn one into a plain line."""
     items, put = list(_ITEM.finditer(text)), styler(text)
     pairs = [(a, b) for a, b in pairwise(items) if not text[a.end() : b.start()].strip()]
@@ -79,7 +89,7 @@ def bullets(c: Constraint, text: str) -> Iterator[str]:
     yield re.sub(r"^[^\S\n]*[*-]", "•", text, flags=re.M)
 
 
-def highlights(c: Constraint, text: str) -> Iterator[str]:
+def _break_highlights(c: Constraint, text: str) -> Iterator[str]:
     """Remove the asterisks of some parts, but not the words."""
     spans = sorted(
         (m for p in counting.HIGHLIGHT for m in p.finditer(text) if m[0].strip("*").strip()), key=re.Match.start
@@ -90,7 +100,7 @@ def highlights(c: Constraint, text: str) -> Iterator[str]:
     yield text.replace("*", "")
 
 
-def title(c: Constraint, text: str) -> Iterator[str]:
+def _break_title(c: Constraint, text: str) -> Iterator[str]:
     """Remove the brackets, but not the words."""
     spans = []
     for line in re.finditer(r"[^\n]+", text):
@@ -103,7 +113,7 @@ def title(c: Constraint, text: str) -> Iterator[str]:
     yield text.replace("<<", "").replace(">>", "")
 
 
-def nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
+def _break_nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
     """Start the paragraph with another word, join two paragraphs, or split one."""
     blocks = counting.split_blocks(text)
     start = sum(len(block) + 2 for block in blocks[: c["nth_paragraph"] - 1])
@@ -122,7 +132,7 @@ def nth_paragraph(c: Constraint, text: str) -> Iterator[str]:
     yield from (f"{text[:end]}\n\n{styler(text)(NEUTRAL[0])}{text[end:]}" for end in core_span(text)[1:])
 
 
-def paragraphs(c: Constraint, text: str) -> Iterator[str]:
+def _break_paragraphs(c: Constraint, text: str) -> Iterator[str]:
     """Replace a divider by a blank line, or add one between two sentences."""
     high = core_span(text)[1]
     parts = [part.strip() for part in counting.DIVIDER.split(text)]
@@ -138,7 +148,7 @@ def paragraphs(c: Constraint, text: str) -> Iterator[str]:
     yield text.replace("***", "")
 
 
-def sentences(c: Constraint, text: str) -> Iterator[str]:
+def _break_sentences(c: Constraint, text: str) -> Iterator[str]:
     """Join or split sentences, or add empty ones."""
     limit, total = c["num_sentences"], counting.count_sentences(text)
     if c["relation"] == "at least":
@@ -171,7 +181,7 @@ def sentences(c: Constraint, text: str) -> Iterator[str]:
             yield split(marks)
 
 
-def words(c: Constraint, text: str) -> Iterator[str]:
+def _break_words(c: Constraint, text: str) -> Iterator[str]:
     """Remove words, then sentences, that say little; or add empty ones."""
     limit, total = c["num_words"], counting.count_words(text)
     if c["relation"] == "at least":
@@ -197,3 +207,86 @@ def _take_sentences(supply: Iterator[str], lacking: int) -> Iterator[str]:
         sentence = next(supply)
         lacking -= counting.count_words(sentence)
         yield sentence
+
+
+def _has_first_word(c: Constraint, text: str) -> bool:
+    blocks, n = counting.split_blocks(text), c["nth_paragraph"]
+    if sum(bool(block.strip()) for block in blocks) != c["num_paragraphs"] or n > c["num_paragraphs"]:
+        return False
+    # The position counts empty parts, as in the original.
+    return counting.first_word(blocks[n - 1]) == str(c["first_word"]).lower()
+
+
+def _describe_first_word(c: Constraint) -> str:
+    count, word = c["num_paragraphs"], f'the word "{c["first_word"]}"'
+    if count == c["nth_paragraph"] == 1:
+        return f"Write exactly 1 paragraph and start it with {word}."
+    parts = format_count(count, "paragraph")
+    return f"Write exactly {parts} with a blank line between them and start paragraph {c['nth_paragraph']} with {word}."
+
+
+def _describe_sections(c: Constraint) -> str:
+    parts, mark = format_count(c["num_sections"], "section"), c["section_spliter"]
+    return f'Divide the answer into at least {parts}, marked "{mark} 1" and so on.'
+
+
+KINDS: Mapping[str, ConstraintKind] = {
+    "detectable_content:number_placeholders": ConstraintKind(
+        lambda c, text: len(counting.PLACEHOLDER.findall(text)) >= c["num_placeholders"],
+        lambda c: f"Include at least {format_count(c['num_placeholders'], 'placeholder')} such as [name].",
+        _break_placeholders,
+        {"num_placeholders": COUNT},
+    ),
+    "detectable_format:json_format": ConstraintKind(
+        lambda c, text: counting.is_json(text),
+        lambda c: "Write the whole answer as valid JSON.",
+        _break_json,
+    ),
+    "detectable_format:multiple_sections": ConstraintKind(
+        lambda c, text: counting.count_sections(text, c["section_spliter"]) >= c["num_sections"],
+        _describe_sections,
+        _break_sections,
+        {"section_spliter": TEXT, "num_sections": COUNT},
+    ),
+    "detectable_format:number_bullet_lists": ConstraintKind(
+        lambda c, text: counting.count_bullets(text) == c["num_bullets"],
+        lambda c: f"Include exactly {format_count(c['num_bullets'], 'markdown bullet point')}.",
+        _break_bullets,
+        {"num_bullets": COUNT},
+    ),
+    "detectable_format:number_highlighted_sections": ConstraintKind(
+        lambda c, text: counting.count_highlights(text) >= c["num_highlights"],
+        lambda c: f"Highlight at least {format_count(c['num_highlights'], 'part')} with markdown, like *this*.",
+        _break_highlights,
+        {"num_highlights": COUNT},
+    ),
+    "detectable_format:title": ConstraintKind(
+        lambda c, text: bool(counting.find_titles(text)),
+        lambda c: "Give the answer a title wrapped in double angular brackets, such as <<title>>.",
+        _break_title,
+    ),
+    "length_constraints:nth_paragraph_first_word": ConstraintKind(
+        _has_first_word,
+        _describe_first_word,
+        _break_nth_paragraph,
+        {"first_word": WORD, "num_paragraphs": COUNT, "nth_paragraph": COUNT},
+    ),
+    "length_constraints:number_paragraphs": ConstraintKind(
+        lambda c, text: counting.count_paragraphs(text) == c["num_paragraphs"],
+        lambda c: f"Write exactly {format_count(c['num_paragraphs'], 'paragraph')}, using *** only as a divider.",
+        _break_paragraphs,
+        {"num_paragraphs": COUNT},
+    ),
+    "length_constraints:number_sentences": ConstraintKind(
+        lambda c, text: is_within(c["relation"], counting.count_sentences(text), c["num_sentences"]),
+        lambda c: f"Write {format_bound(c['relation'])} {format_count(c['num_sentences'], 'sentence')}.",
+        _break_sentences,
+        {"relation": RELATION, "num_sentences": COUNT},
+    ),
+    "length_constraints:number_words": ConstraintKind(
+        lambda c, text: is_within(c["relation"], counting.count_words(text), c["num_words"]),
+        lambda c: f"Write {format_bound(c['relation'])} {format_count(c['num_words'], 'word')}.",
+        _break_words,
+        {"relation": RELATION, "num_words": COUNT},
+    ),
+}

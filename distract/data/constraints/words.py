@@ -1,14 +1,24 @@
-"""Edits that break kinds about words and characters; the caller checks whether they do."""
+"""Kinds about words and characters: letter case, commas and letters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, islice, pairwise
 
 from distract.core.records import Constraint
 from distract.data.constraints import spans as counting
 from distract.data.constraints import text_edits
+from distract.data.constraints.kind import (
+    CHARACTER,
+    COUNT,
+    RELATION,
+    ConstraintKind,
+    describe_use,
+    format_bound,
+    format_count,
+    is_within,
+)
 from distract.data.constraints.text_edits import (
     NEUTRAL,
     SYNONYMS,
@@ -47,7 +57,7 @@ _OPENERS = (
 )
 
 
-def no_comma(c: Constraint, text: str) -> Iterator[str]:
+def _break_no_comma(c: Constraint, text: str) -> Iterator[str]:
     """Add a comma where a writer might: before a conjunction, after an opening word, else before any word."""
     spans, (low, high) = find_opaque(text), core_span(text)
     for pattern in (_OPENERS, *_JOINTS, r"(?<=\w{3}) (?=[^\W\d])"):
@@ -73,7 +83,7 @@ def _uppercase_at(text: str, sites: list[int]) -> str:
     return substitute(text, [(site, site + 1, text[site].upper()) for site in sites])
 
 
-def lowercase(c: Constraint, text: str) -> Iterator[str]:
+def _break_lowercase(c: Constraint, text: str) -> Iterator[str]:
     """Capitalise it as normal prose, or only one sentence or word, or append a normal sentence."""
     starts = _find_starts(text)
     yield _uppercase_at(text, starts)
@@ -85,7 +95,7 @@ def lowercase(c: Constraint, text: str) -> Iterator[str]:
     yield f"{text[:high]}{' ' if high > low else ''}{NEUTRAL[0]}{text[high:]}"
 
 
-def capitals(c: Constraint, text: str) -> Iterator[str]:
+def _break_capitals(c: Constraint, text: str) -> Iterator[str]:
     """Lowercase it as normal prose, or only one sentence or word, or append a normal sentence."""
     lower = text.lower()
     yield _uppercase_at(lower, _find_starts(lower))
@@ -99,7 +109,7 @@ def capitals(c: Constraint, text: str) -> Iterator[str]:
     yield f"{text[:high]} {NEUTRAL[0]}{text[high:]}"
 
 
-def capital_words(c: Constraint, text: str) -> Iterator[str]:
+def _break_capital_words(c: Constraint, text: str) -> Iterator[str]:
     """Lowercase words in capitals, or capitalise words."""
     limit, count = c["capital_frequency"], counting.count_capitals(text)
     spans = find_opaque(text)
@@ -153,7 +163,7 @@ def _take_phrases(phrases: Sequence[str], letter: str, need: int) -> list[str]:
     return chosen
 
 
-def letters(c: Constraint, text: str) -> Iterator[str]:
+def _break_letters(c: Constraint, text: str) -> Iterator[str]:
     """Use synonyms with fewer of the letter or remove words; or add words with it."""
     letter, limit = c["letter"].lower(), c["let_frequency"]
     need = limit - text.lower().count(letter)
@@ -179,3 +189,40 @@ def letters(c: Constraint, text: str) -> Iterator[str]:
     yield from text_edits.add_sentences(text, [" ".join([letter] * need)])
     yield from text_edits.add_clause(text, letter * need)
     yield f"{text}{letter * need}"
+
+
+def _describe_capitals(c: Constraint) -> str:
+    relation, n = c["capital_relation"], c["capital_frequency"]
+    if n == 1 and relation != "at least":
+        return "Do not write any word in all capital letters."
+    return f"Write {format_bound(relation)} {format_count(n, 'word')} in all capital letters."
+
+
+def _describe_letters(c: Constraint) -> str:
+    name = "letter" if c["letter"].isalpha() else "character"
+    return describe_use(c["let_relation"], f'the {name} "{c["letter"]}"', c["let_frequency"])
+
+
+KINDS: Mapping[str, ConstraintKind] = {
+    "change_case:capital_word_frequency": ConstraintKind(
+        lambda c, text: is_within(c["capital_relation"], counting.count_capitals(text), c["capital_frequency"]),
+        _describe_capitals,
+        _break_capital_words,
+        {"capital_relation": RELATION, "capital_frequency": COUNT},
+    ),
+    "change_case:english_capital": ConstraintKind(
+        lambda c, text: text.isupper(), lambda c: "Write the whole answer in capital letters.", _break_capitals
+    ),
+    "change_case:english_lowercase": ConstraintKind(
+        lambda c, text: text.islower(), lambda c: "Write the whole answer in lowercase letters.", _break_lowercase
+    ),
+    "keywords:letter_frequency": ConstraintKind(
+        lambda c, text: is_within(c["let_relation"], text.lower().count(c["letter"].lower()), c["let_frequency"]),
+        _describe_letters,
+        _break_letters,
+        {"let_relation": RELATION, "letter": CHARACTER, "let_frequency": COUNT},
+    ),
+    "punctuation:no_comma": ConstraintKind(
+        lambda c, text: "," not in text, lambda c: "Do not use any commas.", _break_no_comma
+    ),
+}

@@ -1,13 +1,23 @@
-"""Edits that break kinds about keywords; the caller checks whether they do."""
+"""Kinds about keywords: those to use, to avoid and to repeat."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from distract.core.records import Constraint
 from distract.data.constraints import spans
 from distract.data.constraints import text_edits as editing
+from distract.data.constraints.kind import (
+    COUNT,
+    RELATION,
+    TEXT,
+    TEXTS,
+    ConstraintKind,
+    describe_use,
+    format_words,
+    is_within,
+)
 from distract.data.constraints.text_edits import core_span, match_case, styler, subsets, substitute
 
 _MENTIONS = (
@@ -18,8 +28,6 @@ _MENTIONS = (
     "Think of {} too.",
 )
 _CLAUSES = ("and the word {} also comes to mind", "and some would add {}", "or {} in a word")
-
-
 _BEFORE_VERB = "to can could will would should may might must not i we you they"
 _BEFORE_ATTRIBUTE = "is are was were be been being am very so too more most quite"
 _PREPOSITIONS = "by in on at with from for of about into near and or"
@@ -90,7 +98,7 @@ def _remove_word(text: str, word: str, surplus: int | None = None) -> Iterator[s
             yield substitute(text, [(*match.span(), mark) for match in chosen])
 
 
-def existence(c: Constraint, text: str) -> Iterator[str]:
+def _break_existence(c: Constraint, text: str) -> Iterator[str]:
     """Replace a keyword by something vague, the rarest one first."""
     # A lower-case word is easier to replace than a name.
     for word in sorted(c["keywords"], key=lambda word: (word.lower() not in text, spans.count_occurrences(text, word))):
@@ -112,13 +120,13 @@ def _add_word(text: str, word: str, count: int) -> Iterator[str]:
     yield f"{text[:high]} {repeated} {text[high:]}"
 
 
-def forbidden(c: Constraint, text: str) -> Iterator[str]:
+def _break_forbidden(c: Constraint, text: str) -> Iterator[str]:
     """Add one of the words."""
     for word in c["forbidden_words"]:
         yield from _add_word(text, word, 1)
 
 
-def frequency(c: Constraint, text: str) -> Iterator[str]:
+def _break_frequency(c: Constraint, text: str) -> Iterator[str]:
     """Replace the surplus by something vague, or add what is missing."""
     word, limit, total = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
     if c["relation"] == "at least":
@@ -126,3 +134,25 @@ def frequency(c: Constraint, text: str) -> Iterator[str]:
         yield from _remove_word(text, word)
     else:
         yield from _add_word(text, word, limit - total)
+
+
+KINDS: Mapping[str, ConstraintKind] = {
+    "keywords:existence": ConstraintKind(
+        lambda c, text: all(spans.count_occurrences(text, word) for word in c["keywords"]),
+        lambda c: f"Include the {format_words('keyword', c['keywords'], 'and')}.",
+        _break_existence,
+        {"keywords": TEXTS},
+    ),
+    "keywords:forbidden_words": ConstraintKind(
+        lambda c, text: not any(spans.has_word(text, word) for word in c["forbidden_words"]),
+        lambda c: f"Do not use the {format_words('word', c['forbidden_words'], 'or')}.",
+        _break_forbidden,
+        {"forbidden_words": TEXTS},
+    ),
+    "keywords:frequency": ConstraintKind(
+        lambda c, text: is_within(c["relation"], spans.count_occurrences(text, c["keyword"]), c["frequency"]),
+        lambda c: describe_use(c["relation"], f'"{c["keyword"]}"', c["frequency"]),
+        _break_frequency,
+        {"relation": RELATION, "keyword": TEXT, "frequency": COUNT},
+    ),
+}
