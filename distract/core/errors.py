@@ -80,7 +80,6 @@ class UnknownName(UsageError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, as in the README."""
     return f'pip install ".[{extra}]" in the source folder of distract'
 
 
@@ -154,7 +153,6 @@ def describe_error(error: BaseException) -> str:
 
 
 def describe_import_error(error: BaseException) -> str:
-    """Describe the failed import of a library: it is missing, or too old."""
     return line(
         f"a library is missing or too old ({describe_error(error)}): pip install --upgrade distract brings them all"
     )

@@ -92,7 +92,6 @@ def open_own(path: Path) -> BufferedReader:
 
 
 def create(path: Path) -> IO[str]:
-    """Create a file of our own, replacing an older one."""
     remove(path)
     return path.open("x", encoding="utf-8", newline="\n")
 
@@ -107,7 +106,6 @@ def replace(path: Path, text: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file of our own, if it exists."""
     check_ownership(path)
     path.unlink(missing_ok=True)
 
@@ -209,7 +207,6 @@ def _part_path(path: Path) -> Path:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read the bytes of an input file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -223,7 +220,6 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Read the text of an input file."""
     return decode(read_bytes(path), str(path))
 
 

@@ -164,7 +164,6 @@ class _Scheduler:
                 self._drain(GRACE)
 
     def is_busy(self) -> bool:
-        """Whether paid requests are in flight."""
         return any(channel.in_flight for channel in self._distinct)
 
     def can_start(self) -> bool:
@@ -172,12 +171,10 @@ class _Scheduler:
         return all(channel.load < channel.stream.capacity for channel in self._distinct)
 
     def start(self, active: _ActivePlan) -> None:
-        """Begin a plan."""
         if not self._send(active, None):
             self._advance(active)
 
     def collect(self) -> None:
-        """Wait for replies and resume their plans."""
         count = len(self.results)
         for channel in self._distinct:
             self._fill(channel)
@@ -221,7 +218,6 @@ class _Scheduler:
             self._deliver(stored)
 
     def _deliver(self, replies: Mapping[bytes, Reply]) -> None:
-        """Pass replies to the plans that wait for them."""
         moved: dict[int, _ActivePlan] = {}
         for key, reply in replies.items():
             for active in self._owners.pop(key):

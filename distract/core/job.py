@@ -69,7 +69,6 @@ class Estimate:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The estimate as JSON values."""
         return {
             "comparisons": self.comparisons,
             "rewrites": self.rewrites,
@@ -108,12 +107,10 @@ class FinishedRun(Generic[R]):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The document that ``--json`` prints."""
         return self.study.document(self.run.parameters, self.result)
 
     @property
     def report(self) -> Iterable[Any]:
-        """Rich renderables for the terminal."""
         return self.study.report(self.run.parameters, self.result)
 
 
@@ -173,7 +170,6 @@ def run_job(
 
 
 def summarise(study: Study[R], run: LoadedRun) -> FinishedRun[R]:
-    """Sum up a run that was read back."""
     sums = study.sums(run.parameters)
     sums.add(run.rows, run.rewrites, run.minimal or ())
     return FinishedRun(study, run, sums.result(run.flaw))

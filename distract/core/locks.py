@@ -128,7 +128,6 @@ class Claims:
             return claimed
 
     def give_back(self, keys: Iterable[bytes]) -> None:
-        """Give claims back; ignores keys that are not held."""
         self._give_back(map(_place, keys))
 
     def take_batches(self, keys: Collection[bytes]) -> Iterator[set[bytes]]:

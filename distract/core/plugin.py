@@ -20,7 +20,6 @@ NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def check_plugin(kind: str, plugin: object, **fields: Any) -> None:
-    """Check that a plug-in has a name and fields of the right types."""
     name = getattr(plugin, "name", None)
     if type(name) is not str or not NAME_PATTERN.fullmatch(name):
         rule = "expected a name of small letters, digits and hyphens, 64 at most"
@@ -190,11 +189,9 @@ class Degradation:
 
     @property
     def name(self) -> str:
-        """The value of ``--attack``."""
         return self.lower.name + (f"+{self.distractor.name}" if self.distractor else "")
 
     @property
     def severity(self) -> int:
-        """How many constraints the worse response breaks."""
         assert self.lower.severity is not None
         return self.lower.severity

@@ -20,7 +20,6 @@ def clean_text(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Clean a text and put it on a single line."""
     return " ".join(clean_text(text).split())
 
 
@@ -30,7 +29,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share as a percentage with one decimal, or a dash."""
     return "–" if value is None else f"{100 * value:.1f}"
 
 
@@ -78,5 +76,4 @@ _USER = re.compile(r"(:/+|//)[^\s/]*@")  # a path keeps one slash of an address'
 
 
 def hide_credentials(text: str) -> str:
-    """Remove user names and passwords from addresses in a text."""
     return _USER.sub(r"\1…@", text)

@@ -97,7 +97,6 @@ class Recorder:
             file.flush()
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
-        """Write the summary and, last, the manifest."""
         for file in self._files.values():
             file.close()
         for name, digest in self._digests.items():

@@ -29,18 +29,15 @@ _kinds: dict[str, type[Any]] = {}
 
 
 def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
-    """Return the plug-ins of a group by name."""
     _kinds[group] = kind
     return _load(group)[0]
 
 
 def protocols() -> Mapping[str, Protocol]:
-    """Return all protocols by name."""
     return plugins("distract.judges", Protocol)
 
 
 def attacks() -> Mapping[str, Attack]:
-    """Return all attacks by name."""
     return plugins("distract.attacks", Attack)
 
 
@@ -61,7 +58,6 @@ def problems() -> tuple[str, ...]:
 
 
 def get_protocol(name: str) -> Protocol:
-    """Look up a protocol."""
     return get_plugin("protocol", name, protocols())
 
 
@@ -71,12 +67,10 @@ def choose_protocols(names: Sequence[str]) -> tuple[Protocol, ...]:
 
 
 def get_attack(name: str) -> Attack:
-    """Look up an attack."""
     return get_plugin("attack", name, attacks())
 
 
 def get_study(name: str) -> Study[Any]:
-    """Look up the study that a command makes."""
     package = importlib.import_module("distract.studies")
     known = sorted(path.parent.name for folder in package.__path__ for path in Path(folder).glob("*/study.py"))
     if name not in known:
@@ -99,7 +93,6 @@ def parse_attack(name: str) -> Attack | Degradation:
 
 
 def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
-    """Look up a plug-in."""
     if name not in known:
         raise UnknownName(kind, name, known, "; ".join(problems()))
     return known[name]

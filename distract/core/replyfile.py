@@ -108,12 +108,10 @@ class ReplyFile:
             yield
 
     def drop_cache(self) -> None:
-        """Make SQLite read from the file again."""
         with self.used() as db:
             db.execute("pragma shrink_memory")
 
     def look(self, *earlier: PartStates) -> None:
-        """Check that the file is still in place and whole."""
         self._restore_size()
         for now in (*earlier, self._part_states()):
             pairs = list(zip(now, self._seen, strict=True))
@@ -133,7 +131,6 @@ class ReplyFile:
         raise BackendError(f"{self._path}: the store of replies {loss} during the run; {outcome}")
 
     def close(self) -> None:
-        """Close the connection."""
         self.db.close()
 
     def _set_connection(self, db: sqlite3.Connection, place: Path) -> None:

@@ -69,7 +69,6 @@ class RecordFile(Sequence[R]):
 
     @property
     def cut(self) -> bool:
-        """Whether the last record is incomplete."""
         return self._is_present() and self._path.stat().st_size > self._find_ends()
 
     def _is_present(self) -> bool:
@@ -109,7 +108,6 @@ class RecordFile(Sequence[R]):
 
 
 def decode_row(value: dict[str, Any]) -> Row:
-    """Decode a row from its JSON object."""
     value["a"], value["b"] = Side(**value["a"]), Side(**value["b"])
     value["judgments"] = tuple(_build_record(Judgment, entry) for entry in value["judgments"])
     value["keys"] = tuple(value["keys"])
@@ -121,7 +119,6 @@ def decode_row(value: dict[str, Any]) -> Row:
 
 
 def decode_rewrite(value: dict[str, Any]) -> Rewrite:
-    """Decode a rewrite from its JSON object."""
     value["response"] = _build_record(Response, value["response"])
     value["original"] = tuple(value["original"])
     value["reasons"] = tuple(value["reasons"])

@@ -47,11 +47,9 @@ class LoadedRun:
 
     @property
     def command(self) -> str:
-        """The command that made the run."""
         return str(self.parameters.get("command", "attack"))
 
     def check_command(self, *commands: str) -> None:
-        """Check that one of these commands made the run."""
         if self.command not in commands:
             expected = " or ".join(f"`distract {command}`" for command in commands)
             raise UsageError(f"{self.path}: is a run of `distract {self.command}`; name one of {expected}")
@@ -64,13 +62,11 @@ class LoadedRun:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the judge's replies; see ``Store.epoch``."""
         epoch = self._manifest.get("epoch")
         return epoch if isinstance(epoch, int) else 0
 
     @property
     def origin(self) -> str:
-        """When the run was judged and by which judge, as it records itself."""
         try:
             began = datetime.fromtimestamp(self._manifest["times"]["began"], UTC)
             when = f"on {began:%Y-%m-%d at %H:%M} UTC"
@@ -110,13 +106,11 @@ class LoadedRun:
 
 
 def run_files(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """List the files of a run that its manifest covers with checksums."""
     more = ("minimal.jsonl",) if parameters.get("minimal") else ()
     return ("run.json", "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
 
 
 def load(path: Path) -> LoadedRun:
-    """Read a run, finished or not."""
     if not path.is_dir():
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
@@ -191,7 +185,6 @@ def _is_complete(parameters: Mapping[str, Any]) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file."""
     try:
         value = json.loads(_read_text(path))
     except (ValueError, RecursionError, OSError) as error:
@@ -210,6 +203,5 @@ def _read_text(path: Path) -> str:
 
 
 def checksum(path: Path) -> str:
-    """Hash a file of a run (SHA-256, hex)."""
     with files.open_own(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -91,6 +91,5 @@ def is_stopping() -> bool:
 
 
 def check_signal() -> None:
-    """Raise the held signal, if there is one."""
     if _held:
         raise _held[0]

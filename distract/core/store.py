@@ -65,7 +65,6 @@ class Store:
             self._file.close()
 
     def check(self) -> None:
-        """Check that every new reply is on file."""
         if not self._new_keys:
             return
         self._file.drop_cache()
@@ -102,7 +101,6 @@ class Store:
         return digest.digest()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
-        """Look up stored replies."""
         replies: dict[bytes, Reply] = {}
         with self._file.used() as db:
             for start in range(0, len(keys), 500):
@@ -128,7 +126,6 @@ class Store:
         return Claims(None if str(self.path) == ":memory:" else self.path)
 
     def __len__(self) -> int:
-        """Count the stored replies of this judge and epoch."""
         with self._file.used() as db:
             (count,) = db.execute("select count(*) from replies where judge = ?", (self._judge,)).fetchone()
         return int(count)

@@ -50,12 +50,10 @@ class BufferedSums(Generic[R]):
         self._rewrites: list[Rewrite] = []
 
     def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
-        """Keep the results of a plan."""
         self._rows.extend(rows)
         self._rewrites.extend(rewrites)
 
     def result(self, flaw: str | None = None) -> R:
-        """Measure everything."""
         return self._measure(self._rows, self._rewrites, flaw)
 
 

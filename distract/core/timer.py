@@ -29,7 +29,6 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Charge the time inside to a part."""
         self._charge()
         self._open.append(name)
         try:
@@ -50,7 +49,6 @@ _clock: Clock | None = None
 
 @contextmanager
 def measure() -> Iterator[Clock]:
-    """Measure this thread inside."""
     global _clock
     before, _clock = _clock, Clock()
     try:

@@ -49,16 +49,13 @@ class Tally:
 
     @property
     def tokens_in(self) -> int:
-        """Prompt tokens of the replies made."""
         return sum(prompts for prompts, _ in self.tokens.values())
 
     @property
     def tokens_out(self) -> int:
-        """Answer tokens of the replies made."""
         return sum(answers for _, answers in self.tokens.values())
 
     def document(self) -> dict[str, Any]:
-        """The tally as JSON values."""
         requests: dict[str, dict[str, int]] = {}
         for (role, kind), number in sorted(self.asked.items()):
             requests.setdefault(role, {})[kind] = number
@@ -73,7 +70,6 @@ class Tally:
         self.asked.update((request.to, "choices" if request.choices else "text") for request in requests)
 
     def count_replies(self, role: Role, replies: Sequence[Reply]) -> None:
-        """Count new replies and their tokens."""
         self.count_tokens(role, replies)
         for reply in replies:
             self.made += reply.answered
@@ -82,7 +78,6 @@ class Tally:
                 self.cause = str(reply.failure)
 
     def count_tokens(self, role: Role, replies: Sequence[Reply]) -> None:
-        """Count the tokens of new replies."""
         prompts, answers = self.tokens.get(role, (0, 0))
         new_prompts = sum(reply.tokens_in for reply in replies)
         new_answers = sum(reply.tokens_out for reply in replies)
@@ -98,7 +93,6 @@ class Price:
     answers: float
 
     def of(self, prompts: int, answers: int) -> float:
-        """Cost of so many tokens in US dollars."""
         return (self.prompts * prompts + self.answers * answers) / 1e6
 
 

@@ -18,10 +18,8 @@ from typing import Any
 from distract.core.errors import DataError, UsageError
 from distract.core.files import decode, read_bytes, read_text
 from distract.core.records import Case, Response
-from distract.data.formats import native
-from distract.data.formats.answers import Omission
-from distract.data.formats.ifeval import ConstrainedPrompt
-from distract.data.readers import READERS, Reader
+from distract.data.formats import READERS, native
+from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader
 from distract.data.sources import BUILT_IN, DataSource, locate
 
 __all__ = [
@@ -57,7 +55,6 @@ class DataSet:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The identity of the data for the record of a run."""
         return {"name": self.name, "format": self.format, "sha256": self.checksum, "cases": self.size}
 
 
@@ -74,7 +71,6 @@ class PromptSet:
 
 
 def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
-    """Read a data set."""
     source = locate(spec, "cases")
     reader = READERS[source.format]
     answers = {path: read_bytes(Path(path)) for path in responses}
@@ -114,7 +110,6 @@ def collect_cases(cases: Iterable[Case]) -> DataSet:
 
 
 def _list_turns(case: Case) -> Iterator[tuple[str, object]]:
-    """The fields of a case that hold turns."""
     yield "prompt", case.prompt
     yield "reference", case.reference
     for index, response in enumerate(case.responses):
@@ -122,7 +117,6 @@ def _list_turns(case: Case) -> Iterator[tuple[str, object]]:
 
 
 def load_prompts(spec: str) -> PromptSet:
-    """Read prompts without their responses."""
     source = locate(spec, "prompts")
     reader = READERS[source.format].prompts
     if reader is None:
@@ -139,7 +133,6 @@ def load_prompts(spec: str) -> PromptSet:
 
 
 def _read_entries(source: DataSource, answers: dict[str, bytes]) -> Iterator[Case | Omission]:
-    """Read the data with the files of ``--responses``."""
     reader = READERS[source.format]
     if answers and not reader.needs:
         able = ", ".join(key for key, other in READERS.items() if other.needs)

@@ -28,7 +28,6 @@ class Item:
     inside: str = ""
 
     def fail(self, problem: str, field: str | None = None) -> NoReturn:
-        """Raise a DataError for this place."""
         raise DataError(problem, path=self.path, line=self.line, field=f"{self.inside}{field}" if field else None)
 
     def only(self, *known: str) -> None:
@@ -38,7 +37,6 @@ class Item:
                 self.fail(f"unknown field (known: {', '.join(known)})", name)
 
     def text(self, field: str, *, empty: bool = False) -> str:
-        """A required text."""
         if field not in self.value:
             self.fail("missing; expected text", field)
         return self.checked(self.value[field], field, empty=empty)
@@ -58,7 +56,6 @@ class Item:
         return self.check_name(self.text(field), field)
 
     def check_name(self, value: str, field: str) -> str:
-        """Check an id or author."""
         self.check_line(value, field)
         if ".." in value.replace("\\", "/").split("/") or value.startswith("/"):
             self.fail("looks like a path out of the folder; use a plain name", field)
@@ -67,13 +64,11 @@ class Item:
         return value
 
     def check_line(self, value: str, field: str) -> str:
-        """Check that a text is one printable line."""
         if clean_text(value) != value or any(character in value for character in "\t\n"):
             self.fail("holds control characters; use printable characters on one line", field)
         return value
 
     def author(self, field: str) -> str:
-        """A required author."""
         return self.check_author(self.text(field), field)
 
     def check_author(self, value: str, field: str) -> str:
@@ -83,7 +78,6 @@ class Item:
         return value
 
     def optional_name(self, field: str) -> str | None:
-        """Like ``name``; None without the field."""
         return self.name(field) if self.has(field) else None
 
     def has(self, field: str) -> bool:
@@ -91,7 +85,6 @@ class Item:
         return self.value.get(field) is not None
 
     def turns(self, field: str, *, empty: bool = False) -> tuple[str, ...]:
-        """A text or a list of texts, as turns."""
         value = self.value.get(field)
         if isinstance(value, list):
             if not value:
@@ -100,7 +93,6 @@ class Item:
         return (self.text(field, empty=empty),)
 
     def items(self, field: str) -> Iterator[Item]:
-        """The objects of a required list."""
         value = self.value.get(field)
         if not isinstance(value, list):
             self.fail("missing; expected a list" if value is None else "expected a list", field)
@@ -108,14 +100,12 @@ class Item:
             yield self.object(entry, f"{field}[{index}]")
 
     def object(self, value: object, field: str) -> Item:
-        """Check that a value is an object."""
         if not isinstance(value, dict):
             self.fail(f"expected an object, found {describe(value)}", field)
         return Item(value, self.path, self.line, f"{self.inside}{field}.")
 
 
 def describe(value: object) -> str:
-    """The type of a JSON value in words."""
     if value is None:
         return "null"
     if isinstance(value, float):

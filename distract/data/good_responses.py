@@ -20,7 +20,6 @@ def good_response(case: Case) -> Response | None:
 
 
 def compliant_response(case: Case) -> Response | None:
-    """The good response of a case with format constraints, if it meets them all."""
     good = good_response(case)
     return good if good and case.constraints and all(check(c, good.text) for c in case.constraints) else None
 

@@ -23,7 +23,6 @@ PATIENCE = 10.0
 
 
 def load_rows(name: str) -> str:
-    """The rows of a split, one JSON object per line."""
     where = f"hub:{name}"
     path, config, split = _split_name(name, where)
     api, library = _import_library(where)
@@ -54,7 +53,6 @@ def _split_name(name: str, where: str) -> tuple[str, str | None, str | None]:
 
 
 def _import_library(where: str) -> tuple[Any, Any]:
-    """Import the client of the hub and the library that reads data sets."""
     spec = importlib.util.find_spec("datasets")
     if spec is None or spec.origin is None:  # a mere folder of that name
         raise UsageError(f"{where}: needs the library datasets, which is not installed: {install_command('hub')}")

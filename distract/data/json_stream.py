@@ -23,23 +23,19 @@ Object = tuple[int, dict[str, Any]]
 
 
 def read_lines(text: str, path: str) -> Iterator[Item]:
-    """Read JSON Lines from a text; skip blank lines."""
     return (Item(value, path, line) for line, value in _parse_lines(_split_lines(text), path))
 
 
 def read_array(text: str, path: str) -> Iterator[Item]:
-    """Read one JSON array of objects from a text."""
     return (Item(value, path, line) for line, value in _parse_array(_JsonText(path, text)))
 
 
 def stream_lines(path: Path) -> Iterator[Object]:
-    """Read JSON Lines from a file; skip blank lines."""
     with path.open("rb") as file:
         yield from _parse_lines(decode_lines(file, path), path)
 
 
 def stream_array(path: Path) -> Iterator[Object]:
-    """Read one JSON array of objects from a file."""
     with path.open("rb") as file:
         yield from _parse_array(_JsonText(path, file=file))
 
@@ -131,13 +127,11 @@ class _JsonText:
                 raise DataError(f"not valid JSON ({flaw(error)})", path=self.path, line=self.line()) from error
 
     def line(self) -> int:
-        """Return the line of the position, from 1."""
         self._line += self.buffer.count("\n", self._counted, self.at)
         self._counted = self.at
         return self._line
 
     def fail(self, problem: str) -> NoReturn:
-        """Raise a DataError for this line."""
         raise DataError(problem, path=self.path, line=self.line())
 
     def _read_more(self) -> bool:

@@ -133,7 +133,6 @@ def _convert_units(numbers: set[str], units: set[str]) -> tuple[set[str], set[st
 
 
 def amounts(text: str, strict: bool) -> dict[str, set[str]]:
-    """The sets of numbers, units and dates in a text."""
     text = _normalise_figures(text)
     # "one" is often a pronoun; an ordinal or "both" may mean a number, so only lenient reading counts it.
     text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _parse_words(m[0]), text)
@@ -194,7 +193,6 @@ def _has_any(text: str, parts: Iterable[str]) -> bool:
 
 
 def find_units(text: str) -> set[str]:
-    """All units in a text."""
     return {unit for word in _NEXT.findall(_normalise_units(text)) if (unit := _unit(word))}
 
 
@@ -207,5 +205,4 @@ def _normalise_units(text: str) -> str:
 
 
 def _unit(word: str) -> str | None:
-    """The unit for a word in the singular or plural."""
     return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
@@ -24,7 +25,6 @@ _BEGINNING = 20_000
 
 
 def read_rows(text: str, path: str) -> Iterator[Item]:
-    """The objects of a JSON array or of JSON Lines."""
     return read_array(text, path) if text.lstrip().startswith("[") else read_lines(text, path)
 
 
@@ -43,6 +43,16 @@ def field_names(text: str) -> frozenset[str]:
     except (ValueError, RecursionError):
         return frozenset(match[1] for match in _NAME.finditer(begin[:_BEGINNING].split("\n{", 1)[0]))
     return frozenset(first)
+
+
+def has_any(*names: str) -> Callable[[str], bool]:
+    """Recognise a text whose first row has one of these fields."""
+    return lambda text: not field_names(text).isdisjoint(names)
+
+
+def has_all(*names: str) -> Callable[[str], bool]:
+    """Recognise a text whose first row has all of these fields."""
+    return lambda text: field_names(text).issuperset(names)
 
 
 def make_ids(items: Sequence[Item], field: str | None = None) -> list[str]:
@@ -71,7 +81,6 @@ def read_number(item: Item, field: str) -> str:
 
 
 def read_label(item: Item, field: str, meanings: Mapping[str | int, str]) -> str:
-    """The meaning of a required label."""
     known = [repr(label) if isinstance(label, str) else str(label) for label in meanings]
     expected = f"{', '.join(known[:-1])} or {known[-1]}"
     if field not in item.value:
@@ -94,3 +103,7 @@ def make_case(item: Item, name: str, prompt: str, fields: tuple[str, str], prefe
     """A case of two responses, possibly blank, with their fields as authors."""
     responses = tuple(Response(field, (item.text(field, empty=True),)) for field in fields)
     return Case(name, (prompt,), responses, preferred, source=source)
+
+
+def read_author(path: str) -> str:
+    return Item({}, path, 1).check_author(Path(path).stem, "file name")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.files import decode, read_bytes
 from distract.data import hub
-from distract.data.readers import READERS, detect_format
+from distract.data.formats import READERS, detect_format
 
 BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"tweakset": ("tweakset.jsonl", "questions with three format constraints, good and broken answers, rewrites")}
@@ -61,7 +61,6 @@ def locate(spec: str, expected: str) -> DataSource:
 
 
 def _read_path(path: Path, form: str | None, expected: str) -> DataSource:
-    """Read a file, or a folder in a format of several files."""
     if _exists(str(path)) and path.is_dir():
         for name in READERS if form is None else (form,):
             if files := _gather_files(name, path):

@@ -25,7 +25,7 @@ from distract.core import printable, registry
 from distract.core.errors import DistractError
 from distract.core.plugin import Attack
 from distract.core.records import Constraint, Response
-from distract.data import json_stream, prompt_parts, readers
+from distract.data import formats, json_stream, prompt_parts
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
 from distract.judging import parsers
@@ -185,8 +185,8 @@ def _read(form: parsers.Format, where: str, text: str) -> None:
 
 
 def _cases(text: str) -> None:
-    readers.detect_format(text)
-    for reader in readers.READERS.values():
+    formats.detect_format(text)
+    for reader in formats.READERS.values():
         for read in (reader.read, reader.prompts):
             with suppress(DistractError):
                 for one in read(text, "cases.jsonl") if read else ():

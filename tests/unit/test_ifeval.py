@@ -12,7 +12,7 @@ from distract.core.errors import DataError, UnknownName, UsageError
 from distract.data import constraints as kinds
 from distract.data.constraints import UnavailableError, parse
 from distract.data.datasets import load, load_prompts
-from distract.data.formats.ifeval import ConstrainedPrompt
+from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.prompt_parts import split_prompt
 
 PROMPT: dict[str, Any] = {

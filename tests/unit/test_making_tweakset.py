@@ -22,7 +22,7 @@ from distract.core.records import Constraint, Reply, Request
 from distract.data.constraints import breaks, check, describe, list_kinds, parse
 from distract.data.datasets import load, load_prompts
 from distract.data.formats import native
-from distract.data.formats.ifeval import ConstrainedPrompt
+from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.good_responses import compliant_response
 from distract.data.prompt_parts import split_prompt
 from distract.rewriting.fidelity import inspect

@@ -90,7 +90,6 @@ class Case:
         return tuple([response for response in self.responses if response.attack is None])
 
     def lineage(self, response: Response) -> Lineage | None:
-        """Return how a response was written, if known."""
         return next((lineage for lineage in self.lineages if lineage.response == response), None)
 
     @property

@@ -154,7 +154,6 @@ class ParseFailure(str):
     wanted: tuple[str, ...] = ()  # what a verdict looks like, if known
 
     def __new__(cls, why: str, reply: Reply) -> ParseFailure:
-        """Attach the reply to a reason."""
         failure = super().__new__(cls, why)
         failure.reply = reply
         return failure

@@ -32,7 +32,6 @@ class Rewrite:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the rewrite breaks no fidelity rule."""
         return not self.reasons
 
 

@@ -45,7 +45,6 @@ class Judgment:
     failure: str | None = None
 
     def mirror(self) -> Judgment:
-        """Exchange a and b."""
         p, s, r = self.probabilities, self.scores, self.ratings
         return Judgment(
             preferred=None if self.preferred is None else MIRROR[self.preferred],

@@ -60,7 +60,6 @@ def _suggest_words(word: str, before: str, after: str) -> list[str]:
 
 
 def _word_span(text: str, start: int, end: int) -> editing.Span:
-    """Extend a span to the whole word."""
     low, high = max(start - 40, 0), min(end + 40, len(text))
     while start > low and (text[start - 1].isalnum() or text[start - 1] == "_"):
         start -= 1
@@ -70,7 +69,6 @@ def _word_span(text: str, start: int, end: int) -> editing.Span:
 
 
 def _replace_matches(text: str, matches: Sequence[re.Match[str]], choice: int) -> str:
-    """Replace the words with the matches by something vague."""
     edits, put = dict[int, editing.Edit](), styler(text)
     for start, end in (_word_span(text, *match.span()) for match in matches):
         before, after = text[max(0, start - 30) : start], text[end : end + 2]
@@ -106,7 +104,6 @@ def _break_existence(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _add_word(text: str, word: str, count: int) -> Iterator[str]:
-    """Add a word that many times."""
     if count > editing.MOST:
         return
     extra = [f"Again: {' '.join([word] * (count - 4))}."] if count > 4 else []
@@ -121,7 +118,6 @@ def _add_word(text: str, word: str, count: int) -> Iterator[str]:
 
 
 def _break_forbidden(c: Constraint, text: str) -> Iterator[str]:
-    """Add one of the words."""
     for word in c["forbidden_words"]:
         yield from _add_word(text, word, 1)
 

@@ -61,28 +61,23 @@ RELATION = Argument("'at least' or 'less than'", lambda v: v in ("at least", "le
 
 
 def is_within(relation: str, count: int, limit: int) -> bool:
-    """Whether a count satisfies ``at least`` or ``less than`` its limit."""
     return count >= limit if relation == "at least" else count < limit
 
 
 def format_count(n: int, noun: str) -> str:
-    """A count with its noun in the singular or plural."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def format_bound(relation: str) -> str:
-    """A relation in words before a countable noun."""
     return "at least" if relation == "at least" else "fewer than"
 
 
 def format_words(noun: str, words: Sequence[str], link: str) -> str:
-    """Quoted words after their noun in the singular or plural."""
     quoted = [f'"{word}"' for word in words]
     return f"{noun}s {', '.join(quoted[:-1])} {link} {quoted[-1]}" if quoted[1:] else f"{noun} {quoted[0]}"
 
 
 def describe_use(relation: str, noun: str, n: int) -> str:
-    """How often to use something, as a sentence."""
     if n == 1:
         return f"Use {noun} at least once." if relation == "at least" else f"Do not use {noun}."
     return f"Use {noun} {format_bound(relation)} {n} times."

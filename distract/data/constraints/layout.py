@@ -101,7 +101,6 @@ def _break_highlights(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _break_title(c: Constraint, text: str) -> Iterator[str]:
-    """Remove the brackets, but not the words."""
     spans = []
     for line in re.finditer(r"[^\n]+", text):
         start, end = line[0].find("<<"), line[0].rfind(">>")

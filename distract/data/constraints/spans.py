@@ -48,7 +48,6 @@ def count_sentences(text: str) -> int:
 
 
 def count_words(text: str) -> int:
-    """Count words, including parts of hyphenated ones."""
     return len(re.findall(r"\w+", text))
 
 
@@ -64,7 +63,6 @@ def count_paragraphs(text: str) -> int:
 
 
 def split_blocks(text: str) -> list[str]:
-    """Split at blank lines; parts may be empty."""
     return text.split("\n\n")
 
 
@@ -75,7 +73,6 @@ def first_word(block: str) -> str:
 
 
 def count_bullets(text: str) -> int:
-    """Count the lines that begin with ``*`` or ``-``."""
     return sum(len(mark.findall(text)) for mark in BULLET)
 
 
@@ -96,22 +93,18 @@ def find_titles(text: str) -> list[str]:
 
 
 def count_sections(text: str, marker: str) -> int:
-    """Count a marker followed by a number."""
     return len(re.findall(rf"{re.escape(marker)}\s?\d+", text))
 
 
 def count_occurrences(text: str, keyword: str) -> int:
-    """Count a keyword in any case, parts of words included."""
     return len(re.findall(re.escape(keyword), text, re.IGNORECASE))
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether a text has a word that is not part of another."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def has_postscript(text: str, marker: str) -> bool:
-    """Whether a text has the marker of a postscript, in any spacing."""
     pattern = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}.get(marker, re.escape(marker.lower()))
     return re.search(pattern, text.lower()) is not None
 

@@ -83,18 +83,15 @@ def find_opaque(text: str) -> list[Span]:
 
 
 def is_free(spans: Sequence[Span], position: int) -> bool:
-    """Whether a position is outside all spans."""
     index = bisect_right(spans, (position, position)) - 1
     return index < 0 or position >= spans[index][1]
 
 
 def styler(text: str) -> Callable[[str], str]:
-    """A function that puts words into the case of a text, if it has only one."""
     return str.upper if text.isupper() else str.lower if text.islower() else str
 
 
 def match_case(model: str, word: str) -> str:
-    """Put a word into the case of another."""
     if model.isupper() and len(model) > 1:
         return word.upper()
     return word[:1].upper() + word[1:] if model[:1].isupper() else word
@@ -225,7 +222,6 @@ def remove_parts(text: str, weigh: Callable[[str], int], need: int) -> Iterator[
 
 
 def _close_gaps(text: str) -> str:
-    """Close the gaps of paragraphs that are gone."""
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)^[^\S\n]+$", "", text))
     _, high = core_span(text)
     return text[:high].rstrip() + text[high:]

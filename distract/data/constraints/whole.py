@@ -33,7 +33,6 @@ def _break_repeat_prompt(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _break_two_responses(c: Constraint, text: str) -> Iterator[str]:
-    """Replace the asterisks between the two."""
     parts = [part for part in text.split("******") if part.strip()]
     for joint in ("", "\n=====\n", "\n***\n", "\nOr:\n"):
         yield f"{parts[0].rstrip()}\n{styler(text)(joint)}\n{parts[-1].lstrip()}"
@@ -51,7 +50,6 @@ def _break_postscript(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _break_answer(c: Constraint, text: str) -> Iterator[str]:
-    """Rephrase the answer."""
     answers = list(re.finditer(r"My answer is (yes|no|maybe)\.", text))
     for opening in ("I would say", "The answer is", "My reply is", ""):
         edits = [

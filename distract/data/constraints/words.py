@@ -110,7 +110,6 @@ def _break_capitals(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _break_capital_words(c: Constraint, text: str) -> Iterator[str]:
-    """Lowercase words in capitals, or capitalise words."""
     limit, count = c["capital_frequency"], counting.count_capitals(text)
     spans = find_opaque(text)
     if c["capital_relation"] == "at least":

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import Omission
-from distract.data.rows import field_names, make_ids, read_rows
-
-SUMMARY = "a JSON array of {instruction, output, generator}, with --responses for the other models"
-NEEDS = "a further file of {instruction, output, generator}"
+from distract.data.formats.reader import Omission, Reader
+from distract.data.rows import has_all, make_ids, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +24,6 @@ class _Outputs:
     items: tuple[Item, ...]
     by_instruction: dict[str, str]
     twice: frozenset[str]
-
-
-def recognise(text: str) -> bool:
-    """Whether the first row has an output and its generator."""
-    return {"output", "generator"} <= field_names(text)
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
@@ -75,3 +67,11 @@ def _read_outputs(text: str, path: str) -> _Outputs:
         if outputs.setdefault(instruction, output) != output:
             twice.add(instruction)
     return _Outputs(generator, items, outputs, frozenset(twice))
+
+
+READER = Reader(
+    "a JSON array of {instruction, output, generator}, with --responses for the other models",
+    has_all("output", "generator"),
+    join=join,
+    needs="a further file of {instruction, output, generator}",
+)

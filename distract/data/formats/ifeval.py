@@ -10,34 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Constraint, Response
+from distract.data import prompt_parts
 from distract.data.constraints import ConstraintError, UnavailableError, list_kinds, parse
 from distract.data.fields import Item
-from distract.data.formats.answers import Omission, read_all
+from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader
 from distract.data.json_stream import read_lines
 from distract.data.prompt_parts import split_prompt
-
-SUMMARY = "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses"
-NEEDS = "a file of {prompt, response}"
+from distract.data.rows import read_author
 
 
 @dataclass(frozen=True, slots=True)
-class ConstrainedPrompt:
-    """A prompt without responses: its key, the whole text, and at least one constraint that the text states."""
-
-    id: str
-    text: str
-    constraints: tuple[Constraint, ...]
+class _Answers:
+    author: str
+    by_prompt: dict[str, str]
 
 
-def recognise(text: str) -> bool:
+def _recognise(text: str) -> bool:
     """Whether the first line has IFEval's list of instructions."""
     return text.lstrip().startswith("{") and '"instruction_id_list"' in text.lstrip().split("\n", 1)[0]
 
 
 def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
     """A case for each prompt with responses, and an omission for the others."""
-    answers = read_all(files)
+    answers = _read_all(files)
     known_prompts = set[str]()
     for key, prompt, constraints in _read_entries(text, path):
         known_prompts.add(prompt)
@@ -56,7 +53,6 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
 
 
 def read_prompts(text: str, path: str) -> Iterator[ConstrainedPrompt | Omission]:
-    """The prompts alone, and an omission for each unusable one."""
     for key, prompt, constraints in _read_entries(text, path):
         yield Omission(constraints) if isinstance(constraints, str) else ConstrainedPrompt(key, prompt, constraints)
 
@@ -80,7 +76,6 @@ def _read_key(item: Item) -> str:
 
 
 def _read_constraints(item: Item) -> tuple[Constraint, ...] | str:
-    """The constraints, or why we cannot check them."""
     kinds, arguments = item.value.get("instruction_id_list"), item.value.get("kwargs")
     if not isinstance(kinds, list) or not kinds:
         item.fail("expected a list of constraint kinds", "instruction_id_list")
@@ -101,3 +96,34 @@ def _read_constraints(item: Item) -> tuple[Constraint, ...] | str:
         except ConstraintError as error:
             entry.fail(error.problem, error.field)
     return tuple(constraints)
+
+
+def _read_answers(text: str, path: str) -> _Answers:
+    author = read_author(path)
+    by_prompt: dict[str, str] = {}
+    for item in read_lines(text, path):
+        prompt = item.text("prompt")
+        if prompt in by_prompt:
+            item.fail("was answered on an earlier line; expected one response per prompt", "prompt")
+        by_prompt[prompt] = item.text("response", empty=True)
+    if not by_prompt:
+        raise DataError("holds no response", path=path)
+    return _Answers(author, by_prompt)
+
+
+def _read_all(files: Mapping[str, str]) -> list[_Answers]:
+    answers = [_read_answers(text, path) for path, text in files.items()]
+    authors = [answer.author for answer in answers]
+    if twice := [author for author in authors if authors.count(author) > 1]:
+        raise UsageError(f"--responses: two files are named after the author {twice[0]!r}; rename one of them")
+    return answers
+
+
+READER = Reader(
+    "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses",
+    _recognise,
+    join=join,
+    needs="a file of {prompt, response}",
+    prompts=read_prompts,
+    code=prompt_parts,
+)

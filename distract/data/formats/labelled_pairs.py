@@ -32,7 +32,6 @@ class PairFormat:
     source_field: str | None = None
 
     def recognise(self, text: str) -> bool:
-        """Whether the first row has the fields of this format."""
         return self.has_fields(field_names(text))
 
     def read(self, text: str, path: str) -> Iterator[Case]:

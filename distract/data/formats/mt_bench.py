@@ -15,10 +15,9 @@ from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import Omission, read_author
-from distract.data.rows import field_names, read_number, read_rows
+from distract.data.formats.reader import Omission, Reader
+from distract.data.rows import has_all, read_author, read_number, read_rows
 
-SUMMARY = "a folder of question.jsonl, model_answer/*.jsonl and reference_answer/*.jsonl"
 QUESTIONS = ("question.jsonl", "questions.jsonl")
 ANSWERS = ("model_answer", "answers")
 REFERENCES = "reference_answer"
@@ -26,11 +25,6 @@ NO_QUESTION = "an answer matches no question"
 
 Turns = dict[str, tuple[str, ...]]
 """The answers of one model, by question."""
-
-
-def recognise(text: str) -> bool:
-    """Whether the first row has a question id and turns."""
-    return {"question_id", "turns"} <= field_names(text)
 
 
 def gather(path: Path) -> tuple[Path, ...]:
@@ -97,3 +91,11 @@ def _make_case(key: str, item: Item, authors: Mapping[str, Turns], reference: Tu
     good = reference.get(key, ())
     complete = len(good) == len(prompt) and all(turn.strip() for turn in good)
     return Case(name, prompt, responses, source=source, reference=good if complete else ())
+
+
+READER = Reader(
+    "a folder of question.jsonl, model_answer/*.jsonl and reference_answer/*.jsonl",
+    has_all("question_id", "turns"),
+    join=join,
+    gather=gather,
+)

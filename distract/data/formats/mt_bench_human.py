@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import Omission
-from distract.data.rows import DISAGREE, field_names, plurality, read_label, read_number, read_rows
+from distract.data.formats.reader import Omission, Reader
+from distract.data.rows import DISAGREE, has_any, plurality, read_label, read_number, read_rows
 
-SUMMARY = "rows of {question_id, model_a, model_b, winner, conversation_a, conversation_b, turn}"
 _TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie"}
 
 
@@ -30,11 +29,6 @@ class _CaseVotes:
     case: Case
     line: int
     votes: Counter[str] = field(default_factory=Counter)
-
-
-def recognise(text: str) -> bool:
-    """Whether the first row has a conversation a or b."""
-    return bool(field_names(text) & {"conversation_a", "conversation_b"})
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
@@ -79,7 +73,6 @@ def _read_case(item: Item, models: dict[str, str]) -> Case:
 
 
 def _read_conversation(item: Item, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The turns of the user and of the assistant."""
     prompts, answers = list[str](), list[str]()
     for index, message in enumerate(item.items(name)):
         expected = ("user", "assistant")[index % 2]
@@ -100,3 +93,10 @@ def _report_difference(item: Item, models: dict[str, str], case: Case, before: _
         item.fail(f"the user's turns differ from line {before.line}", "conversation_a")
     side = next(s for s in "ab" if earlier[models[s]] not in case.responses)
     item.fail(f"{models[side]!r} answers otherwise than on line {before.line}", f"conversation_{side}")
+
+
+READER = Reader(
+    "rows of {question_id, model_a, model_b, winner, conversation_a, conversation_b, turn}",
+    has_any("conversation_a", "conversation_b"),
+    read,
+)

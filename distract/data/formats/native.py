@@ -3,35 +3,34 @@
 ``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
 "criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer that
 some judges are shown) are a text or a list of turns. A response with ``attack``, the name of an installed one, is a
-recorded rewrite of the response with the same author and severity; ``lineage`` says how it was written. Swap
-convention: none, a label is an author.
+recorded rewrite of the response with the same author and severity. ``lineage`` says how it was written: ``{"generator",
+"model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``; we keep names and values as
+they are, in their order, and check nothing against the text. Swap convention: none, a label is an author.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from distract.core import registry
 from distract.core.errors import UnknownName
 from distract.core.printable import count
-from distract.core.records import Case, Constraint, Response
-from distract.data import lineages
+from distract.core.records import Case, Constraint, Lineage, Response
 from distract.data.constraints import ConstraintError, parse
-from distract.data.fields import Item
+from distract.data.fields import Item, describe
+from distract.data.formats.reader import Reader
 from distract.data.json_stream import read_lines
 
-SUMMARY = "JSON Lines of {id, prompt, responses: [{author, text}], preferred?}"
 
-
-def recognise(text: str) -> bool:
+def _recognise(text: str) -> bool:
     """Whether the first nonblank line starts a JSON object."""
     return text.lstrip().startswith("{")
 
 
 def read(text: str, path: str) -> Iterator[Case]:
-    """The cases of a file."""
     seen: dict[str, int] = {}
     for item in read_lines(text, path):
         case = _read_case(item)
@@ -59,7 +58,6 @@ def dump(case: Case) -> dict[str, Any]:
 
 
 def format_line(case: Case) -> str:
-    """A case as one line of a file, without the line break."""
     return json.dumps(dump(case), ensure_ascii=False, allow_nan=False)
 
 
@@ -68,7 +66,7 @@ def _dump_response(case: Case, response: Response) -> dict[str, Any]:
     optional = {
         "attack": response.attack,
         "severity": response.severity,
-        "lineage": lineages.dump(lineage) if lineage else None,
+        "lineage": _dump_lineage(lineage) if lineage else None,
     }
     fields = {"author": response.author, "text": _dump_turns(response.turns)}
     return fields | {name: value for name, value in optional.items() if value is not None}
@@ -116,7 +114,7 @@ def _read_case(item: Item) -> Case:
         constraints,
         item.optional_name("source"),
         tuple(
-            lineages.read(entry.object(entry.value["lineage"], "lineage"), response)
+            _read_lineage(entry.object(entry.value["lineage"], "lineage"), response)
             for entry, response in entries
             if entry.has("lineage")
         ),
@@ -145,8 +143,57 @@ def _read_attack(item: Item) -> str | None:
 
 
 def read_constraint(item: Item) -> Constraint:
-    """A constraint from its JSON object."""
     try:
         return parse(item.value)
     except ConstraintError as error:
         item.fail(error.problem, error.field)
+
+
+def _read_lineage(item: Item, response: Response) -> Lineage:
+    item.only("generator", "model", "prompt", "parameters", "reasons", "evidence")
+    reasons = item.value.get("reasons") or []
+    if not isinstance(reasons, list):
+        item.fail("expected a list of texts", "reasons")
+    model = _read_values(item, "model")
+    for name, value in model:
+        if not isinstance(value, str):
+            item.fail(f"expected text, found {describe(value)}", f"model.{name}")
+    return Lineage(
+        response,
+        item.check_line(item.text("generator"), "generator"),  # a model's name may be a path
+        tuple((name, str(value)) for name, value in model),
+        item.name("prompt") if item.has("prompt") else "",
+        _read_values(item, "parameters"),
+        tuple(item.checked(reason, f"reasons[{i}]") for i, reason in enumerate(reasons)),
+        _read_values(item, "evidence"),
+    )
+
+
+def _dump_lineage(lineage: Lineage) -> dict[str, Any]:
+    parts = {
+        "model": dict(lineage.model),
+        "prompt": lineage.prompt,
+        "parameters": dict(lineage.parameters),
+        "reasons": list(lineage.reasons),
+        "evidence": dict(lineage.evidence),
+    }
+    return {"generator": lineage.generator, **{name: value for name, value in parts.items() if value}}
+
+
+def _read_values(item: Item, field: str) -> tuple[tuple[str, float | int | str], ...]:
+    if not item.has(field):
+        return ()
+    inner = item.object(item.value[field], field)
+    for name, value in inner.value.items():
+        inner.check_line(inner.checked(name, name), name)
+        # A bool is an int in Python, but no number in JSON.
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            inner.fail(f"expected a number or text, found {describe(value)}", name)
+        if isinstance(value, str):
+            inner.checked(value, name, empty=True)
+        elif not math.isfinite(value):
+            inner.fail("expected a finite number", name)
+    return tuple(inner.value.items())
+
+
+READER = Reader("JSON Lines of {id, prompt, responses: [{author, text}], preferred?}", _recognise, read)

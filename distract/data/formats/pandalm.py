@@ -15,18 +15,12 @@ from collections.abc import Iterator
 
 from distract.core.records import Case
 from distract.data.fields import Item
-from distract.data.formats.answers import Omission
-from distract.data.rows import DISAGREE, field_names, make_case, make_ids, plurality, read_label, read_rows
+from distract.data.formats.reader import Omission, Reader
+from distract.data.rows import DISAGREE, has_any, make_case, make_ids, plurality, read_label, read_rows
 
-SUMMARY = "a JSON array of {instruction, input, response1, response2, annotator1 …}"
 RESPONSES = ("response1", "response2")
 _ANNOTATOR = re.compile(r"annotator[0-9]+")
 _MEANINGS: dict[str | int, str] = {0: "tie", 1: RESPONSES[0], 2: RESPONSES[1]}
-
-
-def recognise(text: str) -> bool:
-    """Whether the first row has a response 1 or 2."""
-    return bool(field_names(text) & {"response1", "response2"})
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
@@ -43,7 +37,6 @@ def read(text: str, path: str) -> Iterator[Case | Omission]:
 
 
 def _read_prompt(item: Item) -> str:
-    """The instruction and its input, if any."""
     more = item.text("input", empty=True) if item.has("input") else ""
     instruction = item.text("instruction", empty=bool(more.strip()))
     return "\n\n".join(part for part in (instruction, more) if part.strip())
@@ -53,3 +46,8 @@ def _count_votes(item: Item) -> Counter[str]:
     """Votes by label; exports fill up with null if rows have different numbers of annotators."""
     fields = [field for field in item.value if _ANNOTATOR.fullmatch(field) and item.has(field)]
     return Counter(read_label(item, field, _MEANINGS) for field in fields or ["annotator1"])
+
+
+READER = Reader(
+    "a JSON array of {instruction, input, response1, response2, annotator1 …}", has_any("response1", "response2"), read
+)

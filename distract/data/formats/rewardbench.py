@@ -12,17 +12,11 @@ from collections.abc import Iterator
 
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.answers import Omission
-from distract.data.rows import field_names, make_ids, read_rows
+from distract.data.formats.reader import Omission, Reader
+from distract.data.rows import has_any, make_ids, read_rows
 
-SUMMARY = "rows of {prompt, chosen, rejected, subset?}"
 AUTHORS = ("response_1", "response_2")
 SEVERAL_TURNS = "a conversation of several turns"
-
-
-def recognise(text: str) -> bool:
-    """Whether the first row has a chosen or rejected response."""
-    return bool(field_names(text) & {"chosen", "rejected"})
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
@@ -56,3 +50,6 @@ def _read_message(item: Item, field: str, role: str) -> str | None:
     # A list of messages for a response may start with the prompt.
     alone = speakers in (["assistant"], ["user", "assistant"]) if blank else speakers == ["user"]
     return spoken[-1][1] if alone else None
+
+
+READER = Reader("rows of {prompt, chosen, rejected, subset?}", has_any("chosen", "rejected"), read, better_first=True)

@@ -18,7 +18,7 @@ from distract.core.plugin import Attack
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Response, slug
 from distract.data.constraints import check, describe
-from distract.data.formats.ifeval import ConstrainedPrompt
+from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.prompt_parts import split_prompt
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.generator_options import GeneratorOptions

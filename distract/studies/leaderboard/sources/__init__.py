@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from distract.core.errors import DataError, UnknownName
 from distract.data import datasets, sources
-from distract.data.readers import detect_format
+from distract.data.formats import detect_format
 from distract.data.rows import field_names
 from distract.judging.published import own_runs as folders
 from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores, vote_files

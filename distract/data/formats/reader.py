@@ -1,0 +1,55 @@
+"""The one shape of all formats, and what their readers yield besides cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from distract.core.records import Case, Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """An entry that makes no case; ``prompt`` is False for a response without a prompt."""
+
+    reason: str
+    prompt: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedPrompt:
+    """A prompt without responses: its key, the whole text, and at least one constraint that the text states."""
+
+    id: str
+    text: str
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A file format. Every function raises DataError with the place of a fault.
+
+    Attributes:
+        summary: one line.
+        recognise: whether the beginning of a text is in this format.
+        read: reads the cases of a text, given the file's name; None if responses come from other files.
+        join: the same, with the texts of those files by path; None if the format holds its responses.
+        needs: a description of the files for ``--responses``; empty if there are none.
+        gather: finds all files of a folder, or beside its first file, the first one first (none if it is another kind
+            of folder); None if the format is no folder.
+        prompts: like ``read``, without responses; None if prompts hold no verifiable requirements.
+        code: other code that affects the cases, and so is part of the checksum.
+        better_first: whether the better response always comes first, so that we must draw the order.
+    """
+
+    summary: str
+    recognise: Callable[[str], bool]
+    read: Callable[[str, str], Iterator[Case | Omission]] | None = None
+    join: Callable[[str, str, Mapping[str, str]], Iterator[Case | Omission]] | None = None
+    needs: str = ""
+    gather: Callable[[Path], tuple[Path, ...]] | None = None
+    prompts: Callable[[str, str], Iterator[ConstrainedPrompt | Omission]] | None = None
+    code: ModuleType | None = None
+    better_first: bool = False
