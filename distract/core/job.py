@@ -64,18 +64,12 @@ class Estimate:
     comparisons: int
     rewrites: int
     requests: Mapping[str, int]  # per protocol and writer
-    tokens: int  # of the judge's prompts
-    answers: int  # most tokens of the judge's answers
+    prompt_tokens: int
+    answer_tokens: int  # at most
 
     @property
     def document(self) -> dict[str, Any]:
-        return {
-            "comparisons": self.comparisons,
-            "rewrites": self.rewrites,
-            "requests": dict(self.requests),
-            "prompt_tokens": self.tokens,
-            "answer_tokens": self.answers,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,33 @@
-"""Claims on requests: runs that share a store of replies wait for each other instead of asking twice.
+"""Locks on files: one process writes a run folder, and runs that share a store wait instead of asking twice.
 
-A claim is a lock on one byte of a file beside the store, so that the system releases it when a process dies. Where the
-system has no such locks (Windows, some network drives), only the threads of one process wait for each other.
+The system releases them when a process dies. A run folder has a locked file that names the process. A claim on a
+request is a lock on one byte of a file beside the store. Where the system has no such locks (Windows, some network
+drives), only the threads of one process exclude each other.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from distract.core import files
+from distract.core.errors import InUseError, UsageError
 
 try:
     import fcntl
 except ImportError:
     fcntl = None  # type: ignore[assignment]
+
+LOCK_NAME = "run.lock"
+"""Name of the locked file in a run folder."""
 
 PLACES = 2**30
 """Bytes to lock, never written: two requests that share one only wait for each other."""
@@ -82,6 +89,7 @@ class _LockFile:
 
 
 _LOCK_FILES: dict[Path, _LockFile] = {}
+_FOLDERS = set[Path]()  # that this process writes
 _MUTEX = threading.Lock()
 
 
@@ -173,3 +181,61 @@ class Claims:
 
 def _place(key: bytes) -> int:
     return int.from_bytes(key[:8], "big") % PLACES
+
+
+@contextmanager
+def occupy(folder: Path) -> Iterator[None]:
+    """Keep other processes and threads from writing a folder; without file locks (Windows), only threads."""
+    path = folder.resolve() / LOCK_NAME
+    with _MUTEX:
+        # File locks belong to a process and never stop its own threads.
+        if path in _FOLDERS:
+            raise InUseError(folder, f"process {os.getpid()}")
+        _FOLDERS.add(path)
+    try:
+        file = _acquire(path, folder)
+        try:
+            yield
+        finally:
+            with suppress(OSError, UsageError):
+                files.remove(path)
+            file.close()
+    finally:
+        _FOLDERS.discard(path)
+
+
+def _acquire(path: Path, folder: Path) -> IO[bytes]:
+    while True:
+        file = files.open_lock(path)
+        try:
+            _lock_folder(file, folder)
+            # The previous holder may have removed the file that is locked now.
+            if os.path.samestat(os.fstat(file.fileno()), path.lstat()):
+                file.truncate(0)
+                file.write(f"{os.getpid()} {platform.node()}\n".encode())
+                file.flush()
+                return file
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _lock_folder(file: IO[bytes], folder: Path) -> None:
+    try:
+        if fcntl is not None:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _LOCKED_ERRORS:
+            raise InUseError(folder, _holder(file.read(500))) from None
+        # On a file system without locks, go on without one.
+
+
+def _holder(text: bytes) -> str:
+    """Name the process in a lock file, which any program may have written."""
+    pid, _, host = text.decode(errors="replace").partition(" ")
+    if not (pid.isascii() and pid.isdecimal()):
+        return "another process"
+    return f"process {pid}" + (f" on {host.strip()}" if host.strip() != platform.node() else "")

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from distract.core import files
 from distract.core.errors import BackendError, UsageError, write_error
-from distract.core.occupancy import LOCK_NAME, occupy
+from distract.core.locks import LOCK_NAME, occupy
 from distract.core.records import ParseFailure, Rewrite, Row
 from distract.core.runs import TEXTS, checksum, open_records, read_json, run_files
 

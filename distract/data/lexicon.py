@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from distract.data.numbers import SCALES, SMALL
-
 PARTS = 2048
 """Sentences and clauses to cache: rewrites share most of them with their original."""
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+)
+SMALL = dict(zip(_SMALL.split(), [*range(20), *range(20, 100, 10)], strict=True))
+SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+"""Number words and their values."""
 
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")
 _COMMON = (

@@ -125,6 +125,7 @@ def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
 
 
 def _find_sentences(text: str) -> list[tuple[int, int]]:
+    """Spans of the sentences, including the white space after them."""
     edges = [0, *(match.end() for match in _STOP.finditer(text)), len(text)]
     return list(pairwise(edges))
 

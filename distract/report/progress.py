@@ -47,11 +47,11 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     plan = [f"about {' and '.join(count(number, noun) for noun, number in sizes.items() if number)}"]
     if estimate.requests:
         plan.append("requests: " + ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items()))
-    if estimate.tokens:
-        plan.append(f"about {estimate.tokens:,} prompt tokens")
+    if estimate.prompt_tokens:
+        plan.append(f"about {estimate.prompt_tokens:,} prompt tokens")
     yield f"plan: {'; '.join(plan)}"
     if price := job.prices.get("judge"):
-        most = format_dollars(price.of(estimate.tokens, estimate.answers))
+        most = format_dollars(price.of(estimate.prompt_tokens, estimate.answer_tokens))
         yield (
             f"cost of the judge: at most about {most} ({format_dollars(price.prompts)} per million prompt tokens, "
             f"{format_dollars(price.answers)} per million answer tokens)"

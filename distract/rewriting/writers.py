@@ -22,7 +22,7 @@ from distract.core.errors import UnknownName, guard_plugin
 from distract.core.plan import Plan, gather
 from distract.core.plugin import Attack
 from distract.core.records import Case, Evidence, Response, Rewrite, slug
-from distract.data import constraints, numbers
+from distract.data import constraints, lexicon
 from distract.rewriting import fidelity
 
 LASTING = ("no text", "truncated", "verifier")
@@ -280,7 +280,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
 
     It is part of a run's identity: after a change of the code, old results must not pass for those of the new rules.
     """
-    files = {Path(str(numbers.__file__))}
+    files = {Path(str(lexicon.__file__))}
     for module_file in (__file__, constraints.__file__, fidelity.__file__):
         files.update(Path(str(module_file)).parent.glob("*.py"))
     for attack in attacks:

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Constraint
-from distract.data import numbers
 from distract.data.lexicon import content_words
 from distract.rewriting import fidelity
-from distract.rewriting.fidelity import facts, inspect, inspect_severity, meaning, misbehaviour
+from distract.rewriting.fidelity import facts, inspect, inspect_severity, meaning, misbehaviour, numbers
 from distract.rewriting.fidelity.facts import code_spans, new_content_share, quote_spans, url_spans
 
 NO_COMMA = Constraint("punctuation:no_comma")

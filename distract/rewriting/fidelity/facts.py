@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from distract.data.lexicon import PARTS, content_words
-from distract.data.numbers import DAY, MONTH, amounts, find_units
+from distract.rewriting.fidelity.numbers import DAY, MONTH, amounts, find_units
 
 MOST_PAIRS = 200_000
 """Most pairs of equal words in two texts for an exact search of their difference."""

@@ -10,17 +10,13 @@ from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 
+from distract.data.lexicon import SCALES, SMALL
+
 
 def _aliases(text: str) -> dict[str, str]:
     return {alias: names.split()[0] for names in text.split("|") for alias in names.split()}
 
 
-_NAMES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
-)
-SMALL = dict(zip(_NAMES.split(), [*range(20), *range(20, 100, 10)], strict=True))
-SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _LOOSE = _aliases(
     "1 once single sole first|2 both either pair couple twice double dual second|3 triple thrice third|"
     "4 fourth quarter|5 fifth|6 sixth|7 seventh|8 eighth|9 ninth|10 tenth|12 dozen twelfth|19 nineteenth|"
@@ -133,6 +129,7 @@ def _convert_units(numbers: set[str], units: set[str]) -> tuple[set[str], set[st
 
 
 def amounts(text: str, strict: bool) -> dict[str, set[str]]:
+    """The sets of numbers, units and dates in a text."""
     text = _normalise_figures(text)
     # "one" is often a pronoun; an ordinal or "both" may mean a number, so only lenient reading counts it.
     text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _parse_words(m[0]), text)
@@ -193,6 +190,7 @@ def _has_any(text: str, parts: Iterable[str]) -> bool:
 
 
 def find_units(text: str) -> set[str]:
+    """All units in a text."""
     return {unit for word in _NEXT.findall(_normalise_units(text)) if (unit := _unit(word))}
 
 
