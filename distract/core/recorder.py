@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -86,7 +84,7 @@ class Recorder:
         records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
         for name in self._counts:
             for record in records[name]:
-                self._write(name, _dump_row(record) if isinstance(record, Row) else dump(record))
+                self._write(name, dump(record))
                 self._counts[name] += 1
         for row in rows:
             for text in _unread_texts(row):
@@ -141,22 +139,17 @@ def _check_parameters(path: Path, parameters: Mapping[str, Any]) -> None:
         )
 
 
-def _members(record: Any) -> dict[str, Any]:
-    """Convert a record to an object; ``dataclasses.asdict`` copies deeply and takes ten times as long."""
-    kind = type(record)
-    if kind not in _GETTERS:
-        names = sorted(kind.__slots__)
-        _GETTERS[kind] = names, attrgetter(*names)
-    names, get_values = _GETTERS[kind]
-    return dict(zip(names, get_values(record), strict=True))
+def _list_fields(record: Any) -> dict[str, Any]:
+    # ``dataclasses.asdict`` copies deeply and takes ten times as long.
+    return {name: getattr(record, name) for name in record.__slots__}
 
 
-_GETTERS: dict[type, tuple[list[str], Callable[[Any], tuple[Any, ...]]]] = {}
-
-dump = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members).encode
+dump = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, allow_nan=False, check_circular=False, default=_list_fields
+).encode
 """Encode a record, or any JSON value, as one line; always the same bytes."""
 
-_dump_ascii = json.JSONEncoder(sort_keys=True, default=_members).encode
+_dump_ascii = json.JSONEncoder(sort_keys=True, default=_list_fields).encode
 """The same for hostile text, which may not be valid Unicode."""
 
 
@@ -170,30 +163,6 @@ def _unread_texts(row: Row) -> Iterator[dict[str, Any]]:
 
 
 _PLACE_FIELDS = ("case", "data", "design", "protocol", "attack", "a", "b", "target")
-
-_dump_sorted = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
-"""The same for values that are already sorted."""
-
-_OWN_FIELDS = ("case", "cluster", "judgments", "keys", "lengths", "tokens")
-"""The members of a row that vary from row to row; many rows share the others."""
-
-_SHARED_FIELDS = tuple(sorted({*Row.__slots__} - {*_OWN_FIELDS}))
-_get_own, _get_shared = attrgetter(*_OWN_FIELDS), attrgetter(*_SHARED_FIELDS)
-
-
-def _dump_row(row: Row) -> str:
-    """Encode a row like ``dump``, but faster: most records are rows."""
-    case, cluster, judgments, *rest = _get_own(row)
-    own = (case, cluster, tuple(map(_members, judgments)), *rest)
-    return _row_template(*_get_shared(row)) % tuple(["[]" if value == () else _dump_sorted(value) for value in own])
-
-
-@lru_cache(maxsize=256)
-def _row_template(*shared: Any) -> str:
-    """Make the line for rows with these shared members, with a ``%s`` for each of their own."""
-    texts = {name: dump(value).replace("%", "%%") for name, value in zip(_SHARED_FIELDS, shared, strict=True)}
-    members = [f'"{name}": {texts.get(name, "%s")}' for name in sorted(Row.__slots__)]
-    return "{" + ", ".join(members) + "}"
 
 
 def _write_json(path: Path, value: Any) -> str:
