@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from distract.core.errors import PromptError
-from distract.core.records import Message, join_message
+from distract.core.records import Message
 
 _ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -48,13 +48,13 @@ class Prompt:
             )
             problems = [f"no value for {lacking}"] * bool(lacking) + [f"no slot for {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        return tuple([join_message(role, _fill_slots(pieces, values)) for role, pieces in self.parts])
+        return tuple([Message(role, _fill_slots(pieces, values)) for role, pieces in self.parts])
 
 
-def _fill_slots(pieces: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
+def _fill_slots(pieces: tuple[str, ...], values: Mapping[str, str]) -> str:
     texts = list(pieces)
     texts[1::2] = [values[name] for name in pieces[1::2]]
-    return tuple(texts)
+    return "".join(texts)
 
 
 def parse(name: str, text: str) -> Prompt:

@@ -13,7 +13,6 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -94,9 +93,8 @@ class Store:
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            texts = [_encode_text((r.author, r.turns, r.attack, r.severity)) for r in request.slots.shown]
-            # Equals ``json.dumps`` of it all, but caches responses: each is shown in many requests.
-            text = f"[{_encode_text(request.slots.case)}, [{', '.join(texts)}], {_encode_text(request.slots.outcomes)}]"
+            shown = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
+            text = dump_json([request.slots.case, shown, request.slots.outcomes])
             digest.update(text.encode())
         return digest.digest()
 
@@ -135,7 +133,6 @@ def _digest(identity: Sequence[Any]) -> bytes:
     return hashlib.sha256(json.dumps(identity).encode()).digest()
 
 
-_encode_text = lru_cache(maxsize=256)(json.dumps)
 _get_values = attrgetter(*Reply.__slots__)
 
 

@@ -21,7 +21,6 @@ from distract.core.records.requests import Request as Request
 from distract.core.records.requests import Role as Role
 from distract.core.records.requests import Slots as Slots
 from distract.core.records.requests import dump_json as dump_json
-from distract.core.records.requests import join_message as join_message
 from distract.core.records.requests import token_count as token_count
 from distract.core.records.rewrites import CaseResult as CaseResult
 from distract.core.records.rewrites import Edit as Edit

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from distract.core.records.cases import Response
 
@@ -32,22 +31,6 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str  # verbatim text, never markup
-    # The content as JSON if it was joined from pieces (``join_message``), for the request's key. It is no argument, so
-    # that a copy with other content never keeps it.
-    flat: str = field(default="", init=False, compare=False, repr=False)
-
-
-@lru_cache(maxsize=64)  # the system turn is the same in all prompts of a protocol
-def join_message(role: Literal["system", "user", "assistant"], pieces: tuple[str, ...]) -> Message:
-    """Join a turn from texts, most of which occur in other turns too."""
-    message = Message(role, "".join(pieces))
-    object.__setattr__(message, "flat", "".join(map(_escape_json, pieces)))
-    return message
-
-
-@lru_cache(maxsize=1024)  # each response occurs in many prompts
-def _escape_json(text: str) -> str:
-    return dump_json(text)[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +85,12 @@ class Request:
     key: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        turns = ", ".join([f'["{m.role}", "{m.flat or dump_json(m.content)[1:-1]}"]' for m in self.messages])
-        settings = _encode_settings(
-            tuple(self.choices or ()),  # a plug-in may pass lists, or None
-            self.prefill,
-            self.max_tokens,
-            self.temperature,
-            self.top_p,
-            self.seed,
-            self.sample,
-            tuple(self.stop or ()),
-        )
+        turns = [(message.role, message.content) for message in self.messages]
+        choices, stop = tuple(self.choices or ()), tuple(self.stop or ())  # a plug-in may pass lists, or None
+        settings = (self.prefill, self.max_tokens, self.temperature, self.top_p, self.seed, self.sample)
         # Computed once: both the store and the rows use it, and hashing a prompt takes time.
-        object.__setattr__(self, "key", hashlib.sha256(f"[[{turns}], {settings}".encode()).hexdigest())
-
-
-@lru_cache(maxsize=64, typed=True)  # most requests of a run differ only in their messages; 0 is not 0.0
-def _encode_settings(*parts: Any) -> str:
-    """Encode the part of a request's key text that follows its messages."""
-    return dump_json(parts)[1:]
+        text = dump_json([turns, choices, *settings, stop])
+        object.__setattr__(self, "key", hashlib.sha256(text.encode()).hexdigest())
 
 
 def token_count(value: object) -> int:
