@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 BASELINE = "none"
@@ -95,9 +94,4 @@ class Case:
     @property
     def cluster(self) -> str:
         """A name for the prompt: cases that share it are not independent."""
-        return _cluster(self.prompt)
-
-
-@lru_cache(maxsize=64)  # called for every row of a case
-def _cluster(prompt: tuple[str, ...]) -> str:
-    return hashlib.sha256("\x1e".join(prompt).encode()).hexdigest()[:16]
+        return hashlib.sha256("\x1e".join(self.prompt).encode()).hexdigest()[:16]
