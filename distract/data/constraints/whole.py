@@ -103,10 +103,6 @@ def _break_quotation(c: Constraint, text: str) -> Iterator[str]:
 ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
-def _has_end_phrase(c: Constraint, text: str) -> bool:
-    return text.strip().strip('"').lower().endswith(c["end_phrase"].strip().lower())
-
-
 def _is_quoted(c: Constraint, text: str) -> bool:
     text = text.strip()
     return len(text) > 1 and text[0] == text[-1] == '"'
@@ -147,7 +143,7 @@ KINDS: Mapping[str, ConstraintKind] = {
         {"language": LANGUAGE},
     ),
     "startend:end_checker": ConstraintKind(
-        _has_end_phrase,
+        lambda c, text: text.strip().strip('"').lower().endswith(c["end_phrase"].strip().lower()),
         lambda c: f'End the answer with the exact phrase "{c["end_phrase"]}" and write nothing after it.',
         _break_end_phrase,
         {"end_phrase": TEXT},
