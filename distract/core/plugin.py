@@ -178,20 +178,3 @@ class Attack:
     def control(self) -> bool:
         """Whether the attack distracts no judge and only measures the noise."""
         return self.marker is None and self.severity is None
-
-
-@dataclass(frozen=True)
-class Degradation:
-    """A response made worse by a known amount, and perhaps distracting too (``severity-2+assertiveness``)."""
-
-    lower: Attack  # an attack with a severity
-    distractor: Attack | None = None  # applied to the worse response
-
-    @property
-    def name(self) -> str:
-        return self.lower.name + (f"+{self.distractor.name}" if self.distractor else "")
-
-    @property
-    def severity(self) -> int:
-        assert self.lower.severity is not None
-        return self.lower.severity

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
-from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
-from distract.core.plugin import Attack, Degradation, Protocol
+from distract.core.errors import DistractError, UnknownName, guard_plugin
+from distract.core.plugin import Attack, Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
 
@@ -77,19 +77,6 @@ def get_study(name: str) -> Study[Any]:
         raise UnknownName("study", name, known)
     study: Study[Any] = importlib.import_module(f"distract.studies.{name}.study").STUDY
     return study
-
-
-def parse_attack(name: str) -> Attack | Degradation:
-    """Parse a value of ``--attack``: an attack, a severity, or both joined by a plus sign in either order."""
-    parts = [get_attack(name)] if name in attacks() else [get_attack(part.strip()) for part in name.split("+")]
-    lower = [part for part in parts if part.severity]
-    others = [part for part in parts if not part.severity]
-    others = [part for part in others if part.name != BASELINE or len(parts) == 1]
-    if len(lower) == 1 and len(others) < 2:
-        return Degradation(lower[0], *others)
-    if len(parts) > 1:
-        raise UsageError(f"attack {name!r}: expected one severity and one distractor, as in severity-2+assertiveness")
-    return parts[0]
 
 
 def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:

@@ -1,19 +1,44 @@
-"""Draw a study's cases, and check that protocols and treatments fit them."""
+"""Draw a study's cases, and check that protocols and treatments fit them.
+
+A treatment is an attack, or a response made worse by a known amount.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from distract.core import registry
 from distract.core.errors import UsageError
-from distract.core.plugin import Attack, Degradation, Protocol
-from distract.core.records import Case
+from distract.core.plugin import Attack, Protocol
+from distract.core.records import BASELINE, Case
 from distract.judging import comparison as judging
 from distract.rewriting.writers import find_recorded
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Degradation:
+    """A response made worse by a known amount, and perhaps distracting too (``severity-2+assertiveness``)."""
+
+    lower: Attack  # an attack with a severity
+    distractor: Attack | None = None  # applied to the worse response
+
+    @property
+    def name(self) -> str:
+        """The value of ``--attack``."""
+        return self.lower.name + (f"+{self.distractor.name}" if self.distractor else "")
+
+    @property
+    def severity(self) -> int:
+        """How many constraints the worse response breaks."""
+        assert self.lower.severity is not None
+        return self.lower.severity
+
+
 Treatment = Attack | Degradation
 
 
@@ -55,3 +80,20 @@ def sample(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
     if limit is None or limit >= len(items):
         return tuple(items)
     return tuple(items[i] for i in sorted(random.Random(seed).sample(range(len(items)), limit)))
+
+
+def parse_attack(name: str) -> Attack | Degradation:
+    """Parse a value of ``--attack``: an attack, a severity, or both joined by a plus sign in either order."""
+    parts = (
+        [registry.get_attack(name)]
+        if name in registry.attacks()
+        else [registry.get_attack(part.strip()) for part in name.split("+")]
+    )
+    lower = [part for part in parts if part.severity]
+    others = [part for part in parts if not part.severity]
+    others = [part for part in others if part.name != BASELINE or len(parts) == 1]
+    if len(lower) == 1 and len(others) < 2:
+        return Degradation(lower[0], *others)
+    if len(parts) > 1:
+        raise UsageError(f"attack {name!r}: expected one severity and one distractor, as in severity-2+assertiveness")
+    return parts[0]

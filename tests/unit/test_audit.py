@@ -12,9 +12,9 @@ from builders import case, request
 from distract.core.errors import PluginError
 from distract.core.loop import execute
 from distract.core.plan import Plan
-from distract.core.plugin import Attack, Comparison, Degradation
+from distract.core.plugin import Attack, Comparison
 from distract.core.records import Case, CaseResult, Evidence, Reply, Request, Response, Side
-from distract.core.registry import parse_attack, protocols
+from distract.core.registry import protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
@@ -24,6 +24,7 @@ from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.rewriting.writers import Verifier, find_writer
 from distract.studies.attack.design import AuditConfig, audit_case
+from distract.studies.eligibility import Degradation, parse_attack
 
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
 LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)

@@ -8,12 +8,13 @@ import pytest
 from builders import case
 
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plugin import Attack, Degradation
+from distract.core.plugin import Attack
 from distract.core.records import Case, Response
-from distract.core.registry import get_attack, parse_attack
+from distract.core.registry import get_attack
 from distract.data.constraints import parse
 from distract.data.datasets import load
 from distract.studies.attack.selection import Scope, draw, find_scope, has_recorded, keep_recorded
+from distract.studies.eligibility import Degradation, parse_attack
 
 TWEAKSET = load("tweakset").cases
 NO_COMMA, LOWER, TITLE = (

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Literal
 
 from distract.core.plan import Plan, gather
-from distract.core.plugin import Attack, Comparison, Degradation, Protocol
+from distract.core.plugin import Attack, Comparison, Protocol
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row, Side
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side
@@ -21,6 +21,7 @@ from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.writers import Verifier, Writer
+from distract.studies.eligibility import Degradation
 
 AuditDesign = Literal["fixed", "flip", "severity"]
 """The designs of an audit; ``records.Design`` has all."""

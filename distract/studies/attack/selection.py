@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plugin import Attack, Degradation
+from distract.core.plugin import Attack
 from distract.core.records import Case
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.studies.attack import measures as measure_names
 from distract.studies.attack.design import AuditDesign
-from distract.studies.eligibility import Treatment, is_recorded, sample
+from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attack, sample
 
 MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
@@ -53,7 +53,7 @@ class Scope:
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Find the attacks and designs to run."""
     # Sort by name, so that the order of the options does not change the run.
-    treatments = [registry.parse_attack(name) for name in sorted(set(names))]
+    treatments = [parse_attack(name) for name in sorted(set(names))]
     attacks = tuple(a for a in treatments if isinstance(a, Attack))
     degradations = tuple(dict.fromkeys(d for d in treatments if isinstance(d, Degradation)))
     if not treatments:
@@ -108,7 +108,7 @@ def add_controls(scope: Scope) -> Scope:
 
 def keep_recorded(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Drop treatments without recorded rewrites; controls need none, since rules write them."""
-    named = [registry.parse_attack(name) for name in names]
+    named = [parse_attack(name) for name in names]
     absent = {t: "the data hold no recorded rewrites for it" for t in scope.treatments if not is_recorded(t, cases)}
     return _drop_treatments(scope, absent, named or (scope.treatments if len(absent) == len(scope.treatments) else ()))
 

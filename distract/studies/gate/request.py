@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distract.core import registry, runs
+from distract.core import runs
 from distract.core.backend import RemoteBackend
 from distract.core.errors import UsageError
-from distract.core.plugin import Degradation
 from distract.core.runs import LoadedRun
 from distract.studies.attack import session
+from distract.studies.eligibility import Degradation, parse_attack
 from distract.studies.execution import renew, run_job
 from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
@@ -92,7 +92,7 @@ def _decide_live(
     if judge is None:
         raise UsageError("name a finished run of `distract attack` or a --judge")
     attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
-    if lower := [name for name in attacks if isinstance(registry.parse_attack(name), Degradation)]:
+    if lower := [name for name in attacks if isinstance(parse_attack(name), Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     audited, setup = session.open_selection(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
     audited = live.shuffle_prompts(audited, baseline)
