@@ -16,23 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError, UsageError
-from distract.core.files import decode, read_bytes, read_text
+from distract.core.files import decode, read_bytes
 from distract.core.records import Case, Response
 from distract.data.formats import READERS, native
-from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader
+from distract.data.formats.reader import ConstrainedPrompt, Omission
 from distract.data.sources import BUILT_IN, DataSource, locate
 
-__all__ = [
-    "BUILT_IN",
-    "READERS",
-    "DataSet",
-    "PromptSet",
-    "Reader",
-    "collect_cases",
-    "load",
-    "load_prompts",
-    "read_text",
-]
+__all__ = ["BUILT_IN", "READERS", "DataSet", "collect_cases", "load", "load_prompts"]
 
 CASES_NAME = "cases"
 """Name of a data set of the caller's own cases."""

@@ -16,10 +16,10 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UnknownName, UsageError
+from distract.core.files import read_text
 from distract.core.plugin import Attack
 from distract.core.records import Constraint, Evidence, Rewrite
 from distract.data.constraints import check, parse
-from distract.data.datasets import read_text
 from distract.data.fields import Item
 from distract.data.formats.native import read_constraint
 from distract.data.json_stream import read_lines
