@@ -122,7 +122,7 @@ def test_rating_systems_and_tables(lowest: Path, tmp_path: Path) -> None:
 def test_libraries_of_extras(lowest: Path, tmp_path: Path) -> None:
     script = (
         "from distract.data.constraints.language import detect\n"
-        "from distract.data.datasets import hub\n"
+        "from distract.data import hub\n"
         "import datasets\n"
         "assert detect('Das ist ein deutscher Satz und kein anderer.') == 'de'\n"
         "assert datasets.Dataset.from_list([{'a': 1}])[0] == {'a': 1}\n"

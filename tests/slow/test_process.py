@@ -23,7 +23,7 @@ GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-r
 PLUGIN = """
 import click
 from distract.judging import verdicts
-from distract.core.plan import Attack, Calls, Protocol
+from distract.core.plugin import Attack, Calls, Protocol
 
 def bang(here):
     if here == {hook!r}:

@@ -21,7 +21,7 @@ LEFT_OUT = "distract: 1 test that calls a judge was deselected; run it with --ju
 
 ASKING = """
 import pytest
-from distract.core.plan import Comparison
+from distract.core.plugin import Comparison
 from distract.core.records import Case, Response
 
 def compared(number):

@@ -119,7 +119,7 @@ def test_a_protocol_that_fails_is_named_in_one_line(
         registry._load.cache_clear()
         return registry.code_checksum("mine")
 
-    head = "from distract.core.plan import *\nfrom distract.core.records import *\ndef ask(one):\n    yield []\n"
+    head = "from distract.core.plugin import *\nfrom distract.core.records import *\ndef ask(one):\n    yield []\n"
     tail = "mine = Protocol(name='mine', summary='', ask=ask, calls=Calls(1))\n"
     entry = importlib.metadata.EntryPoint("mine", "mine", "distract.judges")
     monkeypatch.setattr(

@@ -22,7 +22,7 @@ PLUGIN = """
 import itertools, math, sys
 from dataclasses import replace
 from distract.judging import verdicts
-from distract.core.plan import Attack, Calls, Protocol
+from distract.core.plugin import Attack, Calls, Protocol
 from distract.core.records import Judgment, Message, Request
 
 NAN = math.nan
