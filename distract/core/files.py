@@ -69,7 +69,6 @@ def write(path: Path, text: str, option: str) -> None:
 
 
 def append(path: Path, text: str, option: str) -> None:
-    """Append to a user's file, which may be new."""
     with _translate_errors(path, option):
         _write_in_place(path, text, os.O_APPEND | os.O_CREAT)
 
@@ -86,7 +85,6 @@ def check_ownership(path: Path, most_names: int = 1) -> None:
 
 
 def open_own(path: Path) -> BufferedReader:
-    """Open a file of our own for reading."""
     check_ownership(path, most_names=sys.maxsize)
     return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW), "rb")
 

@@ -98,7 +98,7 @@ def execute_streaming(
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
-    """Drive plans to their results, in order; see ``loop.execute``."""
+    """Drive plans to their results, in order."""
     run = _Scheduler(models, tally, progress)
     waiting, started, next_result = iter(plans), 0, 0
     exhausted = False
@@ -167,7 +167,6 @@ class _Scheduler:
         return any(channel.in_flight for channel in self._distinct)
 
     def can_start(self) -> bool:
-        """Whether to start another plan, which may ask any of the models."""
         return all(channel.load < channel.stream.capacity for channel in self._distinct)
 
     def start(self, active: _ActivePlan) -> None:

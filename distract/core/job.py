@@ -128,7 +128,6 @@ def _check_stores(models: Mapping[Role, Answerer]) -> None:
 def run_job(
     job: Job[R], models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
 ) -> FinishedRun[R]:
-    """Carry out a job and write the run folder."""
     smallest: list[MinimalFlip] = []
     sums = job.study.sums(job.parameters)
     begin, clock = time.time(), time.monotonic()

@@ -32,7 +32,6 @@ def execute(
     tally: Tally | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
-    """Drive plans to their results, in order."""
     tally = tally if tally is not None else Tally()
     if all(isinstance(backend, StreamingBackend) for backend, _ in models.values()):
         yield from execute_streaming(plans, models, tally, progress)

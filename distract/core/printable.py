@@ -40,7 +40,6 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """Format a p-value with three decimals, or as ``<0.001``."""
     return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 

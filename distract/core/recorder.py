@@ -113,7 +113,6 @@ class Recorder:
 
 
 def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
-    """Check that a folder is free for a run, or holds the same one."""
     try:
         if (path / "run.json").exists():
             _check_parameters(path, parameters)
@@ -151,7 +150,6 @@ _dump_ascii = json.JSONEncoder(sort_keys=True, default=_list_fields).encode
 
 
 def _unread_texts(row: Row) -> Iterator[dict[str, Any]]:
-    """List the replies whose verdict could not be read, with their comparison."""
     for order, judgment in enumerate(row.judgments):
         failure = judgment.failure
         if isinstance(failure, ParseFailure) and failure.reply.answered:

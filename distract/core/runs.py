@@ -139,7 +139,6 @@ def load(path: Path) -> LoadedRun:
 
 
 def open_records(path: Path) -> tuple[RecordFile[Row], RecordFile[Rewrite]]:
-    """Open the rows and rewrites of a folder, as far as they are written."""
     return RecordFile(path / "rows.jsonl", decode_row), RecordFile(path / "rewrites.jsonl", decode_rewrite)
 
 

@@ -120,7 +120,6 @@ class Store:
         self._new_keys.update(key for key, _, _ in rows)
 
     def claims(self) -> Claims:
-        """Claim requests whose replies belong here; one object for each run loop."""
         return Claims(None if str(self.path) == ":memory:" else self.path)
 
     def __len__(self) -> int:

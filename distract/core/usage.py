@@ -66,7 +66,6 @@ class Tally:
         return {**counts, "asked": requests, "tokens": tokens, **readings, **manners}
 
     def ask(self, requests: Iterable[Request]) -> None:
-        """Count distinct requests."""
         self.asked.update((request.to, "choices" if request.choices else "text") for request in requests)
 
     def count_replies(self, role: Role, replies: Sequence[Reply]) -> None:

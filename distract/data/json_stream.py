@@ -110,7 +110,6 @@ class _JsonText:
                 return self.buffer[self.at : self.at + 1]
 
     def value(self) -> object:
-        """Decode the JSON value that begins here."""
         while True:
             try:
                 value, self.at = DECODER.raw_decode(self.buffer, self.at)

@@ -46,12 +46,10 @@ def field_names(text: str) -> frozenset[str]:
 
 
 def has_any(*names: str) -> Callable[[str], bool]:
-    """Recognise a text whose first row has one of these fields."""
     return lambda text: not field_names(text).isdisjoint(names)
 
 
 def has_all(*names: str) -> Callable[[str], bool]:
-    """Recognise a text whose first row has all of these fields."""
     return lambda text: field_names(text).issuperset(names)
 
 

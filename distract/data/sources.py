@@ -38,7 +38,6 @@ class DataSource:
 
 
 def locate(spec: str, expected: str) -> DataSource:
-    """Find the data set for a name, path, ``FORMAT:PATH`` or hub name."""
     if spec in BUILT_IN:
         raw = (resources.files("distract.data") / BUILT_IN[spec][0]).read_bytes()
         return _make_source(raw, spec, spec, "native", expected)
@@ -85,7 +84,6 @@ def _read_folder(files: tuple[Path, ...], form: str, expected: str) -> DataSourc
 
 
 def _make_source(raw: bytes, where: str, name: str, form: str | None, expected: str) -> DataSource:
-    """Decode a text and recognise its format unless it is known."""
     text = decode(raw, where)
     if not text or text.isspace():
         raise DataError(f"is empty; expected {expected}", path=where)

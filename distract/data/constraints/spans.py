@@ -123,7 +123,6 @@ def is_json(text: str) -> bool:
 
 
 def split_responses(text: str) -> list[str]:
-    """Two different responses separated by six asterisks, or an empty list."""
     pieces = text.split("******")
     responses = [piece.strip() for piece in pieces if piece.strip()]
     has_gap = any(not piece.strip() for piece in pieces[1:-1])

@@ -136,7 +136,6 @@ def find_places(text: str) -> list[int]:
 
 
 def add_sentences(text: str, options: Iterable[str]) -> Iterator[str]:
-    """Add one of several sentences, at each suitable place."""
     low, high = core_span(text)
     options, sites = list(map(styler(text), options)), find_places(text)
     last = text.rfind("\n", low, high) + 1

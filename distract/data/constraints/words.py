@@ -154,7 +154,6 @@ def _reduce_letter(text: str, letter: str, need: int) -> Iterator[str]:
 
 
 def _take_phrases(phrases: Sequence[str], letter: str, need: int) -> list[str]:
-    """Phrases in turn until they have enough of the letter."""
     chosen, supply = list[str](), cycle(phrases)
     while need > 0 and phrases:
         chosen.append(next(supply))

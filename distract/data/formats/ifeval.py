@@ -28,7 +28,6 @@ class _Answers:
 
 
 def _recognise(text: str) -> bool:
-    """Whether the first line has IFEval's list of instructions."""
     return text.lstrip().startswith("{") and '"instruction_id_list"' in text.lstrip().split("\n", 1)[0]
 
 

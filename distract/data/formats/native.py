@@ -26,7 +26,6 @@ from distract.data.json_stream import read_lines
 
 
 def _recognise(text: str) -> bool:
-    """Whether the first nonblank line starts a JSON object."""
     return text.lstrip().startswith("{")
 
 

@@ -24,7 +24,6 @@ _MEANINGS: dict[str | int, str] = {0: "tie", 1: RESPONSES[0], 2: RESPONSES[1]}
 
 
 def read(text: str, path: str) -> Iterator[Case | Omission]:
-    """The cases of a file, and an omission for each unusable pair."""
     items = list(read_rows(text, path))
     for name, item in zip(make_ids(items, "idx"), items, strict=True):
         prompt, better = _read_prompt(item), plurality(_count_votes(item))
