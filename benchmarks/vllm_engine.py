@@ -27,9 +27,9 @@ from distract.core.plan import Comparison, gather
 from distract.core.records import Case, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders
-from distract.models.choices import lookups
 from distract.models.transformers import embedded
 from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.replies import lookups
 from distract.models.vllm.backend import Vllm
 
 LLMBAR = Path(__file__).parents[2] / "shared/data/llmbar"

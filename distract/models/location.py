@@ -19,10 +19,10 @@ from typing import Any
 from distract.core import timer
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, install_command
 from distract.core.records import Request
-from distract.models.digests import folder_digest
-from distract.models.transformers import embedded
+from distract.models.cache import cache_folder, folder_digest
 from distract.models.transformers.architecture import odd_size, unfit_architecture
 from distract.models.transformers.chat import Chat
+from distract.models.transformers.embedded import print_note
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -90,10 +90,10 @@ class HubModel:
             return {"revision": self._commit}
         begin = time.perf_counter()
         with timer.time_part("load"):
-            weights, read = folder_digest(Path(self.model), embedded.cache_folder())
+            weights, read = folder_digest(Path(self.model), cache_folder())
         if read:
             size = f"{read / 1e9:.1f} GB" if read >= 1e9 else f"{read / 1e6:.1f} MB"
-            embedded.print_note(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
+            print_note(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
         return {"weights": weights}
 
     @property

@@ -16,7 +16,7 @@ from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
 from distract.models.transformers import decoder
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.generation import Answer, draw_token
+from distract.models.transformers.replies import Answer, draw_token
 
 RULES = "You are asked by people of all trades. Answer each in one or two plain sentences, without any list. "
 QUESTIONS = [

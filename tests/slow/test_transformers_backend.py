@@ -12,10 +12,10 @@ import pytest
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
-from distract.models.choices import make_reply
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.replies import make_reply
 
 RULES = "You compare two answers to one question. Look at whether each is correct and complete. Length, order and "
 RULES += "tone do not count. Say [[A]] or [[B]] for the better one, [[C]] if they are equal."

@@ -20,8 +20,7 @@ from distract.models.server.addresses import parse_address
 from distract.models.server.calls import Server, ServerFacts
 from distract.models.server.capabilities import PROBES, Capabilities
 from distract.models.server.http import Client
-from distract.models.server.limiter import Limiter
-from distract.models.server.requests import Session
+from distract.models.server.requests import Limiter, Session
 from distract.models.server.secrets import NO_KEY, scrubber
 from distract.models.server.stream import ThreadedStream
 

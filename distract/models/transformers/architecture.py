@@ -1,4 +1,4 @@
-"""Facts from a Hugging Face configuration: the kind of model, its windows and rotary angles, the cost of a forward."""
+"""Facts from a Hugging Face configuration: kind, windows, rotary angles, cost of a forward, and how many tokens pay."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 import reprlib
 from collections.abc import Mapping
 from typing import Any
-
-from distract.models.transformers.budget import config_number
 
 Window = int | None
 """How many tokens a token sees: itself and the nearest before it; None for all."""
@@ -24,6 +22,16 @@ _MOST: Mapping[str, int] = {
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "n_head", "max_position_embeddings"), 10**12),
 }
 """Sizes in a configuration, each with a bound that no model reaches: building that many layers would never end."""
+
+MOST_TOKENS = {"cpu": 2048, "cuda": 16384}
+"""Tokens of a forward beyond which nothing is gained; far fewer keep a CPU busy than a GPU."""
+
+LEAST_TOKENS = 64
+WRITING = 8
+"""Keys and values that answers in words may hold while they are written, in forwards' worth."""
+
+_SHARE = 0.5
+"""Share of the free memory to use: a model's needs beside keys, values and its widest layer are a guess."""
 
 _HEADS = re.compile(r"For(?!CausalLM|ConditionalGeneration)[A-Z]|Reward")
 _HEADLESS = re.compile(r"(?<!LMHead)Model$")
@@ -136,3 +144,32 @@ def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float
     width = config_number(text, "head_dim", config_number(text, "hidden_size", heads) // heads)
     attention = pairs * heads * width * config_number(text, "num_hidden_layers", 1)
     return float(2 * (weights * tokens + read) + 4 * attention)
+
+
+def most_tokens(config: Any, bytes_each: int, device: str, free: int | None) -> int:
+    """Most tokens of a forward, given the bytes of a value and the free bytes."""
+    most = MOST_TOKENS.get(device, MOST_TOKENS["cpu"])
+    if free is None:
+        return most
+    hidden = config_number(config, "hidden_size", 4096)
+    heads = config_number(config, "num_attention_heads", 1)
+    width = config_number(config, "head_dim", hidden // heads)
+    cached = (
+        config_number(config, "num_hidden_layers", 32) * 2 * config_number(config, "num_key_value_heads", heads) * width
+    )
+    passing = 8 * hidden + 3 * config_number(config, "intermediate_size", 4 * hidden)
+    tokens = most
+    # The last term is a dense mask over as many kept tokens again, which only GPUs use.
+    while tokens > LEAST_TOKENS and tokens * bytes_each * (WRITING * cached + passing + 4 * tokens) > _SHARE * free:
+        tokens //= 2
+    return tokens
+
+
+def config_number(config: Any, name: str, otherwise: int) -> int:
+    """A number in a configuration; the largest if layers differ, ``otherwise`` if it is missing."""
+    try:
+        value = getattr(config, name, None)
+    except Exception:  # transformers raises errors of its own if layers differ in the meaning of a name
+        value = None
+    sizes = value if isinstance(value, list | tuple) else [value]
+    return max((size for size in sizes if isinstance(size, int) and size > 0), default=otherwise)

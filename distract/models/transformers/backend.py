@@ -19,15 +19,22 @@ from distract.core import timer
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.location import silence_transformers
-from distract.models.transformers import budget, embedded
-from distract.models.transformers.architecture import forward_operations, layers, reach
+from distract.models.transformers import embedded
+from distract.models.transformers.architecture import WRITING, forward_operations, layers, reach
 from distract.models.transformers.attention import dense_masks, layer_parts, register_attention
 from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.decoder import ForwardResult, KnownAnswer, write
-from distract.models.transformers.generation import Answer, write_alone
+from distract.models.transformers.encoder import Tokens
 from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
+from distract.models.transformers.replies import (
+    Answer,
+    extra_tokens,
+    lookups,
+    make_length_failure,
+    make_reply,
+    write_alone,
+)
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
@@ -114,7 +121,7 @@ class Transformers(LocalModel):
         runs = self._run(prune(forwards, together), self._sharing, hold=True)
         alone = {at: answer for at, answer in answers.items() if at not in together}
         written = chain(
-            write(self._loaded, runs, together, budget.WRITING * self.batch_tokens),
+            write(self._loaded, runs, together, WRITING * self.batch_tokens),
             write_alone(self._loaded, sequences, alone),
         )
         while True:

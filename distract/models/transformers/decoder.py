@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 from distract.core import timer
 from distract.models.transformers.architecture import forward_operations
-from distract.models.transformers.packs import Forward
-from distract.models.transformers.trie import Ids
+from distract.models.transformers.packs import Forward, Ids
 
 ForwardResult = tuple[Forward, Any, list[tuple[Any, Any]]]
 """A forward, the log-probabilities of its reads, and by layer the keys and values of all tokens that it sees."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-Ids = tuple[int, ...]
+Tokens = tuple[int, ...]
 
 _BATCH = 64  # the tokenizer's results take many times the memory of the ids
 
@@ -57,7 +57,7 @@ class Encoder:
     def __init__(self, tokenizer: Any, unflagged: Sequence[str] = (), room: int = 2_000_000) -> None:
         self.tokenizer, self._room = tokenizer, room
         self._unflagged = alternatives(unflagged) if unflagged else None
-        self._kept, self._size = OrderedDict[str, Ids](), 0
+        self._kept, self._size = OrderedDict[str, Tokens](), 0
         self._backend = tokenizer.backend_tokenizer if getattr(tokenizer, "is_fast", False) else None
         self._lead, self._skip = "", 0
         self._cut: re.Pattern[str] | None = None
@@ -71,7 +71,7 @@ class Encoder:
                 self._cut = None
         self._kept, self._size = OrderedDict(), 0
 
-    def encode(self, texts: Iterable[str]) -> dict[str, Ids]:
+    def encode(self, texts: Iterable[str]) -> dict[str, Tokens]:
         """Ids of each text."""
         units = {text: self._units(text) for text in dict.fromkeys(texts)}
         ids_by_text = self._look_up(dict.fromkeys(unit.text for each in units.values() for unit in each))
@@ -97,7 +97,7 @@ class Encoder:
             start = match.start() + 1
         return [part for part in (*parts, text[start:]) if part]
 
-    def _look_up(self, texts: Iterable[str]) -> dict[str, Ids]:
+    def _look_up(self, texts: Iterable[str]) -> dict[str, Tokens]:
         """Ids of each text from the tokenizer; encodes and keeps those not kept."""
         ids_by_text, missing = {}, []
         for text in texts:
@@ -115,7 +115,7 @@ class Encoder:
             self._size -= len(self._kept.popitem(last=False)[0])
         return ids_by_text
 
-    def _encode_batch(self, texts: Sequence[str]) -> list[Ids]:
+    def _encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
         if not self._backend:
             return [self._encode_one(text) for text in texts]
         # Set each time, since other calls of the tokenizer may have changed them.
@@ -124,11 +124,11 @@ class Encoder:
         self._backend.encode_special_tokens = True
         return [tuple(each.ids) for each in self._backend.encode_batch_fast(texts, add_special_tokens=False)]
 
-    def _encode_one(self, text: str) -> Ids:
+    def _encode_one(self, text: str) -> Tokens:
         options = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
         return tuple(self.tokenizer(text, **options)["input_ids"])
 
-    def _encode_whole(self, text: str) -> Ids:
+    def _encode_whole(self, text: str) -> Tokens:
         return tuple(index for part in self._parts(text) for index in self._encode_one(part))
 
     def _find_cuts(self) -> None:
@@ -154,7 +154,7 @@ def alternatives(tokens: Iterable[str]) -> re.Pattern[str]:
     return re.compile("(" + "|".join(map(re.escape, longest_first)) + ")" if longest_first else r"((?!))")
 
 
-def _join_ids(units: Sequence[_Unit], ids_by_text: dict[str, Ids]) -> Ids:
+def _join_ids(units: Sequence[_Unit], ids_by_text: dict[str, Tokens]) -> Tokens:
     ids: list[int] = []
     for unit in units:
         each = ids_by_text[unit.text]

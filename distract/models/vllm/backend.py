@@ -18,10 +18,11 @@ from typing import Any
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import DistractError, UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.hardware import gpus
 from distract.models.location import HubModel
 from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.encoder import Tokens
+from distract.models.transformers.replies import extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.vllm.engine import Engine, Output
 
 
