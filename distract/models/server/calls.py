@@ -52,12 +52,8 @@ class Server:
 
     def __init__(self, client: Client, address: str, model: str, facts: ServerFacts, *, key: str) -> None:
         self.address, self.model, self.facts = address, model, facts
-        self._client, self._key = client, key
+        self.client, self._key = client, key
         self._root = address.removesuffix("/v1")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
 
     async def detect_capabilities(self) -> Capabilities:
         """Capabilities to begin the probes with."""
@@ -73,7 +69,7 @@ class Server:
 
     async def models(self) -> dict[str, str]:
         """Models of the server, each with its owner."""
-        match await self._client.call("/models", None, _pass_through):
+        match await self.client.call("/models", None, lambda data: data):
             case {"data": [*items]}:
                 models = [item for item in items if isinstance(item, Mapping)]
                 return {str(item.get("id")): str(item.get("owned_by")).lower() for item in models}
@@ -159,7 +155,7 @@ class Server:
     async def _tokenise(self, body: Mapping[str, Any]) -> tuple[int, ...] | None:
         """The tokens of a text; None if the server does not say."""
         try:
-            data = await self._client.call(f"{self._root}/tokenize", {"model": self.model, **body}, _pass_through)
+            data = await self.client.call(f"{self._root}/tokenize", {"model": self.model, **body}, lambda data: data)
         except Rejection:
             return None
         match data:
@@ -170,8 +166,4 @@ class Server:
 
     async def complete(self, body: Mapping[str, Any]) -> Completion:
         """The server's answer to a chat."""
-        return await self._client.call("/chat/completions", body, partial(read_completion, scrub=self._client.scrub))
-
-
-def _pass_through(data: object) -> object:
-    return data
+        return await self.client.call("/chat/completions", body, partial(read_completion, scrub=self.client.scrub))

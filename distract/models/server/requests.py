@@ -3,8 +3,8 @@
 The reply to a probe holds capabilities. Every other request starts from those of the probes and keeps to itself what it
 learns from a refusal, so that no reply depends on which other one came first.
 
-The retries are ours and not those of the ``openai`` client: that one sleeps for each request alone and gives up a wait
-of more than a minute, while here a server's wish to pause holds back all requests, and overload lowers their number.
+The retries are ours and not those of the ``openai`` client: that one sleeps for each request alone and gives up at a
+wish to pause for minutes, while here such a wish holds back all requests, and overload lowers their number.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Session:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._server.close()
+        await self._server.client.close()
 
     def halt(self) -> set[asyncio.Task[Any] | None]:
         """Send nothing more, and nothing again; returns the tasks whose requests are at the server."""
