@@ -173,7 +173,7 @@ def test_a_prefix_choice_does_not_count_what_belongs_to_the_longer_one() -> None
 
 @pytest.mark.parametrize(("value", "says"), [(math.nan, "not a number"), (-math.inf, "no choice")])
 def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
-    reply = make_reply(EncodedRequest((0,), choice_tokens=(1, 2)), {(): {1: value, 2: value}})
+    reply = make_reply(EncodedRequest((0,), ((1,), (2,))), {(): {1: value, 2: value}})
     assert reply.failure is not None
     assert says in reply.failure
     assert reply.probabilities is None
@@ -193,7 +193,7 @@ def test_tiny_models_read_what_one_forward_each_reads(folders: dict[str, Path], 
         one = judge._chat.encode(ROUND[index])
         with torch.inference_mode():
             logits = judge._loaded(torch.tensor([one.prompt]).to(judge._loaded.device)).logits[0, -1]
-        expected = torch.softmax(logits[list(one.choice_tokens or ())].float(), dim=-1).tolist()
+        expected = torch.softmax(logits[[token for (token,) in one.continuations]].float(), dim=-1).tolist()
         assert reply.probabilities == pytest.approx(expected, abs=1e-5)
 
 

@@ -206,7 +206,7 @@ def planted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "environ", dict(os.environ))
     backend = judge()
     # One more choice than vLLM lets a request name, one of them unlikely.
-    encoded = EncodedRequest((5,) * 9, choice_tokens=(*range(128), 200))
+    encoded = EncodedRequest((5,) * 9, tuple((token,) for token in (*range(128), 200)))
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"{len(ids)} words, stop, and more")
     vars(backend).update(_chat=SimpleNamespace(encode=lambda _: encoded, tokenizer=tokenizer))
     yield backend

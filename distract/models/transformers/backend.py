@@ -29,7 +29,6 @@ from distract.models.transformers.encoder import Tokens
 from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
 from distract.models.transformers.replies import (
     Answer,
-    extra_tokens,
     lookups,
     make_length_failure,
     make_reply,
@@ -63,8 +62,7 @@ class Transformers(LocalModel):
         if not wanted:
             return
         encoded = self._chat.encode_all(requests)
-        needed = {i: len(e.prompt) + (extra_tokens(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
-        long = {i: tokens for i, tokens in needed.items() if tokens > self._context}
+        long = {i: e.length for i, e in enumerate(encoded) if e.length > self._context}
         failed = [(i, make_length_failure(n, int(self._context))) for i, n in long.items() if i in wanted]
         if failed:
             yield failed

@@ -31,8 +31,13 @@ class EncodedRequest:
     """A request in token ids."""
 
     prompt: Tokens  # to forward, including the prefill and the shared start of all choices
-    choice_tokens: Tokens | None = None  # the next token of each choice, where one token tells them apart
-    continuations: tuple[Tokens, ...] = ()  # otherwise all ids of each choice after the prompt, none empty
+    # Ids of each choice after the prompt: the next one where that tells them apart, otherwise all, at least one.
+    continuations: tuple[Tokens, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Tokens to forward, or for an answer in words the prompt and one more."""
+        return len(self.prompt) + max((len(ids) - 1 for ids in self.continuations), default=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +80,13 @@ class Chat:
         if not request.choices:
             return EncodedRequest(head + tails[0])
         shared = _common_length(tails)
-        nexts = tuple(tail[shared] for tail in tails if len(tail) > shared)
-        if len(tails) > 1 and len(nexts) == len(tails) == len(set(nexts)):
-            return EncodedRequest(head + tails[0][:shared], choice_tokens=nexts)
+        nexts = tuple(tail[shared : shared + 1] for tail in tails)
+        if len(tails) > 1 and all(nexts) and len(nexts) == len(set(nexts)):
+            return EncodedRequest(head + tails[0][:shared], nexts)
         shared = min(shared, min(map(len, tails)) - 1)
         if shared < 0 or not (head or shared):
             raise BackendError(f"{self.name}: the choices {request.choices!r} cannot be told apart in its tokens")
-        return EncodedRequest(head + tails[0][:shared], continuations=tuple(tail[shared:] for tail in tails))
+        return EncodedRequest(head + tails[0][:shared], tuple(tail[shared:] for tail in tails))
 
     def _lay_out(self, request: Request) -> PromptLayout:
         messages = self._template.merge_system(request.messages)

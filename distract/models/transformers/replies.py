@@ -23,20 +23,10 @@ from distract.models.transformers.encoder import Tokens
 Decode = Callable[[list[int]], str]
 
 
-def extra_tokens(encoded: EncodedRequest) -> int:
-    """How many tokens to forward beyond the prompt."""
-    return max((len(ids) - 1 for ids in encoded.continuations), default=0)
-
-
-def choice_ids(encoded: EncodedRequest) -> tuple[Tokens, ...]:
-    """Ids of each choice after the prompt."""
-    return encoded.continuations or tuple((token,) for token in encoded.choice_tokens or ())
-
-
 def lookups(encoded: EncodedRequest) -> dict[Tokens, set[int]]:
     """Tokens whose probability is needed, by the ids beyond the prompt that they follow."""
     needed: dict[Tokens, set[int]] = {}
-    for ids in choice_ids(encoded):
+    for ids in encoded.continuations:
         for at, token in enumerate(ids):
             needed.setdefault(ids[:at], set()).add(token)
     return needed
@@ -50,7 +40,7 @@ def make_length_failure(tokens: int, context: int) -> Reply:
 
 def make_reply(encoded: EncodedRequest, logprobs: Mapping[Tokens, Mapping[int, float]]) -> Reply:
     """A reply from log-probabilities of tokens, by the ids beyond the prompt that they follow."""
-    continuations, count = choice_ids(encoded), len(encoded.prompt)
+    continuations, count = encoded.continuations, len(encoded.prompt)
     logs = [sum(logprobs[ids[:at]][token] for at, token in enumerate(ids)) for ids in continuations]
     if any(math.isnan(log) for log in logs):
         return Reply(finish="choices", failure="not a number", tokens_in=count)

@@ -22,7 +22,7 @@ from distract.models.hardware import gpus
 from distract.models.location import HubModel
 from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.encoder import Tokens
-from distract.models.transformers.replies import extra_tokens, lookups, make_length_failure, make_reply
+from distract.models.transformers.replies import lookups, make_length_failure, make_reply
 from distract.models.vllm.engine import Engine, Output
 
 
@@ -157,8 +157,7 @@ class VllmStream:
         """See ``Stream.submit``."""
         # The engine first, since it silences the libraries before any is imported.
         engine, encoded = self._backend._engine, self._backend._chat.encode(request)
-        start = len(encoded.prompt)
-        needed = start + (extra_tokens(encoded) if request.choices else 1)
+        start, needed = len(encoded.prompt), encoded.length
         if request.choices and needed == engine.context:
             needed += 1  # vLLM reads a place only by writing a token to it
         self._under_way.add(ticket)
