@@ -12,18 +12,16 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from distract.core.errors import UsageError
 from distract.models import hardware
 from distract.models.cache import recall
 from distract.models.catalogue import CatalogueEntry, find_alternatives
 from distract.models.hardware import Gpu
-from distract.models.names import Target
+from distract.models.names import LocalEngine, Target
 from distract.models.options import Options
 from distract.models.transformers.architecture import least_parameters, odd_size
-
-LocalEngine = Literal["transformers", "vllm"]
 
 AMD = Path("/dev/kfd")
 """Shows GPUs of AMD; whether a model fits on them is left to the engine."""

@@ -11,14 +11,13 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from distract.core import timer
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, install_command
-from distract.core.records import Request
 from distract.models.cache import cache_folder, folder_digest
 from distract.models.transformers.architecture import odd_size, unfit_architecture
 from distract.models.transformers.chat import Chat
@@ -56,14 +55,6 @@ class HubModel:
         self._is_folder = prepare is None and Path(self.model).is_dir()
         if self._is_folder:
             self._check_kind()
-
-    def encode(self, request: Request) -> tuple[int, ...]:
-        """Token ids of a request, prefill included; loads the tokenizer only."""
-        return self._chat.encode(request).prompt
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Text of token ids, special tokens included; loads the tokenizer only."""
-        return str(self._chat.tokenizer.decode(list(ids), skip_special_tokens=False))
 
     @cached_property
     def _chat(self) -> Chat:

@@ -18,10 +18,9 @@ from distract.core.errors import UnknownName, UsageError, install_command
 from distract.models import hardware, scripted
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.options import Options
-from distract.models.server.addresses import NO_SECRETS, parse_address
+from distract.models.server.addresses import NO_SECRETS, OPENAI, parse_address
 
 EMBEDDED = "smollm2-135m"
-OPENAI = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OWN_KEY = "DISTRACT_API_KEY"
 ALLOWED = "DISTRACT_ALLOW_KEYS"
@@ -51,7 +50,8 @@ _MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "a
 """Makers of models that only their own server offers, by the start of the model's name."""
 _OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
-EngineName = Literal["planted", "transformers", "vllm", "openai"]
+LocalEngine = Literal["transformers", "vllm"]
+EngineName = Literal["planted", LocalEngine, "openai"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
         engine, reason = choose_engine(options.engine)
         return _resolve_local(engine, entry.model if entry else name, options, entries, reason, entry)
     if re.search(":.*@", name):
-        raise UsageError("unknown judge; its name is not shown, since the part before its @ may be a password")
+        raise UsageError("unknown judge; its name is left out, since the part before its @ may be a password")
     raise UnknownName("judge", name, entries)
 
 
@@ -120,7 +120,7 @@ def translate_name(name: str) -> str:
     return f"write openai:{parts[1]}{server} for a model of its maker's server"
 
 
-def choose_engine(engine: str | None) -> tuple[Literal["vllm", "transformers"], str]:
+def choose_engine(engine: str | None) -> tuple[LocalEngine, str]:
     """The engine for a local model, and why: vLLM where it is installed and a GPU is there."""
     if engine is not None:
         return ("vllm" if engine == "vllm" else "transformers"), ""
@@ -133,7 +133,7 @@ def choose_engine(engine: str | None) -> tuple[Literal["vllm", "transformers"], 
 
 
 def _resolve_local(
-    engine: Literal["vllm", "transformers"],
+    engine: LocalEngine,
     model: str,
     options: Options,
     entries: Mapping[str, CatalogueEntry],

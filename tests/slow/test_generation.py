@@ -48,7 +48,7 @@ def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dic
     import torch
 
     for index, request in enumerate(requests):
-        ids = torch.tensor([judge.encode(request)], device=judge._loaded.device)
+        ids = torch.tensor([judge._chat.encode(request).prompt], device=judge._loaded.device)
         options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": request.max_tokens, "do_sample": False}
         expected = judge._loaded.generate(ids, **options)[0]
         new = expected[ids.shape[1] :].tolist()

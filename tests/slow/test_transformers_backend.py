@@ -87,7 +87,7 @@ def test_packed_verdicts_are_those_of_one_prompt_at_a_time(
         assert deviation(replies, plain) <= 1e-5
         for index, reply in replies.items():
             assert reply.finish == "choices"
-            assert reply.tokens_in == len(judge.encode(ROUND[index]))
+            assert reply.tokens_in == len(judge._chat.encode(ROUND[index]).prompt)
             assert reply.mass is not None
             assert 0 < reply.mass <= 1
             assert math.isclose(sum(reply.probabilities or ()), 1, abs_tol=1e-9)
@@ -132,7 +132,7 @@ def test_the_embedded_identity_imports_neither_torch_nor_transformers() -> None:
 def test_prompts_beyond_the_context_are_data(smollm2: Transformers) -> None:
     requests = [absolute("long", "word " * 9000), ROUND[2], Request((Message("user", "word " * 9000),))]
     replies = ask(smollm2, requests)
-    count = len(smollm2.encode(requests[0]))
+    count = len(smollm2._chat.encode(requests[0]).prompt)
     assert replies[0].failure == f"too long: {count} tokens, the model takes 8192"
     assert (replies[0].probabilities, replies[2].failure is None) == (None, False)
     assert replies[1].failure is None

@@ -93,8 +93,8 @@ class Server:
             usual = self.address.endswith("/v1")
             hint = f"check the address and the model's name, {self.model!r}" if usual else "most end in /v1"
             return UsageError(f"the server {self.address} has no such address or model: 404 {message}; {hint}")
-        shown = one_line(", ".join(sorted(models)[:20]))
-        return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
+        others = one_line(", ".join(sorted(models)[:20]))
+        return UsageError(f"the server {self.address} has no model {self.model!r}; it has {others}")
 
     def report(self, name: str | None) -> None:
         """Note the model that a completion names; tell the user if it is another one."""

@@ -75,8 +75,8 @@ def _forms(key: str) -> set[str]:
 
 
 def _mask_parts(run: str, parts: Collection[str]) -> Iterator[str]:
-    """A run of characters found in keys, with a mark for each part of a key."""
-    kept = start = 0
+    """A run of characters that occur in keys, with a mark for each part of a key."""
+    done = start = 0
     while start <= len(run) - PART:
         end = start + PART
         if run[start:end] not in parts:
@@ -84,6 +84,6 @@ def _mask_parts(run: str, parts: Collection[str]) -> Iterator[str]:
             continue
         while run[end - PART + 1 : end + 1] in parts and end < len(run):
             end += 1
-        yield run[kept:start] + MARK
-        kept = start = end
-    yield run[kept:]
+        yield run[done:start] + MARK
+        done = start = end
+    yield run[done:]

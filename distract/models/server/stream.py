@@ -69,13 +69,8 @@ class ThreadedStream:
             self._loop.call_soon_threadsafe(self._done.set)
             # A thread that does not end in time blocks nothing: it is a daemon.
             self._thread.join(_PATIENCE)
-        late: list[tuple[int, Reply]] = []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                item = self._arrivals.get_nowait()
-                if not isinstance(item, Exception):
-                    late.append(item)
-        return late
+        late = [self._arrivals.get_nowait() for _ in range(self._arrivals.qsize())]
+        return [item for item in late if not isinstance(item, Exception)]
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:

@@ -130,7 +130,7 @@ class Chat:
         return None
 
     def _ids(self, layout: PromptLayout, ids_by_text: Mapping[str, Tokens]) -> tuple[Tokens, list[Tokens]]:
-        """Tokens of all but the last piece, and of the last one with each end appended."""
+        """Ids of all but the last piece, and of the last one with each end appended."""
         lead = ids_by_text[layout.lead]
 
         def ids_of(piece: Tokens | str) -> Tokens:
@@ -147,7 +147,7 @@ class Chat:
         return tuple(chain.from_iterable(map(ids_of, layout.head))), [ids_of(tail) for tail in layout.tails]
 
     def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Tokens:
-        """Tokens of the whole text at once, for tokenizers whose pieces do not add up; refuses text with structure."""
+        """Ids of the whole text at once, for tokenizers whose pieces do not add up; refuses text with structure."""
         if any(self._template.special.search(text) for text in (*contents, end)):
             raise BackendError(
                 f"the tokenizer of {self.name} cannot encode a text that contains one of its special tokens "
@@ -185,7 +185,7 @@ class Template:
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         if not tokenizer.chat_template:
-            raise BackendError(f"{name} has no chat template, so it cannot be asked in roles; use a chat model")
+            raise BackendError(f"{name} has no chat template, so it takes no roles; use a chat model")
         self.tokenizer, self.name = tokenizer, name
         template = str(tokenizer.chat_template)
         # A token that the template writes is structure even if the tokenizer does not flag it as special (<think> of
