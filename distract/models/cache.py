@@ -87,11 +87,9 @@ def digests(paths: Iterable[Path], folder: Path) -> tuple[dict[Path, str], int]:
 
 
 def folder_digest(model: Path, folder: Path) -> tuple[str, int]:
-    """One digest of all files in a model's folder that affect its replies, and how many bytes were read for it.
-
-    These are the files at the top (weights, configuration, tokenizer, templates, code) and the additional chat
-    templates, except those that certainly affect nothing.
-    """
+    """One digest of all files in a model's folder that affect its replies, and how many bytes were read for it."""
+    # These are the files at the top (weights, configuration, tokenizer, templates, code) and the additional chat
+    # templates, except those that certainly affect nothing.
     places = [*model.iterdir(), *model.glob("additional_chat_templates/*")]
     relevant = sorted(file for file in places if file.is_file() and not _IRRELEVANT.fullmatch(file.name))
     results, read = digests(relevant, folder)

@@ -38,18 +38,18 @@ _LONGEST = 10**9
 class CatalogueEntry:
     """An entry of the catalogue."""
 
-    name: str  # as ``--judge`` takes it
+    name: str  # the one that ``--judge`` takes
     model: str  # id on the Hugging Face hub, a folder, or the server's name for it
-    engine: Literal["local", "openai"] = "local"  # on this machine, or behind a server with OpenAI's interface
+    engine: Literal["local", "openai"] = "local"  # this machine, or a server with OpenAI's interface
     parameters: float | None = None  # all of them, in billions
     active: float | None = None  # those of a mixture of experts that one token uses, in billions
     weights_gb: float | None = None  # GB (10^9 bytes) of weights published in fewer than 16 bits
     context: int | None = None  # most tokens, as in the model's configuration
-    family: str = ""  # of the model that this one was made from, as in ``distract.models.families``
+    family: str = ""  # that of its base model, as in ``distract.models.families``
     licence: str = ""
     notes: str = ""
     revision: str | None = None  # a commit, tag or branch of the hub
-    base_url: str = ""  # of the server; empty for OpenAI's own
+    base_url: str = ""  # the server's address; empty for OpenAI's own
     key: str = ""  # environment variable with the server's key; it ends in ``_API_KEY``, or is allowed
     price_in: float | None = None  # US dollars per million tokens of prompts
     price_out: float | None = None  # US dollars per million tokens of answers
@@ -74,7 +74,7 @@ def problems() -> tuple[str, ...]:
 
 
 def find(name: str, among: Mapping[str, CatalogueEntry]) -> CatalogueEntry | None:
-    """The entry with that name, else alias, else model id, whatever the case."""
+    """The entry with that name, alias or model id, in this order; case does not matter."""
     folded = name.casefold()
     for names in (lambda m: (m.name,), lambda m: m.aliases, lambda m: (m.model,)):
         for entry in among.values():
@@ -84,10 +84,8 @@ def find(name: str, among: Mapping[str, CatalogueEntry]) -> CatalogueEntry | Non
 
 
 def find_alternatives(of: CatalogueEntry, among: Mapping[str, CatalogueEntry]) -> dict[str, float]:
-    """Local judges that could stand in for one, each with its billions of parameters.
-
-    They are of its family, from its maker rather than a fine-tuner, and take prompts as long as it does.
-    """
+    """Local judges that could stand in for one, each with its billions of parameters."""
+    # They are of its family, from its maker rather than a fine-tuner, and take prompts as long as it does.
     context = of.context or 0
     family = [m for m in among.values() if of.family and m.family == of.family and m.name.startswith(of.family)]
     local = [m for m in family if m.engine == "local" and m.name != of.name and (m.context or 0) >= context]

@@ -41,15 +41,15 @@ _BYTES, _SOLD = 10**9, 2**30
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A model and how it is to be loaded."""
+    """A model and how to load it."""
 
-    parameters: float  # in billions
+    parameters: float  # billions
     engine: LocalEngine = "transformers"
     quantization: str | None = None
     dtype: str = "auto"
-    weights_gb: float | None = None  # for a model published in fewer than 16 bits
+    weights_gb: float | None = None  # its published weights, if they take fewer than 16 bits
     tensor_parallel: int = 1
-    spread: bool = False  # over all GPUs, then memory
+    spread: bool = False  # fill all GPUs, then memory
 
     def bits(self, on_gpu: bool) -> int:
         """Bits per weight."""
@@ -139,10 +139,8 @@ def format_size(gb: float) -> str:
 
 
 def can_fit(load: Load, machine: Machine) -> bool:
-    """Whether the weights fit, with room to run; True if the machine does not say what it has.
-
-    Without a GPU a model runs from memory, by default in float32: that counts as fitting, although it is slow.
-    """
+    """Whether the weights fit, with room to run; True if the machine does not say what it has."""
+    # Without a GPU a model runs from memory, by default in float32: that counts as fitting, although it is slow.
     gpus, memory = machine.gpus, machine.memory
     needed = load.size(bool(gpus)) * ROOM[load.engine] * _BYTES
     if not gpus:

@@ -56,15 +56,15 @@ EngineName = Literal["planted", LocalEngine, "openai"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A name's meaning."""
+    """A resolved name."""
 
     engine: EngineName
-    model: str  # for the engine: an id of the hub, a folder, a server's name, a planted bias
-    revision: str | None = None  # of the hub
-    server: str = ""  # base URL, for ``openai``
+    model: str  # an id of the hub, a folder, a server's name for it, a planted bias
+    revision: str | None = None  # a commit, tag or branch of the hub
+    server: str = ""  # its base URL, for ``openai``
     keys: tuple[str, ...] = ()  # environment variables that may hold the server's key; the first one set counts
     entry: CatalogueEntry | None = None
-    reason: str = field(default="", compare=False)  # for choosing this engine, where the name left it open
+    reason: str = field(default="", compare=False)  # why this engine, where the name left it open
 
 
 def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
@@ -106,7 +106,7 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
 
 
 def translate_name(name: str) -> str:
-    """Our form of a name that other tools use for a model; empty if none does."""
+    """How to write here a name that other tools use; empty if none does."""
     if parts := re.fullmatch(r"([\w.-]+)[:/](.+)", name):
         prefix, model = re.sub(r"[^a-z]", "", parts[1].lower()), parts[2]
         if prefix in ("hf", "huggingface"):

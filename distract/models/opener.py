@@ -1,6 +1,6 @@
 """The models of a run, opened by name: ``llama-3.3-70b``, ``vllm:FOLDER``, ``openai:MODEL``, ``planted:BIAS`` ...
 
-Opening a model is cheap: weights load, and servers are asked, once a reply is needed that is not stored. A model that
+Opening a model is cheap: weights load, and servers are called, once a reply is needed that is not stored. A model that
 cannot work on this machine is refused here, before anything is paid for.
 """
 
@@ -32,7 +32,7 @@ class RunModels:
 
     models: dict[Role, Backend]  # a model with several roles is one backend
     notes: tuple[str, ...]  # a line for each choice of an engine, with its reason
-    prices: Mapping[Role, Price]  # of models whose tokens cost money
+    prices: Mapping[Role, Price]  # those of models whose tokens cost money
 
 
 def list_forms() -> Mapping[str, str]:
@@ -53,7 +53,7 @@ def open_models(
         for role, name in names.items()
         if name is not None and not (role == "generator" and name in no_models)
     }
-    targets: dict[str, Target] = {}  # by name
+    targets: dict[str, Target] = {}
     for role, name in chosen.items():
         if role != "judge" and name.startswith("planted:"):
             raise UsageError(f"{name} reads structure and not text: it cannot be a {role}; name a model")

@@ -261,7 +261,7 @@ def test_what_is_kept_is_bounded_and_what_was_not_used_goes(
     texts = handed(encoder, monkeypatch)
     for text in ("first", "second", "first", "and third", "first", "longer than all the room", "first"):
         assert encoder.encode([text]) == {text: whole(encoder.tokenizer, text)}
-        assert encoder._size == sum(map(len, encoder._kept)) <= 10
+        assert encoder._size == sum(map(len, encoder._cache)) <= 10
     assert texts == ["first", "second", "first", "and third", "first", "longer than all the room", "first"]
 
 

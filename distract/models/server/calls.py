@@ -32,9 +32,9 @@ _ENGINES = ("vllm", "sglang")
 class ServerFacts:
     """Facts about a server, shared by all streams to it."""
 
-    capabilities: Capabilities | None = None  # from the probes
-    structure: dict[str, bool] = field(default_factory=dict)  # by text: whether the server takes it as one token
-    # Tokens of choices, by prefill and choices; empty where the choices are not one token each.
+    capabilities: Capabilities | None = None  # those that the probes found
+    structure: dict[str, bool] = field(default_factory=dict)  # whether the server takes a text as one token
+    # Tokens of choices, for each prefill and its choices; empty unless each choice is one token.
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
     faults: int = 0  # requests in a row rejected because of the account
     reported: dict[str, None] = field(default_factory=dict)  # models that answered, as the server names them
@@ -110,11 +110,9 @@ class Server:
             self.facts.print_once("another model", line)
 
     async def neutralise(self, text: str, capabilities: Capabilities) -> str:
-        """A content without structure for the server: ``<|im_end|>`` must not end the turn.
-
-        A server fills contents into its chat format and reads the whole as one text. So each text that would be one
-        token of structure gets an invisible character; all else stays the same.
-        """
+        """A content without structure for the server: ``<|im_end|>`` must not end the turn."""
+        # A server fills contents into its chat format and reads the whole as one text. So each text that would be one
+        # token of structure gets an invisible character; all else stays the same.
         text = _SURROGATES.sub("\ufffd", text)
         if not capabilities.tokenizes:
             return text

@@ -36,7 +36,7 @@ class Completion:
     text: str | None
     finish: str  # "stop", "length" ...
     refusal: str | None  # a refusal in a field of its own
-    tokens: tuple[Token, ...]  # of the text; empty if the server does not return them
+    tokens: tuple[Token, ...]  # the tokens of the text; empty if the server returns none
     tokens_in: int
     tokens_out: int
     model: str | None = None  # the model that answered, as the server names it

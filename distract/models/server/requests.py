@@ -63,7 +63,7 @@ class Limiter:
         self._room.set()
 
     def slow_down(self, entered: float) -> None:
-        """React to overload that a request met which entered at that time."""
+        """Halve the number, after an overload that a request met which entered at that time."""
         # Requests under way together meet the same overload, which counts once.
         if entered >= self._halved:
             self._halved = asyncio.get_running_loop().time()
@@ -74,7 +74,7 @@ class Limiter:
         self._not_before = max(self._not_before, asyncio.get_running_loop().time() + seconds)
 
     def speed_up(self) -> None:
-        """React to a success."""
+        """Let a little more through, after a success."""
         self._allowed = min(float(self._most), self._allowed + 1 / self._allowed)
         self._room.set()
 

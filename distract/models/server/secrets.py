@@ -29,11 +29,9 @@ _DUMMIES = frozenset({NO_KEY, "EMPTY"})
 
 
 def scrubber(keys: Collection[str]) -> Scrub:
-    """A function that takes keys out of a text, in time linear in its length.
-
-    It removes the whole key, any 12 or more consecutive characters of it, and its first 8 with dots and its last 4.
-    Of a key below 12 characters it removes only the whole; of a key of up to 4, and of a dummy, nothing.
-    """
+    """A function that takes keys out of a text, in time linear in its length."""
+    # It removes the whole key, any 12 or more consecutive characters of it, and its first 8 with dots and its last 4.
+    # Of a key below 12 characters it removes only the whole; of a key of up to 4, and of a dummy, nothing.
     forms = {form for key in keys if len(key) > _TAIL and key not in _DUMMIES for form in _forms(key)}
     short = sorted((form for form in forms if len(form) < PART), key=len, reverse=True)
     long = sorted(forms.difference(short))

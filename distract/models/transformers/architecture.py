@@ -38,10 +38,8 @@ _HEADLESS = re.compile(r"(?<!LMHead)Model$")
 
 
 def unfit_architecture(config: Mapping[str, Any]) -> str | None:
-    """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal.
-
-    Names decide, so that no library is needed; the engine decides what they leave open.
-    """
+    """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal."""
+    # Names decide, so that no library is needed; the engine decides what they leave open.
     architectures = config.get("architectures")
     names = [name for name in architectures if isinstance(name, str)] if isinstance(architectures, list) else []
     # A class in the model's own code may have any name.
@@ -91,10 +89,8 @@ def _parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def layers(config: Any) -> list[Layer] | None:
-    """Each layer's attention, by the rules of transformers' own cache.
-
-    None if a layer sees in another way, such as chunks, or a state in place of tokens.
-    """
+    """Each layer's attention, by the rules of transformers' own cache."""
+    # None if a layer sees in another way, such as chunks, or a state in place of tokens.
     text = config.get_text_config(decoder=True)
     if any(getattr(text, name, None) is not None for name in _OTHERS):
         return None
@@ -111,10 +107,8 @@ def layers(config: Any) -> list[Layer] | None:
 
 
 def reach(config: Any) -> float:
-    """Most tokens of a prompt that leaves the reading of others in its forward unchanged.
-
-    Some rotary angles depend on the longest position in the forward, once that is beyond the original context.
-    """
+    """Most tokens of a prompt that leaves the reading of others in its forward unchanged."""
+    # Some rotary angles depend on the longest position in the forward, once that is beyond the original context.
     text = config.get_text_config(decoder=True)
     parameters = getattr(text, "rope_parameters", None) or {}
     # Either parameters for all layers, or one set for each kind of layer.
@@ -130,10 +124,8 @@ def reach(config: Any) -> float:
 
 
 def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
-    """Floating-point operations of a forward: two per weight and token, four per visible pair, head and feature.
-
-    The output head counts only for tokens that are read. All experts of a mixture count, and windows do not.
-    """
+    """Floating-point operations of a forward: two per weight and token, four per visible pair, head and feature."""
+    # The output head counts only for tokens that are read. All experts of a mixture count, and windows do not.
     text = model.config.get_text_config(decoder=True)
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     outside = {id(layer.weight): layer.weight.numel() for layer in (embeddings, head) if layer is not None}

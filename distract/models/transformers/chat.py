@@ -30,7 +30,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 class EncodedRequest:
     """A request in token ids."""
 
-    prompt: Tokens  # to forward, including the prefill and the shared start of all choices
+    prompt: Tokens  # ids to forward, including the prefill and the shared start of all choices
     # Ids of each choice after the prompt: the next one where that tells them apart, otherwise all, at least one.
     continuations: tuple[Tokens, ...] = ()
 
@@ -113,10 +113,8 @@ class Chat:
         return PromptLayout(head, [_prepend(lead, stem + end) for end in ends], lead)
 
     def _find_lead(self, roles: tuple[str, ...]) -> str | None:
-        """The lead with which the ids of pieces add up to those of the whole text; None if none helps.
-
-        SentencePiece puts a blank before a text at the very start, and none before one after a special token.
-        """
+        """The lead with which the ids of pieces add up to those of the whole text; None if none helps."""
+        # SentencePiece puts a blank before a text at the very start, and none before one after a special token.
         contents = [f"{_BENIGN} {number}" for number in range(len(roles))]
         expected = self._encode_whole(roles, contents, "[[")
         for lead in ("", "\n"):

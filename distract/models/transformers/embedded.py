@@ -47,11 +47,9 @@ def model_folder() -> Path:
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
-    """Fetch and convert the model unless that is done and its files are whole.
-
-    Safe for several processes at once: one works, the others wait for it, and a folder under the final name is always
-    complete. Files untouched since their last check are not read.
-    """
+    """Fetch and convert the model unless that is done and its files are whole."""
+    # Safe for several processes at once: one works, the others wait for it, and a folder under the final name is always
+    # complete. Files untouched since their last check are not read.
     target = model_folder()
     try:
         if _reason(target) or _find_leftovers(target):

@@ -1,6 +1,6 @@
 """Ordinary text as token ids: nothing in it becomes a special token, and no text is encoded twice.
 
-Texts are cut at starts of lines, as far as the cut provably changes no id, and the ids of each line are kept, so that a
+Texts are cut at starts of lines, as far as the cut provably changes no id, and the ids of each line are cached, so that a
 response that stands in several prompts is encoded once. The rest is encoded in batches.
 """
 
@@ -57,7 +57,7 @@ class Encoder:
     def __init__(self, tokenizer: Any, unflagged: Sequence[str] = (), room: int = 2_000_000) -> None:
         self.tokenizer, self._room = tokenizer, room
         self._unflagged = alternatives(unflagged) if unflagged else None
-        self._kept, self._size = OrderedDict[str, Tokens](), 0
+        self._cache, self._size = OrderedDict[str, Tokens](), 0
         self._backend = tokenizer.backend_tokenizer if getattr(tokenizer, "is_fast", False) else None
         self._lead, self._skip = "", 0
         self._cut: re.Pattern[str] | None = None
@@ -69,7 +69,7 @@ class Encoder:
             self._find_cuts()
             if self.encode([battery])[battery] != self._encode_whole(battery):
                 self._cut = None
-        self._kept, self._size = OrderedDict(), 0
+        self._cache, self._size = OrderedDict(), 0
 
     def encode(self, texts: Iterable[str]) -> dict[str, Tokens]:
         """Ids of each text."""
@@ -98,21 +98,21 @@ class Encoder:
         return [part for part in (*parts, text[start:]) if part]
 
     def _look_up(self, texts: Iterable[str]) -> dict[str, Tokens]:
-        """Ids of each text from the tokenizer; encodes and keeps those not kept."""
+        """Ids of each text from the tokenizer; encodes those not cached."""
         ids_by_text, missing = {}, []
         for text in texts:
-            if text in self._kept:
-                self._kept.move_to_end(text)
-                ids_by_text[text] = self._kept[text]
+            if text in self._cache:
+                self._cache.move_to_end(text)
+                ids_by_text[text] = self._cache[text]
             else:
                 missing.append(text)
         for at in range(0, len(missing), _BATCH):
             batch = missing[at : at + _BATCH]
             for text, ids in zip(batch, self._encode_batch(batch), strict=True):
-                ids_by_text[text] = self._kept[text] = ids
+                ids_by_text[text] = self._cache[text] = ids
                 self._size += len(text)
         while self._size > self._room:
-            self._size -= len(self._kept.popitem(last=False)[0])
+            self._size -= len(self._cache.popitem(last=False)[0])
         return ids_by_text
 
     def _encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
@@ -163,11 +163,9 @@ def _join_ids(units: Sequence[_Unit], ids_by_text: dict[str, Tokens]) -> Tokens:
 
 
 def _is_separable(backend: Any) -> bool:
-    """Whether no id depends on text beyond a line break that one of ``_OPENERS`` follows.
-
-    Byte pairs are merged within words. Where words may hold line breaks, no merge crosses the place if no token of the
-    vocabulary does, and if no word is looked up whole.
-    """
+    """Whether no id depends on text beyond a line break that one of ``_OPENERS`` follows."""
+    # Byte pairs are merged within words. Where words may hold line breaks, no merge crosses the place if no token of
+    # the vocabulary does, and if no word is looked up whole.
     from tokenizers.models import BPE
 
     model, steps, added = backend.model, _steps(backend.pre_tokenizer), _added_tokens(backend)

@@ -35,7 +35,7 @@ class Forward:
     base: int | None  # index of the forward whose kept tokens (after its own bases') come before these
     past: int  # how many of those kept tokens all tokens here see, from the first
     tokens: Ids  # token ids, shape (n,)
-    positions: Ids  # of each token in its sequence, shape (n,)
+    positions: Ids  # each token's place in its sequence, shape (n,)
     ends: Ids  # token i sees token j exactly when j <= i < ends[j], shape (n,)
     reads: tuple[tuple[int, tuple[int, ...]], ...]  # (index of a sequence's last token, sequences that end there)
     keep: bool  # whether later forwards build on this one
@@ -206,7 +206,7 @@ class Node:
 
     tokens: Ids  # shape (n,)
     sequences: list[int] = field(default_factory=list)  # indices of those that end here
-    children: dict[int, Node] = field(default_factory=dict)  # by first token
+    children: dict[int, Node] = field(default_factory=dict)  # the first token of each is its key
     size: int = 0  # tokens of this node and all below it
 
 

@@ -28,7 +28,7 @@ _HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.
 
 
 class LocalModel(HubModel):
-    """A model of Hugging Face transformers and how it is loaded."""
+    """A model of Hugging Face transformers, and how to load it."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class LocalModel(HubModel):
             )
 
     def _check_weights(self, info: Mapping[str, Any]) -> None:
-        """Raise if the checkpoint lacked a weight, which loading would have made up."""
+        """Raise if the checkpoint lacks a weight, which loading would initialise at random."""
         odd = [f"{name} {list(shape)}, not {list(expected)}" for name, shape, expected in info["mismatched_keys"]]
         heads = [name for name in info["unexpected_keys"] if _HEAD.search(name)]
         problems = {
@@ -165,11 +165,9 @@ class LocalModel(HubModel):
 
 
 def keep_freed_memory() -> bool:
-    """Make the C library keep freed memory for the next forward, in the whole process; returns whether it did.
-
-    A forward on a CPU takes and frees tens of megabytes in each layer. By default much of that goes back to the system
-    and returns page by page, zeroed, which takes a tenth of the time of a forward of 1,500 tokens.
-    """
+    """Make the C library keep freed memory for the next forward, in the whole process; returns whether it did."""
+    # A forward on a CPU takes and frees tens of megabytes in each layer. By default much of that goes back to the
+    # system and returns page by page, zeroed, which takes a tenth of the time of a forward of 1,500 tokens.
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):  # macOS, Windows, musl
