@@ -183,8 +183,9 @@ def _read_entry(name: str, table: Mapping[str, Any], path: object) -> CatalogueE
     for field, names in (("", [name]), ("aliases", table.get("aliases"))):
         for alias in names if isinstance(names, list) else ():
             if not isinstance(alias, str) or not _NAME.fullmatch(alias):
-                odd = reprlib.repr(alias)
-                raise fail(field, f"expected a name of letters, digits and . _ + -, not {odd}; rename it")
+                raise fail(
+                    field, f"expected a name of letters, digits and . _ + -, not {reprlib.repr(alias)}; rename it"
+                )
     for field, value in table.items():
         if field not in _FIELDS:
             near = difflib.get_close_matches(field, _FIELDS, n=1)

@@ -228,10 +228,10 @@ def tiny(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Transform
 
 
 def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
-    words = 2048 - len(tiny.encode(asked("x" + " word" * 100))) + 100
+    words = 2048 - len(tiny._chat.encode(asked("x" + " word" * 100)).prompt) + 100
     questions = ["x" + " word" * (words - short) for short in (0, 1, 3, 400)]
     requests = [asked(question, max_tokens=30) for question in questions]
-    lengths = [len(tiny.encode(request)) for request in requests]
+    lengths = [len(tiny._chat.encode(request).prompt) for request in requests]
     assert lengths == [2048, 2047, 2045, 1648]
     replies = ask(tiny, requests)
     assert replies[0].failure == f"too long: {lengths[0] + 1} tokens, the model takes 2048"

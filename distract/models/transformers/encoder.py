@@ -1,6 +1,6 @@
 """Ordinary text as token ids: nothing in it becomes a special token, and no text is encoded twice.
 
-Texts are cut at starts of lines, as far as the cut provably changes no id, and the ids of each line are cached, so that a
+Texts are cut at starts of lines, as far as that provably changes no id, and the ids of each line are cached, so that a
 response that stands in several prompts is encoded once. The rest is encoded in batches.
 """
 
