@@ -49,7 +49,7 @@ def one_by_one(judge: Transformers, requests: Sequence[Request], torch: Any) -> 
     """(a): greedy, one prompt at a time."""
     found = []
     for request in requests:
-        ids = torch.tensor([judge.encode(request)], device=judge._loaded.device)
+        ids = torch.tensor([judge._chat.encode(request).prompt], device=judge._loaded.device)
         options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": request.max_tokens, "do_sample": False}
         new = judge._loaded.generate(ids, **options)[0, ids.shape[1] :].tolist()
         found.append((judge._chat.tokenizer.decode(new, skip_special_tokens=True), len(new)))
@@ -79,7 +79,7 @@ def main() -> None:
 
     import torch
 
-    counts = [len(judge.encode(request)) for request in requests]
+    counts = [len(judge._chat.encode(request).prompt) for request in requests]
     print(f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     print(f"{judge.identity['model']}, {judge.identity['dtype']}; {writing}, {judge.prompt_mode}")
     print(f"{len(requests)} prompts of {min(counts)} to {max(counts)} tokens, up to {given.tokens} new tokens each")

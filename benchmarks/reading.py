@@ -92,7 +92,7 @@ class OneByOne:
                 begin = time.perf_counter()
                 ids = torch.tensor([one.prompt], device=self._judge._loaded.device)
                 logits = self._judge._loaded(input_ids=ids, use_cache=False, logits_to_keep=1).logits[0, -1].float()
-                shares = torch.softmax(logits, dim=-1)[list(one.choice_tokens or ())].tolist()
+                shares = torch.softmax(logits, dim=-1)[[token for (token,) in one.continuations]].tolist()
                 self.seconds += time.perf_counter() - begin
             mass = sum(shares)
             yield [(index, Reply(probabilities=tuple(s / mass for s in shares), mass=mass, finish="choices"))]
@@ -143,7 +143,9 @@ class OnVllm:
         """Seconds that it takes to read a part."""
         assert self._process.stdin is not None
         assert self._process.stderr is not None
-        self._process.stdin.write(json.dumps([[one.prompt, one.choice_tokens] for one in encoded]) + "\n")
+        self._process.stdin.write(
+            json.dumps([[one.prompt, [token for (token,) in one.continuations]] for one in encoded]) + "\n"
+        )
         self._process.stdin.flush()
         for line in self._process.stderr:
             if line.startswith("seconds "):

@@ -28,9 +28,9 @@ from distract.core.plugin import Comparison
 from distract.core.records import Case, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders
-from distract.models.choices import lookups
 from distract.models.transformers import embedded
 from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.replies import lookups
 from distract.models.vllm.backend import Vllm
 
 LLMBAR = Path(__file__).parents[2] / "shared/data/llmbar"
@@ -93,7 +93,7 @@ def main() -> None:
     requests = {request.key: request for request in next(gather(plans(compared)))}.values()
     encoded = [judge._chat.encode(request) for request in requests]
     # Both sides leave out what the model does not take; a token that is no choice's only one is no part of this.
-    assert all(one.choice_tokens and len(one.prompt) < engine.context for one in encoded)
+    assert all(all(len(ids) == 1 for ids in one.continuations) and len(one.prompt) < engine.context for one in encoded)
     tokens = sum(len(one.prompt) for one in encoded)
     print(f"{judge.identity['model']}, {judge.identity['dtype']}; {len(encoded):,} judgments of {tokens:,} tokens")
     raw(judge, encoded[:PER_ITEM])  # what is compiled at first use

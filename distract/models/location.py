@@ -11,18 +11,17 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from distract.core import timer
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, install_command
-from distract.core.records import Request
-from distract.models.digests import folder_digest
-from distract.models.transformers import embedded
+from distract.models.cache import cache_folder, folder_digest
 from distract.models.transformers.architecture import odd_size, unfit_architecture
 from distract.models.transformers.chat import Chat
+from distract.models.transformers.embedded import print_note
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -57,14 +56,6 @@ class HubModel:
         if self._is_folder:
             self._check_kind()
 
-    def encode(self, request: Request) -> tuple[int, ...]:
-        """Token ids of a request, prefill included; loads the tokenizer only."""
-        return self._chat.encode(request).prompt
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Text of token ids, special tokens included; loads the tokenizer only."""
-        return str(self._chat.tokenizer.decode(list(ids), skip_special_tokens=False))
-
     @cached_property
     def _chat(self) -> Chat:
         transformers = self._libraries()[1]
@@ -90,10 +81,10 @@ class HubModel:
             return {"revision": self._commit}
         begin = time.perf_counter()
         with timer.time_part("load"):
-            weights, read = folder_digest(Path(self.model), embedded.cache_folder())
+            weights, read = folder_digest(Path(self.model), cache_folder())
         if read:
             size = f"{read / 1e9:.1f} GB" if read >= 1e9 else f"{read / 1e6:.1f} MB"
-            embedded.print_note(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
+            print_note(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
         return {"weights": weights}
 
     @property

@@ -18,10 +18,9 @@ from distract.core.errors import UnknownName, UsageError, install_command
 from distract.models import hardware, scripted
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.options import Options
-from distract.models.server.addresses import NO_SECRETS, parse_address
+from distract.models.server.addresses import NO_SECRETS, OPENAI, parse_address
 
 EMBEDDED = "smollm2-135m"
-OPENAI = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OWN_KEY = "DISTRACT_API_KEY"
 ALLOWED = "DISTRACT_ALLOW_KEYS"
@@ -51,20 +50,21 @@ _MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "a
 """Makers of models that only their own server offers, by the start of the model's name."""
 _OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
-EngineName = Literal["planted", "transformers", "vllm", "openai"]
+LocalEngine = Literal["transformers", "vllm"]
+EngineName = Literal["planted", LocalEngine, "openai"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A name's meaning."""
+    """A resolved name."""
 
     engine: EngineName
-    model: str  # for the engine: an id of the hub, a folder, a server's name, a planted bias
-    revision: str | None = None  # of the hub
-    server: str = ""  # base URL, for ``openai``
+    model: str  # an id of the hub, a folder, a server's name for it, a planted bias
+    revision: str | None = None  # a commit, tag or branch of the hub
+    server: str = ""  # its base URL, for ``openai``
     keys: tuple[str, ...] = ()  # environment variables that may hold the server's key; the first one set counts
     entry: CatalogueEntry | None = None
-    reason: str = field(default="", compare=False)  # for choosing this engine, where the name left it open
+    reason: str = field(default="", compare=False)  # why this engine, where the name left it open
 
 
 def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
@@ -101,12 +101,12 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
         engine, reason = choose_engine(options.engine)
         return _resolve_local(engine, entry.model if entry else name, options, entries, reason, entry)
     if re.search(":.*@", name):
-        raise UsageError("unknown judge; its name is not shown, since the part before its @ may be a password")
+        raise UsageError("unknown judge; its name is left out, since the part before its @ may be a password")
     raise UnknownName("judge", name, entries)
 
 
 def translate_name(name: str) -> str:
-    """Our form of a name that other tools use for a model; empty if none does."""
+    """How to write here a name that other tools use; empty if none does."""
     if parts := re.fullmatch(r"([\w.-]+)[:/](.+)", name):
         prefix, model = re.sub(r"[^a-z]", "", parts[1].lower()), parts[2]
         if prefix in ("hf", "huggingface"):
@@ -120,7 +120,7 @@ def translate_name(name: str) -> str:
     return f"write openai:{parts[1]}{server} for a model of its maker's server"
 
 
-def choose_engine(engine: str | None) -> tuple[Literal["vllm", "transformers"], str]:
+def choose_engine(engine: str | None) -> tuple[LocalEngine, str]:
     """The engine for a local model, and why: vLLM where it is installed and a GPU is there."""
     if engine is not None:
         return ("vllm" if engine == "vllm" else "transformers"), ""
@@ -133,7 +133,7 @@ def choose_engine(engine: str | None) -> tuple[Literal["vllm", "transformers"], 
 
 
 def _resolve_local(
-    engine: Literal["vllm", "transformers"],
+    engine: LocalEngine,
     model: str,
     options: Options,
     entries: Mapping[str, CatalogueEntry],

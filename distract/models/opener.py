@@ -1,6 +1,6 @@
 """The models of a run, opened by name: ``llama-3.3-70b``, ``vllm:FOLDER``, ``openai:MODEL``, ``planted:BIAS`` ...
 
-Opening a model is cheap: weights load, and servers are asked, once a reply is needed that is not stored. A model that
+Opening a model is cheap: weights load, and servers are called, once a reply is needed that is not stored. A model that
 cannot work on this machine is refused here, before anything is paid for.
 """
 
@@ -22,16 +22,8 @@ from distract.models.fit import check_fit
 from distract.models.names import EMBEDDED, FORMS, Target, resolve
 from distract.models.options import Options, check
 
-DEFAULT = EMBEDDED
 REPLAY = "replay:"
 """Prefix of judges whose verdicts are stored; such a judge answers nothing new."""
-
-EXTRAS: Mapping[str, tuple[str, str]] = {
-    "transformers": ("transformers", "local"),
-    "vllm": ("vllm", "vllm"),
-    "openai": ("openai", "openai"),
-}
-"""The library that each engine needs, and the extra that installs it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ class RunModels:
 
     models: dict[Role, Backend]  # a model with several roles is one backend
     notes: tuple[str, ...]  # a line for each choice of an engine, with its reason
-    prices: Mapping[Role, Price]  # of models whose tokens cost money
+    prices: Mapping[Role, Price]  # those of models whose tokens cost money
 
 
 def list_forms() -> Mapping[str, str]:
@@ -61,29 +53,29 @@ def open_models(
         for role, name in names.items()
         if name is not None and not (role == "generator" and name in no_models)
     }
-    targets: dict[Role, Target] = {}
+    targets: dict[str, Target] = {}
     for role, name in chosen.items():
         if role != "judge" and name.startswith("planted:"):
             raise UsageError(f"{name} reads structure and not text: it cannot be a {role}; name a model")
         if name.startswith(REPLAY):
             raise UsageError(f"{name}: stored verdicts answer nothing new; `distract meta` compares them with people")
-        same = next((targets[other] for other in targets if chosen[other] == name), None)
         try:
-            targets[role] = same or resolve(name, _role_options(role, options), entries)
+            targets[name] = targets.get(name) or resolve(name, _role_options(role, options), entries)
         except UnknownName as error:
             raise UnknownName(role, name, _list_names(role, entries, no_models), instead=error.instead) from error
-    check(options, {chosen[role]: target.engine for role, target in targets.items()}, chosen.get("judge"))
-    backends: dict[Role, Backend] = {}
-    for role, target in targets.items():
-        shared = next((backends[other] for other in backends if targets[other] == target), None)
-        backends[role] = shared or open_target(target, chosen[role], _role_options(role, options, target), entries)
+    check(options, {name: target.engine for name, target in targets.items()}, chosen.get("judge"))
+    opened: dict[Target, Backend] = {}
+    for role, name in chosen.items():
+        if (target := targets[name]) not in opened:
+            opened[target] = open_target(target, name, _role_options(role, options, target), entries)
+    backends = {role: opened[targets[name]] for role, name in chosen.items()}
     if options.judge_version is not None and "judge" in backends:
         if not options.judge_version.strip():
             raise UsageError("--judge-version is empty; name the version, or leave the option out")
         # Written past the attribute, since in some backends the identity is a property that is computed once.
         vars(backends["judge"])["identity"] = {**backends["judge"].identity, "version": options.judge_version}
-    notes = dict.fromkeys(note for role, target in targets.items() for note in _notes(chosen[role], target, options))
-    prices = {role: price for role, target in targets.items() if (price := _price(role, target, options))}
+    notes = dict.fromkeys(note for name, target in targets.items() for note in _notes(name, target, options))
+    prices = {role: price for role, name in chosen.items() if (price := _price(role, targets[name], options))}
     return RunModels(backends, tuple(notes), prices)
 
 
@@ -99,9 +91,9 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
     if target.engine != "openai":
         # Before the libraries are looked for, since installing one would not make room.
         options = replace(options, tensor_parallel=check_fit(target, name, options, entries))
-    library, extra = EXTRAS[target.engine]
-    if find_spec(library) is None:
-        raise UsageError(f"{name} needs {library}, which is not installed: {install_command(extra)}")
+    if find_spec(target.engine) is None:  # an engine is called like its library
+        extra = "local" if target.engine == "transformers" else target.engine
+        raise UsageError(f"{name} needs {target.engine}, which is not installed: {install_command(extra)}")
     if target.engine == "openai":
         from distract.models.server.backend import OpenAI
 
@@ -166,12 +158,10 @@ def _drop_aliases(entry: CatalogueEntry) -> CatalogueEntry:
 
 
 def _price(role: Role, target: Target, options: Options) -> Price | None:
-    listed = target.entry or CatalogueEntry("", "")
-    prices = [listed.price_in, listed.price_out]
-    if role == "judge":
-        own = (options.price_in, options.price_out)
-        prices = [price if own_price is None else own_price for own_price, price in zip(own, prices, strict=True)]
-    return None if prices == [None, None] else Price(prices[0] or 0.0, prices[1] or 0.0)
+    entry, own = target.entry or CatalogueEntry("", ""), options if role == "judge" else Options()
+    price_in = entry.price_in if own.price_in is None else own.price_in
+    price_out = entry.price_out if own.price_out is None else own.price_out
+    return None if price_in is None and price_out is None else Price(price_in or 0.0, price_out or 0.0)
 
 
 def _list_names(role: Role, entries: Mapping[str, CatalogueEntry], no_models: Collection[str]) -> list[str]:

@@ -41,7 +41,7 @@ Strength = Callable[[str, Response], float]
 
 
 class ScriptedBackend:
-    """Replies from a list, in the order asked, or from a callable."""
+    """Replies from a list, in the order of requests, or from a callable."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ def _prefer_more(strength: Strength, scale: float) -> Callable[[Request], Reply]
             best = [name for name, value in zip(ORDINALS, values, strict=False) if value == most]
             if len(best) > 1 and "tie" not in outcomes:
                 return _make_reply(request, dict.fromkeys(best, 1 / len(best)))
-            return _choose_outcome(request, "tie" if len(best) > 1 else best[0])
+            return _make_reply(request, {"tie" if len(best) > 1 else best[0]: 1.0})
         ratings = [*map(int, outcomes)]
         lowest, highest = min(ratings), max(ratings)
         score = lowest + (highest - lowest) * values[0] / (values[0] + scale)
@@ -145,8 +145,8 @@ def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
 
 def _prefer_first(request: Request) -> Reply:
     if request.slots and len(request.slots.shown) > 1:
-        outcomes, places = dict(request.slots.outcomes), range(len(request.slots.shown), 0, -1)
-        return _rank(outcomes, [*places]) if "ranking" in outcomes else _choose_outcome(request, "first")
+        outcomes, values = dict(request.slots.outcomes), range(len(request.slots.shown), 0, -1)
+        return _rank(outcomes, values) if "ranking" in outcomes else _make_reply(request, {"first": 1.0})
     return PLANTED["fair"][1](request)
 
 
@@ -155,16 +155,12 @@ def _answer_random(request: Request) -> Reply:
     if not outcomes:
         return Reply(text="", failure="a planted judge needs a request with slots")
     # From the slots, since a prompt for a verdict on analyses does not show the responses.
-    shown = [text for response in request.slots.shown for text in response.turns] if request.slots else []
-    draw = share("random", request.key, *shown)
+    texts = [text for response in request.slots.shown for text in response.turns] if request.slots else []
+    draw = share("random", request.key, *texts)
     if request.slots and "ranking" in outcomes:
         values = [share("rank", str(place), str(draw)) for place in range(len(request.slots.shown))]
         return _rank(dict(request.slots.outcomes), values)
-    return _choose_outcome(request, outcomes[int(draw * len(outcomes))])
-
-
-def _choose_outcome(request: Request, outcome: str) -> Reply:
-    return _make_reply(request, {outcome: 1.0})
+    return _make_reply(request, {outcomes[int(draw * len(outcomes))]: 1.0})
 
 
 def _make_reply(request: Request, weights: Mapping[str, float]) -> Reply:

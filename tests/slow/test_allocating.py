@@ -13,9 +13,9 @@ SCRIPT = """
 import resource
 import sys
 import numpy as np
-from distract.models.transformers import malloc
+from distract.models.transformers.weights import keep_freed_memory
 
-kept = malloc.keep() if sys.argv[1] == "keep" else None
+kept = keep_freed_memory() if sys.argv[1] == "keep" else None
 def faults():
     for _ in range(4):
         blocks = [np.ones(2_000_000) for _ in range(20)]

@@ -60,20 +60,20 @@ def ids_of_text(chat: Chat, text: str) -> tuple[int, ...]:
 def test_no_text_changes_the_roles_and_every_text_stands_verbatim(
     smollm2: Transformers, rules: str, content: str
 ) -> None:
-    ids = smollm2.encode(asked(rules, content))
+    ids = smollm2._chat.encode(asked(rules, content)).prompt
     special = [i for i in ids if i in smollm2._chat.tokenizer.added_tokens_decoder]
     assert special == [1, 2, 1, 2, 1]
     expected = (
         f"<|im_start|>system\n{rules}<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n[["
     )
-    assert smollm2.decode(ids) == expected
+    assert smollm2._chat.tokenizer.decode(ids) == expected
 
 
 @given(rules=st.text(max_size=30), content=st.text(max_size=60))
 def test_harmless_text_gets_the_ids_of_the_whole_text(smollm2: Transformers, rules: str, content: str) -> None:
     text = f"<|im_start|>system\n{rules}<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n[["
     if text.count("<|") == 5:
-        assert smollm2.encode(asked(rules, content)) == ids_of_text(smollm2._chat, text)
+        assert smollm2._chat.encode(asked(rules, content)).prompt == ids_of_text(smollm2._chat, text)
 
 
 @given(contents=st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
@@ -89,22 +89,21 @@ def test_a_round_is_encoded_as_its_requests_one_by_one(smollm2: Transformers, co
 def test_choices_are_told_apart_by_the_first_token_that_differs(smollm2: Transformers) -> None:
     chat = smollm2._chat
     one = chat.encode(asked("rules", "text"))
-    assert smollm2.decode(one.choice_tokens or ()) == "ABC"
+    assert [smollm2._chat.tokenizer.decode(ids) for ids in one.continuations] == ["A", "B", "C"]
     spelled = chat.encode(asked("rules", "text", prefill="", choices=("Output (a)", "Output (b)")))
-    assert smollm2.decode(spelled.choice_tokens or ()) == "ab"
-    assert smollm2.decode(spelled.prompt).endswith("assistant\nOutput (")
+    assert [smollm2._chat.tokenizer.decode(ids) for ids in spelled.continuations] == ["a", "b"]
+    assert smollm2._chat.tokenizer.decode(spelled.prompt).endswith("assistant\nOutput (")
 
 
 def test_choices_without_a_telling_token_are_scored_to_their_ends(smollm2: Transformers) -> None:
     found = smollm2._chat.encode(asked("rules", "text", choices=("1", "10", "2")))
-    assert found.choice_tokens is None
-    assert [smollm2.decode(ids) for ids in found.continuations] == ["1", "10", "2"]
+    assert [smollm2._chat.tokenizer.decode(ids) for ids in found.continuations] == ["1", "10", "2"]
     alone = smollm2._chat.encode(asked("rules", "text", choices=("Yes",)))
-    assert [smollm2.decode(ids) for ids in alone.continuations] == ["Yes"]
+    assert [smollm2._chat.tokenizer.decode(ids) for ids in alone.continuations] == ["Yes"]
 
 
 def test_lone_surrogates_are_replaced(smollm2: Transformers) -> None:
-    assert "a\ufffdb" in smollm2.decode(smollm2.encode(asked("rules", "a\ud800b")))
+    assert "a\ufffdb" in smollm2._chat.tokenizer.decode(smollm2._chat.encode(asked("rules", "a\ud800b")).prompt)
 
 
 def test_a_system_role_that_the_template_refuses_joins_the_user(smollm2: Transformers) -> None:

@@ -15,8 +15,8 @@ from distract.core.records import Message, Request
 from distract.models.transformers import decoder
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.decoder import Decoder, ForwardResult, KnownAnswer, write
-from distract.models.transformers.generation import Answer
 from distract.models.transformers.packs import Sharing, lay_out, prune
+from distract.models.transformers.replies import Answer
 
 
 class Item(NamedTuple):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from distract.models.transformers import encoder as encoding
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.encoder import Encoder, Ids
+from distract.models.transformers.encoder import Encoder, Tokens
 
 pytest.importorskip("transformers")
 
@@ -31,7 +31,7 @@ KINDS = ("gpt2", "digits", "words", "ignoring", "metaspace", "prepend", "gemma",
 CUT = KINDS[:7]
 
 
-def whole(tokenizer: Any, text: str) -> Ids:
+def whole(tokenizer: Any, text: str) -> Tokens:
     return tuple(tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"])
 
 
@@ -261,7 +261,7 @@ def test_what_is_kept_is_bounded_and_what_was_not_used_goes(
     texts = handed(encoder, monkeypatch)
     for text in ("first", "second", "first", "and third", "first", "longer than all the room", "first"):
         assert encoder.encode([text]) == {text: whole(encoder.tokenizer, text)}
-        assert encoder._size == sum(map(len, encoder._kept)) <= 10
+        assert encoder._size == sum(map(len, encoder._cache)) <= 10
     assert texts == ["first", "second", "first", "and third", "first", "longer than all the room", "first"]
 
 

@@ -16,7 +16,7 @@ from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
 from distract.models.transformers import decoder
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.generation import Answer, draw_token
+from distract.models.transformers.replies import Answer, draw_token
 
 RULES = "You are asked by people of all trades. Answer each in one or two plain sentences, without any list. "
 QUESTIONS = [
@@ -48,7 +48,7 @@ def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dic
     import torch
 
     for index, request in enumerate(requests):
-        ids = torch.tensor([judge.encode(request)], device=judge._loaded.device)
+        ids = torch.tensor([judge._chat.encode(request).prompt], device=judge._loaded.device)
         options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": request.max_tokens, "do_sample": False}
         expected = judge._loaded.generate(ids, **options)[0]
         new = expected[ids.shape[1] :].tolist()
@@ -228,10 +228,10 @@ def tiny(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Transform
 
 
 def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
-    words = 2048 - len(tiny.encode(asked("x" + " word" * 100))) + 100
+    words = 2048 - len(tiny._chat.encode(asked("x" + " word" * 100)).prompt) + 100
     questions = ["x" + " word" * (words - short) for short in (0, 1, 3, 400)]
     requests = [asked(question, max_tokens=30) for question in questions]
-    lengths = [len(tiny.encode(request)) for request in requests]
+    lengths = [len(tiny._chat.encode(request).prompt) for request in requests]
     assert lengths == [2048, 2047, 2045, 1648]
     replies = ask(tiny, requests)
     assert replies[0].failure == f"too long: {lengths[0] + 1} tokens, the model takes 2048"

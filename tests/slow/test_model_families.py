@@ -14,7 +14,7 @@ from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.transformers import generation
+from distract.models.transformers import replies
 from distract.models.transformers.architecture import forward_operations, reach
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.chat import EncodedRequest
@@ -197,19 +197,19 @@ def test_answers_whose_angles_change_on_the_way_are_written_alone(monkeypatch: p
         encode_all=lambda requests: [EncodedRequest(PROMPTS[int(one.messages[0].content)]) for one in requests],
         tokenizer=SimpleNamespace(decode=lambda ids, **_: " ".join(map(str, ids))),
     )
-    alone, real = list[int](), generation._generate
+    alone, real = list[int](), replies._generate
 
-    def noted(model: Any, prompt: Tokens, answer: generation.Answer) -> None:
+    def noted(model: Any, prompt: Tokens, answer: replies.Answer) -> None:
         alone.append(len(prompt))
         real(model, prompt, answer)
 
-    monkeypatch.setattr(generation, "_generate", noted)
+    monkeypatch.setattr(replies, "_generate", noted)
     requests = [replace(request(str(at)), choices=(), max_tokens=8) for at in range(len(PROMPTS))]
-    replies = dict(pair for batch in judge.reply(requests, frozenset(range(len(PROMPTS)))) for pair in batch)
+    answers = dict(pair for batch in judge.reply(requests, frozenset(range(len(PROMPTS)))) for pair in batch)
     assert sorted(alone) == sorted(len(one) for one in PROMPTS if len(one) + 8 > 32)
     for at, prompt in enumerate(PROMPTS):
         ids = torch_generated(judge, prompt, 8)
-        assert replies[at].text == " ".join(map(str, ids))
+        assert answers[at].text == " ".join(map(str, ids))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.transformers import budget, precision
+from distract.models.transformers import precision
+from distract.models.transformers.architecture import most_tokens
 
 
 @pytest.mark.parametrize(
@@ -90,10 +91,10 @@ GB = 10**9
 def test_forwards_as_large_as_pay_and_fit(
     config: SimpleNamespace, bytes_each: int, device: str, free: int | None, expected: int
 ) -> None:
-    assert budget.batch_tokens(config, bytes_each, device, free) == expected
+    assert most_tokens(config, bytes_each, device, free) == expected
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
 def test_more_memory_never_means_less(one: int, other: int) -> None:
     small, large = sorted((one, other))
-    assert budget.batch_tokens(LLAMA_8B, 2, "cuda", small) <= budget.batch_tokens(LLAMA_8B, 2, "cuda", large)
+    assert most_tokens(LLAMA_8B, 2, "cuda", small) <= most_tokens(LLAMA_8B, 2, "cuda", large)

@@ -33,12 +33,12 @@ stream.ThreadedStream.halt = told
 """Says when nothing more is sent to a server."""
 
 TOLD = """
-from distract.models.server import limiter
-pause = limiter.Limiter.pause
+from distract.models.server import requests
+pause = requests.Limiter.pause
 def told(self, seconds):
     pause(self, seconds)
     print("paused", flush=True)
-limiter.Limiter.pause = told
+requests.Limiter.pause = told
 """
 """Says when a server has asked for a pause."""
 

@@ -12,10 +12,10 @@ import pytest
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
-from distract.models.choices import make_reply
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.replies import make_reply
 
 RULES = "You compare two answers to one question. Look at whether each is correct and complete. Length, order and "
 RULES += "tone do not count. Say [[A]] or [[B]] for the better one, [[C]] if they are equal."
@@ -87,7 +87,7 @@ def test_packed_verdicts_are_those_of_one_prompt_at_a_time(
         assert deviation(replies, plain) <= 1e-5
         for index, reply in replies.items():
             assert reply.finish == "choices"
-            assert reply.tokens_in == len(judge.encode(ROUND[index]))
+            assert reply.tokens_in == len(judge._chat.encode(ROUND[index]).prompt)
             assert reply.mass is not None
             assert 0 < reply.mass <= 1
             assert math.isclose(sum(reply.probabilities or ()), 1, abs_tol=1e-9)
@@ -132,7 +132,7 @@ def test_the_embedded_identity_imports_neither_torch_nor_transformers() -> None:
 def test_prompts_beyond_the_context_are_data(smollm2: Transformers) -> None:
     requests = [absolute("long", "word " * 9000), ROUND[2], Request((Message("user", "word " * 9000),))]
     replies = ask(smollm2, requests)
-    count = len(smollm2.encode(requests[0]))
+    count = len(smollm2._chat.encode(requests[0]).prompt)
     assert replies[0].failure == f"too long: {count} tokens, the model takes 8192"
     assert (replies[0].probabilities, replies[2].failure is None) == (None, False)
     assert replies[1].failure is None
@@ -173,7 +173,7 @@ def test_a_prefix_choice_does_not_count_what_belongs_to_the_longer_one() -> None
 
 @pytest.mark.parametrize(("value", "says"), [(math.nan, "not a number"), (-math.inf, "no choice")])
 def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
-    reply = make_reply(EncodedRequest((0,), choice_tokens=(1, 2)), {(): {1: value, 2: value}})
+    reply = make_reply(EncodedRequest((0,), ((1,), (2,))), {(): {1: value, 2: value}})
     assert reply.failure is not None
     assert says in reply.failure
     assert reply.probabilities is None
@@ -193,7 +193,7 @@ def test_tiny_models_read_what_one_forward_each_reads(folders: dict[str, Path], 
         one = judge._chat.encode(ROUND[index])
         with torch.inference_mode():
             logits = judge._loaded(torch.tensor([one.prompt]).to(judge._loaded.device)).logits[0, -1]
-        expected = torch.softmax(logits[list(one.choice_tokens or ())].float(), dim=-1).tolist()
+        expected = torch.softmax(logits[[token for (token,) in one.continuations]].float(), dim=-1).tolist()
         assert reply.probabilities == pytest.approx(expected, abs=1e-5)
 
 

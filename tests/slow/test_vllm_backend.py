@@ -206,7 +206,7 @@ def planted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "environ", dict(os.environ))
     backend = judge()
     # One more choice than vLLM lets a request name, one of them unlikely.
-    encoded = EncodedRequest((5,) * 9, choice_tokens=(*range(128), 200))
+    encoded = EncodedRequest((5,) * 9, tuple((token,) for token in (*range(128), 200)))
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"{len(ids)} words, stop, and more")
     vars(backend).update(_chat=SimpleNamespace(encode=lambda _: encoded, tokenizer=tokenizer))
     yield backend
@@ -308,7 +308,8 @@ def test_all_ways_of_reading_agree(real: Vllm) -> None:
 
 @pytest.mark.vllm
 def test_verdicts_are_those_of_transformers(real: Vllm, smollm2: Transformers) -> None:
-    assert [real.encode(request) for request in ROUND] == [smollm2.encode(request) for request in ROUND]
+    chats = real._chat, smollm2._chat
+    assert chats[0].encode_all(ROUND) == chats[1].encode_all(ROUND)
     found, expected = ask(real, ROUND), ask(smollm2, ROUND)
     assert deviation(found, expected) <= 1e-3
     for one, other in zip(found, expected, strict=True):
@@ -346,7 +347,7 @@ def test_prompts_beyond_the_context_are_data(real: Vllm, smollm2: Transformers) 
     replies = ask(real, requests)
     assert replies[:2] == ask(smollm2, requests)[:2]
     assert (replies[0].finish, replies[0].probabilities, replies[2].failure) == ("length", None, None)
-    assert replies[0].failure == f"too long: {len(real.encode(requests[0]))} tokens, the model takes 8192"
+    assert replies[0].failure == f"too long: {len(real._chat.encode(requests[0]).prompt)} tokens, the model takes 8192"
 
 
 @pytest.mark.vllm

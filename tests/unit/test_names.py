@@ -13,8 +13,9 @@ from distract.core.errors import UnknownName, UsageError
 from distract.models import hardware, names
 from distract.models.catalogue import CatalogueEntry
 from distract.models.hardware import Gpu
-from distract.models.names import ENGINES, OPENAI, Target, choose_engine, resolve
+from distract.models.names import ENGINES, Target, choose_engine, resolve
 from distract.models.options import USES, Options
+from distract.models.server.addresses import OPENAI
 
 LLAMA = CatalogueEntry("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
 GPT = CatalogueEntry("gpt-4o", "gpt-4o-2024-08-06", engine="openai")

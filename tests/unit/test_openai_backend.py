@@ -18,7 +18,8 @@ from distract.judging import verdicts
 from distract.judging.parsers import BRACKETS
 from distract.models.server.backend import OpenAI
 from distract.models.server.capabilities import Capabilities, seed
-from distract.models.server.limiter import LONGEST_BACKOFF, backoff, retry_after
+from distract.models.server.faults import retry_after
+from distract.models.server.requests import LONGEST_BACKOFF, backoff
 
 pytest.importorskip("openai")
 

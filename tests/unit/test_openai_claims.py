@@ -19,7 +19,8 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.server.backend import OpenAI
 from distract.models.server.completions import read_completion as read_completion
-from distract.models.server.limiter import LONGEST_PAUSE, Limiter, retry_after
+from distract.models.server.faults import LONGEST_PAUSE, retry_after
+from distract.models.server.requests import Limiter
 
 pytest.importorskip("openai")
 

@@ -22,7 +22,8 @@ from distract.models.catalogue import catalogue
 from distract.models.names import resolve
 from distract.models.opener import open_judge, open_models
 from distract.models.options import Options
-from distract.models.server.backend import OFFICIAL, OpenAI
+from distract.models.server.addresses import OPENAI
+from distract.models.server.backend import OpenAI
 from distract.models.server.secrets import MARK
 
 openai = pytest.importorskip("openai")
@@ -233,7 +234,7 @@ def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def test_the_account_is_told_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
-    told = headers_for(OFFICIAL, monkeypatch)
+    told = headers_for(OPENAI, monkeypatch)
     assert told["OpenAI-Organization"] == "org-secret"
     assert told["OpenAI-Project"] == "proj-secret"
     assert told["Authorization"] == f"Bearer {KEY}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 from builders import request
 
 from distract.core.records import Reply, Request
+from distract.models.server.requests import Session
 from distract.models.server.stream import ThreadedStream
 
 
-class Slow:
+class Slow(Session):
     """Answers at once and takes its time to let go."""
 
     def __init__(self) -> None:
@@ -20,8 +22,8 @@ class Slow:
     async def answer(self, request: Request) -> Reply:
         return Reply(text="x")
 
-    def halt(self) -> list[object]:
-        return []
+    def halt(self) -> set[asyncio.Task[Any] | None]:
+        return set()
 
     async def close(self) -> None:
         await asyncio.sleep(1.2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.transformers.trie import build_trie, walk
+from distract.models.transformers.packs import build_trie, walk
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple), min_size=1, max_size=14)
 

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from distract.core.errors import UsageError
 
+OPENAI = "https://api.openai.com/v1"
 NO_SECRETS = "the server's address must not hold a user, a password or a query: keys come from the environment only"
 PORTS = {"http": 80, "https": 443}
 _LONGEST, _LONGEST_HOST = 2000, 253
@@ -39,9 +40,9 @@ def parse_address(address: str) -> SplitResult:
     # Brackets are for IPv6 alone; no resolver takes anything else in them.
     if not _is_host(host) or port == 0 or ("[" in parts.netloc) != (":" in host):
         raise UsageError(f"the server's address names no possible host; {_EXAMPLE}")
-    shown = f"[{host}]" if ":" in host else host
-    where = shown if port in (None, PORTS[parts.scheme]) else f"{shown}:{port}"
-    return parts._replace(netloc=where, path=parts.path.rstrip("/"), query="", fragment="")
+    netloc = f"[{host}]" if ":" in host else host
+    netloc += "" if port in (None, PORTS[parts.scheme]) else f":{port}"
+    return parts._replace(netloc=netloc, path=parts.path.rstrip("/"), query="", fragment="")
 
 
 def _is_host(host: str) -> bool:

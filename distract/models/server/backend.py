@@ -16,17 +16,15 @@ from typing import Any
 from distract.core.backend import Batch, Stream, reply_through
 from distract.core.errors import UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.server.addresses import parse_address
+from distract.models.server.addresses import OPENAI, parse_address
 from distract.models.server.calls import Server, ServerFacts
 from distract.models.server.capabilities import PROBES, Capabilities
 from distract.models.server.http import Client
-from distract.models.server.limiter import Limiter
-from distract.models.server.requests import Session
+from distract.models.server.requests import Limiter, Session
 from distract.models.server.secrets import NO_KEY, scrubber
 from distract.models.server.stream import ThreadedStream
 
-OFFICIAL = "https://api.openai.com/v1"
-_MOST = 1000
+_MOST_REQUESTS = 1000
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip", "User-Agent": "distract"}
 _ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _KEY_NAMES: set[str] = set()
@@ -43,7 +41,7 @@ class OpenAI:
         self,
         model: str,
         *,
-        base_url: str = OFFICIAL,
+        base_url: str = OPENAI,
         key_names: Sequence[str] = ("OPENAI_API_KEY",),
         concurrency: int = 16,
         timeout: float = 120.0,
@@ -53,8 +51,8 @@ class OpenAI:
     ) -> None:
         if not model.strip() or not model.isprintable():
             raise UsageError("name the model on the server, in printable characters")
-        if not 1 <= concurrency <= _MOST:
-            raise UsageError(f"expected 1 to {_MOST} requests at once, not {concurrency}")
+        if not 1 <= concurrency <= _MOST_REQUESTS:
+            raise UsageError(f"expected 1 to {_MOST_REQUESTS} requests at once, not {concurrency}")
         if not 0 < timeout < math.inf:
             raise UsageError(f"expected a timeout above 0 seconds, not {timeout:g}")
         if attempts < 1 or not 0 <= backoff < math.inf:
@@ -132,7 +130,7 @@ class OpenAI:
         if self._is_open:
             return ""
         name = next((name for name in self._names if os.environ.get(name, "").strip()), "")
-        if not name and self._address.hostname == parse_address(OFFICIAL).hostname:
+        if not name and self._address.hostname == parse_address(OPENAI).hostname:
             names = " or ".join(self._names) or "OPENAI_API_KEY"
             raise UsageError(f"the server {self._server} needs a key: set {names} in the environment")
         return name
@@ -153,7 +151,7 @@ class OpenAI:
 
     def _account(self) -> dict[str, str]:
         """Headers that name the account to bill, for OpenAI alone."""
-        if (self._address.scheme, self._address.hostname) != ("https", parse_address(OFFICIAL).hostname):
+        if (self._address.scheme, self._address.hostname) != ("https", parse_address(OPENAI).hostname):
             return {}
         account = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
         for header, value in account.items():

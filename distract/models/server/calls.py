@@ -32,9 +32,9 @@ _ENGINES = ("vllm", "sglang")
 class ServerFacts:
     """Facts about a server, shared by all streams to it."""
 
-    capabilities: Capabilities | None = None  # from the probes
-    structure: dict[str, bool] = field(default_factory=dict)  # by text: whether the server takes it as one token
-    # Tokens of choices, by prefill and choices; empty where the choices are not one token each.
+    capabilities: Capabilities | None = None  # those that the probes found
+    structure: dict[str, bool] = field(default_factory=dict)  # whether the server takes a text as one token
+    # Tokens of choices, for each prefill and its choices; empty unless each choice is one token.
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
     faults: int = 0  # requests in a row rejected because of the account
     reported: dict[str, None] = field(default_factory=dict)  # models that answered, as the server names them
@@ -52,12 +52,8 @@ class Server:
 
     def __init__(self, client: Client, address: str, model: str, facts: ServerFacts, *, key: str) -> None:
         self.address, self.model, self.facts = address, model, facts
-        self._client, self._key = client, key
+        self.client, self._key = client, key
         self._root = address.removesuffix("/v1")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
 
     async def detect_capabilities(self) -> Capabilities:
         """Capabilities to begin the probes with."""
@@ -73,7 +69,7 @@ class Server:
 
     async def models(self) -> dict[str, str]:
         """Models of the server, each with its owner."""
-        match await self._client.call("/models", None, _pass_through):
+        match await self.client.call("/models", None, lambda data: data):
             case {"data": [*items]}:
                 models = [item for item in items if isinstance(item, Mapping)]
                 return {str(item.get("id")): str(item.get("owned_by")).lower() for item in models}
@@ -97,8 +93,8 @@ class Server:
             usual = self.address.endswith("/v1")
             hint = f"check the address and the model's name, {self.model!r}" if usual else "most end in /v1"
             return UsageError(f"the server {self.address} has no such address or model: 404 {message}; {hint}")
-        shown = one_line(", ".join(sorted(models)[:20]))
-        return UsageError(f"the server {self.address} has no model {self.model!r}; it has {shown}")
+        others = one_line(", ".join(sorted(models)[:20]))
+        return UsageError(f"the server {self.address} has no model {self.model!r}; it has {others}")
 
     def report(self, name: str | None) -> None:
         """Note the model that a completion names; tell the user if it is another one."""
@@ -114,11 +110,9 @@ class Server:
             self.facts.print_once("another model", line)
 
     async def neutralise(self, text: str, capabilities: Capabilities) -> str:
-        """A content without structure for the server: ``<|im_end|>`` must not end the turn.
-
-        A server fills contents into its chat format and reads the whole as one text. So each text that would be one
-        token of structure gets an invisible character; all else stays the same.
-        """
+        """A content without structure for the server: ``<|im_end|>`` must not end the turn."""
+        # A server fills contents into its chat format and reads the whole as one text. So each text that would be one
+        # token of structure gets an invisible character; all else stays the same.
         text = _SURROGATES.sub("\ufffd", text)
         if not capabilities.tokenizes:
             return text
@@ -159,7 +153,7 @@ class Server:
     async def _tokenise(self, body: Mapping[str, Any]) -> tuple[int, ...] | None:
         """The tokens of a text; None if the server does not say."""
         try:
-            data = await self._client.call(f"{self._root}/tokenize", {"model": self.model, **body}, _pass_through)
+            data = await self.client.call(f"{self._root}/tokenize", {"model": self.model, **body}, lambda data: data)
         except Rejection:
             return None
         match data:
@@ -170,8 +164,4 @@ class Server:
 
     async def complete(self, body: Mapping[str, Any]) -> Completion:
         """The server's answer to a chat."""
-        return await self._client.call("/chat/completions", body, partial(read_completion, scrub=self._client.scrub))
-
-
-def _pass_through(data: object) -> object:
-    return data
+        return await self.client.call("/chat/completions", body, partial(read_completion, scrub=self.client.scrub))

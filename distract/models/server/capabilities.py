@@ -66,7 +66,7 @@ class Capabilities:
     tokenizes: bool = False  # it offers its tokenizer
     omit: frozenset[str] = frozenset()  # parameters that it does not take
     probabilities: bool = True  # it returns the log-probabilities of next tokens
-    top: int = 20  # of how many
+    top: int = 20  # how many of them
     reasons: bool = False  # it takes ``max_completion_tokens`` and thinks before it answers
     systemless: bool = False  # its chat format has no system role
 
@@ -133,10 +133,8 @@ def seed(request: Request) -> int:
 def adapt(
     capabilities: Capabilities, rejection: Rejection, body: Mapping[str, Any], *, guess: bool
 ) -> Capabilities | None:
-    """Capabilities with which the server may answer after all; None if the refusal was not about any.
-
-    Every step leaves something out, so that repeating them comes to an end.
-    """
+    """Capabilities with which the server may answer after all; None if the refusal was not about any."""
+    # Every step leaves something out, so that repeating them comes to an end.
     parameter = _find_parameter(rejection, body)
     if parameter in _CONTINUES:
         return replace(capabilities, continues=False)

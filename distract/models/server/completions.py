@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -36,7 +36,7 @@ class Completion:
     text: str | None
     finish: str  # "stop", "length" ...
     refusal: str | None  # a refusal in a field of its own
-    tokens: tuple[Token, ...]  # of the text; empty if the server does not return them
+    tokens: tuple[Token, ...]  # the tokens of the text; empty if the server returns none
     tokens_in: int
     tokens_out: int
     model: str | None = None  # the model that answered, as the server names it
@@ -71,26 +71,27 @@ def read_reply(request: Request, body: Mapping[str, Any], ids: Sequence[int], co
     if completion.finish == "content_filter" or (completion.refusal and not completion.text):
         reason = f": {one_line(completion.refusal)}" if completion.refusal else ""
         return replace(reply, failure=f"{REFUSED}{reason}")
-    begun = "continue_final_message" in body
-    if "logprobs" in body and begun:
+    text, begun, has_logprobs = completion.text or "", "continue_final_message" in body, "logprobs" in body
+    if begun and has_logprobs:
         if completion.tokens:
             names = [f"token_id:{number}" for number in ids] or list(request.choices)
-            return replace(_make_reply(_exact_weights(completion.tokens[0], names), reply), text=completion.text or "")
-        if completion.text:
+            likely = dict(completion.tokens[0].likely)
+            weights = [math.exp(likely[name]) if name in likely else 0.0 for name in names]
+            return replace(_make_reply(weights, reply), text=text)
+        if text:
             return None
-    if not (completion.text or "").strip():
+    if not text.strip():
         # A request for a single token always ends at its length.
-        cut = completion.finish == "length" and not ("logprobs" in body and begun)
+        cut = completion.finish == "length" and not (begun and has_logprobs)
         failure = "truncated: nothing but reasoning" if cut else f"{NO_REPLY}: empty reply"
         return replace(reply, failure=failure)
-    text = completion.text or ""
-    own = text if begun else _drop_prefill(request.prefill, text)
+    if request.prefill and not begun and text.lstrip().startswith(request.prefill):
+        text = text.lstrip().removeprefix(request.prefill)
     finish = "length" if completion.finish == "length" else "stop"
     if not request.choices:
-        own, finish = _cut_at_stop(own, finish, request.stop, body)
-        return replace(reply, text=own, finish=finish)
-    words = replace(reply, text=own, finish=finish)
-    return (_find_verdict(request, completion.tokens, words) if "logprobs" in body else None) or words
+        text, finish = _cut_at_stop(text, finish, request.stop, body)
+    words = replace(reply, text=text, finish=finish)
+    return (_find_verdict(request, completion.tokens, words) if request.choices and has_logprobs else None) or words
 
 
 def _make_reply(weights: Sequence[float], reply: Reply) -> Reply:
@@ -99,11 +100,6 @@ def _make_reply(weights: Sequence[float], reply: Reply) -> Reply:
         return replace(reply, mass=0.0, finish="choices", failure="no choice has any probability")
     shares = tuple(weight / total for weight in weights)
     return replace(reply, probabilities=shares, mass=min(1.0, total), finish="choices")
-
-
-def _exact_weights(token: Token, names: Iterable[str]) -> list[float]:
-    likely = dict(token.likely)
-    return [math.exp(likely[name]) if name in likely else 0.0 for name in names]
 
 
 def _find_verdict(request: Request, tokens: Sequence[Token], words: Reply) -> Reply | None:
@@ -142,10 +138,6 @@ def _weights_at(place: int, tokens: Sequence[Token], ends: Sequence[int], choice
         if text.startswith(before) and (match := pattern.match(text, len(before))):
             weights[match[1]] += math.exp(logprob)
     return [weights[choice] for choice in choices]
-
-
-def _drop_prefill(prefill: str, text: str) -> str:
-    return text.lstrip().removeprefix(prefill) if prefill and text.lstrip().startswith(prefill) else text
 
 
 def _cut_at_stop(text: str, finish: str, stops: Sequence[str], body: Mapping[str, Any]) -> tuple[str, str]:

@@ -7,19 +7,22 @@ Exceptions of HTTP clients are recognised by their shape, so that none need be i
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
 from distract.core.printable import hide_credentials
 from distract.core.records import NO_REPLY, Reply
-from distract.models.server.limiter import retry_after
 from distract.models.server.secrets import Scrub
 
 REFUSED = "refused"
 FINAL = frozenset({401, 402, 403, 404, 405, 410})
 """Statuses for a wrong key, address or model: no other request fares better."""
 
+LONGEST_PAUSE = 300.0
 _LINE = 200
 _LONGEST = 10_000
 """Most characters of a refusal to read."""
@@ -113,6 +116,25 @@ def read_refusal(status: int, headers: Mapping[str, str], body: object, now: flo
     if status in _RETRIABLE or (status >= 500 and status != _NOT_IMPLEMENTED):
         return TransientError(f"{status}: {one_line(message)}", busy=status == 429, pause=retry_after(headers, now))
     return Rejection(status, message, parameter, code)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """The pause that a server asks for, 0 to 300 seconds; None if it does not say."""
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if not value:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            try:
+                date = parsedate_to_datetime(value)
+                seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+            except Exception:  # impossible zones, years and days raise several kinds
+                continue
+        if math.isfinite(seconds):
+            return min(max(seconds, 0.0), LONGEST_PAUSE)
+    return None
 
 
 def _read_body(body: object) -> tuple[str, str, str]:

@@ -3,8 +3,8 @@
 The reply to a probe holds capabilities. Every other request starts from those of the probes and keeps to itself what it
 learns from a refusal, so that no reply depends on which other one came first.
 
-The retries are ours and not those of the ``openai`` client: that one sleeps for each request alone and gives up a wait
-of more than a minute, while here a server's wish to pause holds back all requests, and overload lowers their number.
+The retries are ours and not those of the ``openai`` client: that one sleeps for each request alone and gives up at a
+wish to pause for minutes, while here such a wish holds back all requests, and overload lowers their number.
 """
 
 from __future__ import annotations
@@ -21,12 +21,62 @@ from distract.core.records import NO_REPLY, Reply, Request
 from distract.models.server import completions as answers
 from distract.models.server.calls import Server
 from distract.models.server.capabilities import PROBES, Capabilities, adapt, build_body
-from distract.models.server.faults import Rejection, TransientError, one_line
-from distract.models.server.limiter import LONGEST_BACKOFF, LONGEST_PAUSE, Limiter, backoff
+from distract.models.server.faults import LONGEST_PAUSE, Rejection, TransientError, one_line
 
+LONGEST_BACKOFF = 30.0
 _STEPS = 16
 _IN_A_ROW = 3
 _MOST_FAULTS = 5
+
+
+class Limiter:
+    """Lets a number of requests through at a time, in order.
+
+    The number is halved when the server is overloaded, and grows by one after as many successes as it allows at once
+    (additive increase, multiplicative decrease).
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._allowed = most, float(most)
+        self._under_way, self._not_before, self._halved = 0, 0.0, 0.0
+        self._line, self._room = asyncio.Lock(), asyncio.Event()
+
+    async def enter(self) -> float:
+        """Wait for a turn; returns its time, for ``slow_down``."""
+        loop = asyncio.get_running_loop()
+        # The lock is fair: the first in line waits for room and time, the others for the lock.
+        async with self._line:
+            while True:
+                wait = self._not_before - loop.time()
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                elif self._under_way >= int(self._allowed):
+                    self._room.clear()
+                    await self._room.wait()
+                else:
+                    self._under_way += 1
+                    return loop.time()
+
+    def leave(self) -> None:
+        """Make room for another request."""
+        self._under_way -= 1
+        self._room.set()
+
+    def slow_down(self, entered: float) -> None:
+        """Halve the number, after an overload that a request met which entered at that time."""
+        # Requests under way together meet the same overload, which counts once.
+        if entered >= self._halved:
+            self._halved = asyncio.get_running_loop().time()
+            self._allowed = max(1.0, self._allowed / 2)
+
+    def pause(self, seconds: float) -> None:
+        """Hold back all requests for that long."""
+        self._not_before = max(self._not_before, asyncio.get_running_loop().time() + seconds)
+
+    def speed_up(self) -> None:
+        """Let a little more through, after a success."""
+        self._allowed = min(float(self._most), self._allowed + 1 / self._allowed)
+        self._room.set()
 
 
 class Session:
@@ -43,7 +93,7 @@ class Session:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._server.close()
+        await self._server.client.close()
 
     def halt(self) -> set[asyncio.Task[Any] | None]:
         """Send nothing more, and nothing again; returns the tasks whose requests are at the server."""
@@ -163,6 +213,11 @@ class Session:
                 message = f"{rejection.status} {one_line(rejection.message)}"
                 raise BackendError(f"the server {self._server.address} has stopped answering: {message}")
         return rejection.reply()
+
+
+def backoff(base: float, attempt: int, draw: random.Random) -> float:
+    """Seconds to wait after a failed attempt, counted from 1: exponential, with full jitter."""
+    return draw.uniform(0.0, min(LONGEST_BACKOFF, base * 2.0 ** min(attempt - 1, 30)))
 
 
 def _is_continuation(probe: Request, reply: Reply) -> bool:

@@ -29,11 +29,9 @@ _DUMMIES = frozenset({NO_KEY, "EMPTY"})
 
 
 def scrubber(keys: Collection[str]) -> Scrub:
-    """A function that takes keys out of a text, in time linear in its length.
-
-    It removes the whole key, any 12 or more consecutive characters of it, and its first 8 with dots and its last 4.
-    Of a key below 12 characters it removes only the whole; of a key of up to 4, and of a dummy, nothing.
-    """
+    """A function that takes keys out of a text, in time linear in its length."""
+    # It removes the whole key, any 12 or more consecutive characters of it, and its first 8 with dots and its last 4.
+    # Of a key below 12 characters it removes only the whole; of a key of up to 4, and of a dummy, nothing.
     forms = {form for key in keys if len(key) > _TAIL and key not in _DUMMIES for form in _forms(key)}
     short = sorted((form for form in forms if len(form) < PART), key=len, reverse=True)
     long = sorted(forms.difference(short))
@@ -75,8 +73,8 @@ def _forms(key: str) -> set[str]:
 
 
 def _mask_parts(run: str, parts: Collection[str]) -> Iterator[str]:
-    """A run of characters found in keys, with a mark for each part of a key."""
-    kept = start = 0
+    """A run of characters that occur in keys, with a mark for each part of a key."""
+    done = start = 0
     while start <= len(run) - PART:
         end = start + PART
         if run[start:end] not in parts:
@@ -84,6 +82,6 @@ def _mask_parts(run: str, parts: Collection[str]) -> Iterator[str]:
             continue
         while run[end - PART + 1 : end + 1] in parts and end < len(run):
             end += 1
-        yield run[kept:start] + MARK
-        kept = start = end
-    yield run[kept:]
+        yield run[done:start] + MARK
+        done = start = end
+    yield run[done:]

@@ -8,11 +8,11 @@ import queue
 import threading
 from collections.abc import Collection
 from concurrent.futures import Future
-from typing import Protocol
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
+from distract.models.server.requests import Session
 
 _PATIENCE = 1.0
 """Seconds to wait for the thread when a stream closes."""
@@ -21,25 +21,12 @@ _CLOSE_TIME = 30.0
 """Seconds for the thread to close its connections, ample for a busy machine; nothing waits for it then."""
 
 
-class RequestHandler(Protocol):
-    """Answers requests in an event loop."""
-
-    async def answer(self, request: Request) -> Reply:
-        """The reply to one request."""
-
-    def halt(self) -> Collection[object]:
-        """Send nothing more; returns the tasks whose requests are being answered."""
-
-    async def close(self) -> None:
-        """Release all resources."""
-
-
 class ThreadedStream:
-    """A ``Stream`` of replies from a handler in another thread."""
+    """A ``Stream`` of replies through a session in another thread."""
 
-    def __init__(self, handler: RequestHandler, capacity: int) -> None:
+    def __init__(self, session: Session, capacity: int) -> None:
         self.capacity = capacity
-        self._handler = handler
+        self._session = session
         self._loop = asyncio.new_event_loop()
         self._done = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], int] = {}
@@ -82,13 +69,8 @@ class ThreadedStream:
             self._loop.call_soon_threadsafe(self._done.set)
             # A thread that does not end in time blocks nothing: it is a daemon.
             self._thread.join(_PATIENCE)
-        late: list[tuple[int, Reply]] = []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                item = self._arrivals.get_nowait()
-                if not isinstance(item, Exception):
-                    late.append(item)
-        return late
+        late = [self._arrivals.get_nowait() for _ in range(self._arrivals.qsize())]
+        return [item for item in late if not isinstance(item, Exception)]
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
@@ -101,7 +83,7 @@ class ThreadedStream:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._handler.close(), _CLOSE_TIME)
+            await asyncio.wait_for(self._session.close(), _CLOSE_TIME)
 
     def _begin(self, ticket: int, request: Request) -> None:
         task = self._loop.create_task(self._answer_one(ticket, request))
@@ -110,7 +92,7 @@ class ThreadedStream:
         task.add_done_callback(self._tasks.pop)
 
     def _halt(self) -> list[int]:
-        sent = self._handler.halt()
+        sent = self._session.halt()
         # A task that is done has queued its reply.
         waiting = {task: ticket for task, ticket in self._tasks.items() if task not in sent and not task.done()}
         for task in waiting:
@@ -119,7 +101,7 @@ class ThreadedStream:
 
     async def _answer_one(self, ticket: int, request: Request) -> None:
         try:
-            reply = await self._handler.answer(request)
+            reply = await self._session.answer(request)
         except Exception as error:
             # Raised again in collect(), our own bugs too: nothing else would show what happens in this thread.
             self._arrivals.put(error)

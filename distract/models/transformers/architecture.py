@@ -1,4 +1,4 @@
-"""Facts from a Hugging Face configuration: the kind of model, its windows and rotary angles, the cost of a forward."""
+"""Facts from a Hugging Face configuration: kind, windows, rotary angles, cost of a forward, and how many tokens pay."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 import reprlib
 from collections.abc import Mapping
 from typing import Any
-
-from distract.models.transformers.budget import config_number
 
 Window = int | None
 """How many tokens a token sees: itself and the nearest before it; None for all."""
@@ -25,15 +23,23 @@ _MOST: Mapping[str, int] = {
 }
 """Sizes in a configuration, each with a bound that no model reaches: building that many layers would never end."""
 
+MOST_TOKENS = {"cpu": 2048, "cuda": 16384}
+"""Tokens of a forward beyond which nothing is gained; far fewer keep a CPU busy than a GPU."""
+
+LEAST_TOKENS = 64
+WRITING = 8
+"""Keys and values that answers in words may hold while they are written, in forwards' worth."""
+
+_SHARE = 0.5
+"""Share of the free memory to use: a model's needs beside keys, values and its widest layer are a guess."""
+
 _HEADS = re.compile(r"For(?!CausalLM|ConditionalGeneration)[A-Z]|Reward")
 _HEADLESS = re.compile(r"(?<!LMHead)Model$")
 
 
 def unfit_architecture(config: Mapping[str, Any]) -> str | None:
-    """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal.
-
-    Names decide, so that no library is needed; the engine decides what they leave open.
-    """
+    """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal."""
+    # Names decide, so that no library is needed; the engine decides what they leave open.
     architectures = config.get("architectures")
     names = [name for name in architectures if isinstance(name, str)] if isinstance(architectures, list) else []
     # A class in the model's own code may have any name.
@@ -83,10 +89,8 @@ def _parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def layers(config: Any) -> list[Layer] | None:
-    """Each layer's attention, by the rules of transformers' own cache.
-
-    None if a layer sees in another way, such as chunks, or a state in place of tokens.
-    """
+    """Each layer's attention, by the rules of transformers' own cache."""
+    # None if a layer sees in another way, such as chunks, or a state in place of tokens.
     text = config.get_text_config(decoder=True)
     if any(getattr(text, name, None) is not None for name in _OTHERS):
         return None
@@ -103,10 +107,8 @@ def layers(config: Any) -> list[Layer] | None:
 
 
 def reach(config: Any) -> float:
-    """Most tokens of a prompt that leaves the reading of others in its forward unchanged.
-
-    Some rotary angles depend on the longest position in the forward, once that is beyond the original context.
-    """
+    """Most tokens of a prompt that leaves the reading of others in its forward unchanged."""
+    # Some rotary angles depend on the longest position in the forward, once that is beyond the original context.
     text = config.get_text_config(decoder=True)
     parameters = getattr(text, "rope_parameters", None) or {}
     # Either parameters for all layers, or one set for each kind of layer.
@@ -122,10 +124,8 @@ def reach(config: Any) -> float:
 
 
 def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
-    """Floating-point operations of a forward: two per weight and token, four per visible pair, head and feature.
-
-    The output head counts only for tokens that are read. All experts of a mixture count, and windows do not.
-    """
+    """Floating-point operations of a forward: two per weight and token, four per visible pair, head and feature."""
+    # The output head counts only for tokens that are read. All experts of a mixture count, and windows do not.
     text = model.config.get_text_config(decoder=True)
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     outside = {id(layer.weight): layer.weight.numel() for layer in (embeddings, head) if layer is not None}
@@ -136,3 +136,32 @@ def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float
     width = config_number(text, "head_dim", config_number(text, "hidden_size", heads) // heads)
     attention = pairs * heads * width * config_number(text, "num_hidden_layers", 1)
     return float(2 * (weights * tokens + read) + 4 * attention)
+
+
+def most_tokens(config: Any, bytes_each: int, device: str, free: int | None) -> int:
+    """Most tokens of a forward, given the bytes of a value and the free bytes."""
+    most = MOST_TOKENS.get(device, MOST_TOKENS["cpu"])
+    if free is None:
+        return most
+    hidden = config_number(config, "hidden_size", 4096)
+    heads = config_number(config, "num_attention_heads", 1)
+    width = config_number(config, "head_dim", hidden // heads)
+    cached = (
+        config_number(config, "num_hidden_layers", 32) * 2 * config_number(config, "num_key_value_heads", heads) * width
+    )
+    passing = 8 * hidden + 3 * config_number(config, "intermediate_size", 4 * hidden)
+    tokens = most
+    # The last term is a dense mask over as many kept tokens again, which only GPUs use.
+    while tokens > LEAST_TOKENS and tokens * bytes_each * (WRITING * cached + passing + 4 * tokens) > _SHARE * free:
+        tokens //= 2
+    return tokens
+
+
+def config_number(config: Any, name: str, otherwise: int) -> int:
+    """A number in a configuration; the largest if layers differ, ``otherwise`` if it is missing."""
+    try:
+        value = getattr(config, name, None)
+    except Exception:  # transformers raises errors of its own if layers differ in the meaning of a name
+        value = None
+    sizes = value if isinstance(value, list | tuple) else [value]
+    return max((size for size in sizes if isinstance(size, int) and size > 0), default=otherwise)

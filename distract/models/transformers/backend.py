@@ -19,15 +19,21 @@ from distract.core import timer
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
 from distract.core.records import Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.location import silence_transformers
-from distract.models.transformers import budget, embedded
-from distract.models.transformers.architecture import forward_operations, layers, reach
+from distract.models.transformers import embedded
+from distract.models.transformers.architecture import WRITING, forward_operations, layers, reach
 from distract.models.transformers.attention import dense_masks, layer_parts, register_attention
 from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.decoder import ForwardResult, KnownAnswer, write
-from distract.models.transformers.generation import Answer, write_alone
+from distract.models.transformers.encoder import Tokens
 from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
+from distract.models.transformers.replies import (
+    Answer,
+    lookups,
+    make_length_failure,
+    make_reply,
+    write_alone,
+)
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
@@ -56,8 +62,7 @@ class Transformers(LocalModel):
         if not wanted:
             return
         encoded = self._chat.encode_all(requests)
-        needed = {i: len(e.prompt) + (extra_tokens(e) if requests[i].choices else 1) for i, e in enumerate(encoded)}
-        long = {i: tokens for i, tokens in needed.items() if tokens > self._context}
+        long = {i: e.length for i, e in enumerate(encoded) if e.length > self._context}
         failed = [(i, make_length_failure(n, int(self._context))) for i, n in long.items() if i in wanted]
         if failed:
             yield failed
@@ -114,7 +119,7 @@ class Transformers(LocalModel):
         runs = self._run(prune(forwards, together), self._sharing, hold=True)
         alone = {at: answer for at, answer in answers.items() if at not in together}
         written = chain(
-            write(self._loaded, runs, together, budget.WRITING * self.batch_tokens),
+            write(self._loaded, runs, together, WRITING * self.batch_tokens),
             write_alone(self._loaded, sequences, alone),
         )
         while True:

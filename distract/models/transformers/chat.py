@@ -1,6 +1,7 @@
 """Messages as token ids, with hostile text made inert.
 
-Contents go into the pieces of a chat template and are encoded as ordinary text: ``<|im_end|>`` inside a response stays
+A chat template is rendered with a marker in place of each content, so that no template code ever sees a content.
+Contents go into its pieces and are encoded as ordinary text: ``<|im_end|>`` inside a response stays
 ten characters and never becomes the token that ends a turn.
 """
 
@@ -14,10 +15,13 @@ from typing import Any
 
 from distract.core import timer
 from distract.core.errors import BackendError
-from distract.core.records import Request
-from distract.models.transformers.encoder import Encoder, Ids
-from distract.models.transformers.template import Piece, Template
+from distract.core.records import Message, Request
+from distract.models.transformers.encoder import Encoder, Tokens, alternatives
 
+Piece = tuple[str | int, ...]
+"""Text without structure: literals of the template, and numbers of messages in place of their contents."""
+
+_MARKER = re.compile(r"DISTRACT(\d+)SLOT")
 _BENIGN = "Plain words: 1, 2 and 3.\n\nA second line"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -26,17 +30,22 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 class EncodedRequest:
     """A request in token ids."""
 
-    prompt: Ids  # to forward, including the prefill and the shared start of all choices
-    choice_tokens: Ids | None = None  # the next token of each choice, where one token tells them apart
-    continuations: tuple[Ids, ...] = ()  # otherwise all ids of each choice after the prompt, none empty
+    prompt: Tokens  # ids to forward, including the prefill and the shared start of all choices
+    # Ids of each choice after the prompt: the next one where that tells them apart, otherwise all, at least one.
+    continuations: tuple[Tokens, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Tokens to forward, or for an answer in words the prompt and one more."""
+        return len(self.prompt) + max((len(ids) - 1 for ids in self.continuations), default=1)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptLayout:
     """A prompt in pieces: known ids, and texts to encode."""
 
-    head: Sequence[Ids | str]  # all but the last piece
-    tails: Sequence[Ids | str]  # the last piece with each end
+    head: Sequence[Tokens | str]  # all but the last piece
+    tails: Sequence[Tokens | str]  # the last piece with each end
     lead: str = ""  # stands before each text while encoding; its ids are taken away again
 
     def texts(self) -> Iterator[str]:
@@ -66,18 +75,18 @@ class Chat:
             ids_by_text = self._encoder.encode(text for layout in layouts for text in layout.texts())
             return [self._assemble(*pair, ids_by_text) for pair in zip(requests, layouts, strict=True)]
 
-    def _assemble(self, request: Request, layout: PromptLayout, ids_by_text: Mapping[str, Ids]) -> EncodedRequest:
+    def _assemble(self, request: Request, layout: PromptLayout, ids_by_text: Mapping[str, Tokens]) -> EncodedRequest:
         head, tails = self._ids(layout, ids_by_text)
         if not request.choices:
             return EncodedRequest(head + tails[0])
         shared = _common_length(tails)
-        nexts = tuple(tail[shared] for tail in tails if len(tail) > shared)
-        if len(tails) > 1 and len(nexts) == len(tails) == len(set(nexts)):
-            return EncodedRequest(head + tails[0][:shared], choice_tokens=nexts)
+        nexts = tuple(tail[shared : shared + 1] for tail in tails)
+        if len(tails) > 1 and all(nexts) and len(nexts) == len(set(nexts)):
+            return EncodedRequest(head + tails[0][:shared], nexts)
         shared = min(shared, min(map(len, tails)) - 1)
         if shared < 0 or not (head or shared):
             raise BackendError(f"{self.name}: the choices {request.choices!r} cannot be told apart in its tokens")
-        return EncodedRequest(head + tails[0][:shared], continuations=tuple(tail[shared:] for tail in tails))
+        return EncodedRequest(head + tails[0][:shared], tuple(tail[shared:] for tail in tails))
 
     def _lay_out(self, request: Request) -> PromptLayout:
         messages = self._template.merge_system(request.messages)
@@ -104,10 +113,8 @@ class Chat:
         return PromptLayout(head, [_prepend(lead, stem + end) for end in ends], lead)
 
     def _find_lead(self, roles: tuple[str, ...]) -> str | None:
-        """The lead with which the ids of pieces add up to those of the whole text; None if none helps.
-
-        SentencePiece puts a blank before a text at the very start, and none before one after a special token.
-        """
+        """The lead with which the ids of pieces add up to those of the whole text; None if none helps."""
+        # SentencePiece puts a blank before a text at the very start, and none before one after a special token.
         contents = [f"{_BENIGN} {number}" for number in range(len(roles))]
         expected = self._encode_whole(roles, contents, "[[")
         for lead in ("", "\n"):
@@ -120,11 +127,11 @@ class Chat:
                 return lead
         return None
 
-    def _ids(self, layout: PromptLayout, ids_by_text: Mapping[str, Ids]) -> tuple[Ids, list[Ids]]:
+    def _ids(self, layout: PromptLayout, ids_by_text: Mapping[str, Tokens]) -> tuple[Tokens, list[Tokens]]:
         """Ids of all but the last piece, and of the last one with each end appended."""
         lead = ids_by_text[layout.lead]
 
-        def ids_of(piece: Ids | str) -> Ids:
+        def ids_of(piece: Tokens | str) -> Tokens:
             if not isinstance(piece, str):
                 return piece
             if not piece:
@@ -137,7 +144,7 @@ class Chat:
 
         return tuple(chain.from_iterable(map(ids_of, layout.head))), [ids_of(tail) for tail in layout.tails]
 
-    def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Ids:
+    def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Tokens:
         """Ids of the whole text at once, for tokenizers whose pieces do not add up; refuses text with structure."""
         if any(self._template.special.search(text) for text in (*contents, end)):
             raise BackendError(
@@ -154,7 +161,7 @@ def _replace_surrogates(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def _fill_part(part: Ids | Piece, contents: Sequence[str]) -> str:
+def _fill_part(part: Tokens | Piece, contents: Sequence[str]) -> str:
     return "".join(item if isinstance(item, str) else contents[item] for item in part)
 
 
@@ -162,10 +169,93 @@ def _prepend(lead: str, text: str) -> str:
     return lead + text if text else ""
 
 
-def _common_length(sequences: Sequence[Ids]) -> int:
+def _common_length(sequences: Sequence[Tokens]) -> int:
     # Sequences that lie between two share what these two share.
     first, last = min(sequences), max(sequences)
     for at, (left, right) in enumerate(zip(first, last, strict=False)):
         if left != right:
             return at
     return min(len(first), len(last))
+
+
+class Template:
+    """The chat template of one model."""
+
+    def __init__(self, tokenizer: Any, name: str) -> None:
+        if not tokenizer.chat_template:
+            raise BackendError(f"{name} has no chat template, so it takes no roles; use a chat model")
+        self.tokenizer, self.name = tokenizer, name
+        template = str(tokenizer.chat_template)
+        # A token that the template writes is structure even if the tokenizer does not flag it as special (<think> of
+        # Qwen 3). Other tokens that are not special are vocabulary (Gemma's runs of blanks) and must stay unchanged.
+        added = {index: token for index, token in tokenizer.added_tokens_decoder.items() if token.content}
+        # The id and the description of each structure token, by its text.
+        self.structure = {
+            token.content: (index, token)
+            for index, token in added.items()
+            if token.special or (token.content in template and token.content.strip())
+        }
+        self.special = alternatives(self.structure)
+        self._layouts: dict[tuple[str, ...], tuple[Tokens | Piece, ...] | None] = {}
+
+    def merge_system(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages, the system message moved into the first user turn if the template has no system role."""
+        if self.layout(tuple(message.role for message in messages)) is not None:
+            return messages
+        if len(messages) > 1 and messages[0].role == "system" and messages[1].role == "user":
+            merged = Message("user", f"{messages[0].content}\n\n{messages[1].content}")
+            rest = (merged, *messages[2:])
+            if self.layout(tuple(message.role for message in rest)) is not None:
+                return rest
+        roles = ", ".join(message.role for message in messages)
+        raise BackendError(f"the chat template of {self.name} cannot express the roles {roles}")
+
+    def layout(self, roles: tuple[str, ...]) -> tuple[Tokens | Piece, ...] | None:
+        """Structure tokens (tuples of one id) and pieces of text in turn; None if the template refuses the roles."""
+        if roles not in self._layouts:
+            rendered = self._render(roles)
+            whole = rendered is not None and all(_marker(n) in rendered for n in range(len(roles)))
+            self._layouts[roles] = self._split(rendered or "") if whole else None
+        return self._layouts[roles]
+
+    def fill(self, roles: Sequence[str], contents: Sequence[str]) -> str:
+        """The whole text; a content that holds a marker stays as it is."""
+        return _MARKER.sub(lambda match: contents[int(match[1])], self._render(roles) or "")
+
+    def _render(self, roles: Sequence[str]) -> str | None:
+        """The whole text with a marker for each content; None if the template refuses."""
+        turns = [{"role": role, "content": _marker(number)} for number, role in enumerate(roles)]
+        try:
+            text = self.tokenizer.apply_chat_template(
+                turns,
+                tokenize=False,
+                add_generation_prompt=True,
+                enable_thinking=False,
+                # Fixed, since Llama 3's template writes today's date, and a judge would change overnight.
+                date_string="26 Jul 2024",
+            )
+        except Exception:  # a template is a program that may raise anything
+            return None
+        return str(text)
+
+    def _split(self, rendered: str) -> tuple[Tokens | Piece, ...]:
+        layout: list[Tokens | Piece] = []
+        strip = False
+        for text in self.special.split(rendered):
+            if text in self.structure:
+                index, token = self.structure[text]
+                if token.lstrip and layout and layout[-1] and isinstance(layout[-1][-1], str):
+                    layout[-1] = (*layout[-1][:-1], layout[-1][-1].rstrip())
+                layout.append((index,))
+                strip = token.rstrip
+                continue
+            # Some tokens swallow white space around them: the template's goes, a content's stays.
+            text = text.lstrip() if strip else text
+            # Odd parts are the numbers of the markers.
+            parts = _MARKER.split(text)
+            layout.append(tuple(int(part) if at % 2 else part for at, part in enumerate(parts)))
+        return tuple(layout)
+
+
+def _marker(number: int) -> str:
+    return f"DISTRACT{number}SLOT"

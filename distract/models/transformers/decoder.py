@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from distract.core import timer
 from distract.models.transformers.architecture import forward_operations
-from distract.models.transformers.packs import Forward
-from distract.models.transformers.trie import Ids
+from distract.models.transformers.packs import Forward, Ids
+from distract.models.transformers.replies import Answer
 
 ForwardResult = tuple[Forward, Any, list[tuple[Any, Any]]]
 """A forward, the log-probabilities of its reads, and by layer the keys and values of all tokens that it sees."""
@@ -29,16 +29,23 @@ _STEPS = 48
 """Columns of these that steps may use at least; the others are for slightly longer rows to come."""
 
 
-class AnswerDraft(Protocol):
-    """One answer while it is written."""
+class KnownAnswer:
+    """An answer known beforehand: the model's logits for it show whether rows disturb each other."""
 
-    start: int  # tokens of its prompt
-    room: int  # most tokens of it, at least 1
-    tokens: list[int]
-    finish: str  # empty until it is complete
+    def __init__(self, tokens: Sequence[int], length: int) -> None:
+        self.start, self.room = len(tokens) - length, length + 1
+        self.tokens, self.finish = list[int](), ""
+        self.logits: Any = None
+        self._known = tokens[self.start :]
 
     def write(self, logits: Any, best: int, value: float) -> None:
-        """Add a token, given all logits and the highest of them."""
+        """Add the next token whatever the logits, and keep the logits behind the last."""
+        if len(self.tokens) == len(self._known):
+            self.logits, self.finish = logits.float(), "length"
+        self.tokens.append((*self._known, best)[len(self.tokens)])
+
+
+AnswerDraft = Answer | KnownAnswer
 
 
 def write(
@@ -65,22 +72,6 @@ def write(
             if done := [index for index, answer in under_way.items() if answer.finish]:
                 under_way = {index: answer for index, answer in under_way.items() if not answer.finish}
                 yield done
-
-
-class KnownAnswer:
-    """An answer known beforehand: the model's logits for it show whether rows disturb each other."""
-
-    def __init__(self, tokens: Sequence[int], length: int) -> None:
-        self.start, self.room = len(tokens) - length, length + 1
-        self.tokens, self.finish = list[int](), ""
-        self.logits: Any = None
-        self._known = tokens[self.start :]
-
-    def write(self, logits: Any, best: int, value: float) -> None:
-        """Add the next token whatever the logits, and keep the logits behind the last."""
-        if len(self.tokens) == len(self._known):
-            self.logits, self.finish = logits.float(), "length"
-        self.tokens.append((*self._known, best)[len(self.tokens)])
 
 
 def _start_answers(

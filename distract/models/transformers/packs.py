@@ -13,7 +13,7 @@ same forward always has the same shape, hence the same floating-point result, in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from typing import Any, Literal
@@ -21,8 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.models.transformers.trie import Ids, Node, build_trie, walk
-
+Ids = NDArray[np.int64]
 Sharing = Literal["packed", "prefix", "none"]
 """``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
 custom mask. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
@@ -36,7 +35,7 @@ class Forward:
     base: int | None  # index of the forward whose kept tokens (after its own bases') come before these
     past: int  # how many of those kept tokens all tokens here see, from the first
     tokens: Ids  # token ids, shape (n,)
-    positions: Ids  # of each token in its sequence, shape (n,)
+    positions: Ids  # each token's place in its sequence, shape (n,)
     ends: Ids  # token i sees token j exactly when j <= i < ends[j], shape (n,)
     reads: tuple[tuple[int, tuple[int, ...]], ...]  # (index of a sequence's last token, sequences that end there)
     keep: bool  # whether later forwards build on this one
@@ -199,3 +198,52 @@ def _pack_alone(sequences: Mapping[int, Sequence[int]]) -> list[Forward]:
         reads = ((n - 1, tuple(same)),)
         forwards.append(Forward(index, None, 0, ids, np.arange(n), np.full(n, n), reads, keep=False))
     return forwards
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A run of tokens without a branch; sequences end only at its last token."""
+
+    tokens: Ids  # shape (n,)
+    sequences: list[int] = field(default_factory=list)  # indices of those that end here
+    children: dict[int, Node] = field(default_factory=dict)  # the first token of each is its key
+    size: int = 0  # tokens of this node and all below it
+
+
+def build_trie(sequences: Mapping[int, Sequence[int]]) -> Node:
+    """The root, which has no tokens; siblings keep the order of their first appearance."""
+    root = Node(np.empty(0, np.int64))
+    for index, sequence in sequences.items():
+        rest: Ids = np.asarray(sequence, np.int64)
+        node = root
+        while len(rest):
+            head = int(rest[0])
+            child = node.children.get(head)
+            if child is None:
+                child = node.children[head] = Node(rest)
+            shared = _common_length(child.tokens, rest)
+            if shared < len(child.tokens):
+                upper = Node(child.tokens[:shared])
+                child.tokens = child.tokens[shared:]
+                upper.children[int(child.tokens[0])] = child
+                child = node.children[head] = upper
+            node, rest = child, rest[shared:]
+        node.sequences.append(index)
+    for node in reversed(list(walk(root))):
+        node.size = len(node.tokens) + sum(child.size for child in node.children.values())
+    return root
+
+
+def _common_length(first: Ids, second: Ids) -> int:
+    length = min(len(first), len(second))
+    differ = np.flatnonzero(first[:length] != second[:length])
+    return int(differ[0]) if len(differ) else length
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """All nodes depth first, parents before children; without recursion, since tries may be deep."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children.values()))

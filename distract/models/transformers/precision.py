@@ -21,7 +21,7 @@ FASTER = 1.5
 """Multiple of float32's rate that a smaller type must reach to be worth its rounding."""
 
 CACHE_FILE = "precision.json"
-SECONDS = 0.05  # of matrix products for each type
+SECONDS = 0.05  # time spent on matrix products of each type
 
 
 def matrix_rate(dtype: str, device: str, shape: tuple[int, int, int], seconds: float = SECONDS) -> float:

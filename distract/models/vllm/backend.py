@@ -11,17 +11,17 @@ import importlib.util
 import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import DistractError, UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.choices import Tokens, extra_tokens, lookups, make_length_failure, make_reply
 from distract.models.hardware import gpus
 from distract.models.location import HubModel
 from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.encoder import Tokens
+from distract.models.transformers.replies import lookups, make_length_failure, make_reply
 from distract.models.vllm.engine import Engine, Output
 
 
@@ -135,15 +135,6 @@ class Vllm(HubModel):
         return f"free: {free}; try --gpu-memory, --max-length, --tensor-parallel or --quantization"
 
 
-@dataclass(frozen=True, slots=True)
-class PendingVerdict:
-    """A verdict while its log-probabilities come in, by the ids beyond the prompt that they follow."""
-
-    ticket: int
-    encoded: EncodedRequest
-    logprobs: dict[Tokens, dict[int, float]] = field(default_factory=dict)
-
-
 class VllmStream:
     """A ``Stream`` of requests at the engine of a ``Vllm``."""
 
@@ -156,8 +147,7 @@ class VllmStream:
         """See ``Stream.submit``."""
         # The engine first, since it silences the libraries before any is imported.
         engine, encoded = self._backend._engine, self._backend._chat.encode(request)
-        start = len(encoded.prompt)
-        needed = start + (extra_tokens(encoded) if request.choices else 1)
+        start, needed = len(encoded.prompt), encoded.length
         if request.choices and needed == engine.context:
             needed += 1  # vLLM reads a place only by writing a token to it
         self._under_way.add(ticket)
@@ -166,9 +156,7 @@ class VllmStream:
             return
         with self._backend._translate_errors("run"):
             if request.choices:
-                verdict = PendingVerdict(ticket, encoded)
-                for walked, tokens in lookups(encoded).items():
-                    engine.read(self, encoded.prompt + walked, tokens, partial(self._add_logprobs, verdict, walked))
+                self._read(ticket, encoded)
             else:
                 sampling = {"max_tokens": min(request.max_tokens, engine.context - start), **_sampling_options(request)}
                 engine.write(self, encoded.prompt, partial(self._finish_text, ticket, request, start), **sampling)
@@ -209,10 +197,16 @@ class VllmStream:
         self._under_way.discard(ticket)
         self._ready.append((ticket, reply))
 
-    def _add_logprobs(self, verdict: PendingVerdict, walked: Tokens, values: dict[int, float]) -> None:
-        verdict.logprobs[walked] = values
-        if len(verdict.logprobs) == len(lookups(verdict.encoded)):
-            self._answer(verdict.ticket, make_reply(verdict.encoded, verdict.logprobs))
+    def _read(self, ticket: int, encoded: EncodedRequest) -> None:
+        needed, logprobs = lookups(encoded), dict[Tokens, dict[int, float]]()
+
+        def add(walked: Tokens, values: dict[int, float]) -> None:
+            logprobs[walked] = values
+            if len(logprobs) == len(needed):
+                self._answer(ticket, make_reply(encoded, logprobs))
+
+        for walked, tokens in needed.items():
+            self._backend._engine.read(self, encoded.prompt + walked, tokens, partial(add, walked))
 
     def _finish_text(self, ticket: int, request: Request, start: int, output: Output) -> None:
         text = self._backend._chat.tokenizer.decode(list(output.tokens), skip_special_tokens=True)

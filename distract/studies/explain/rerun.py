@@ -13,7 +13,8 @@ from distract.core.records import Case
 from distract.core.runs import LoadedRun
 from distract.data import datasets
 from distract.judging.orders import Manner
-from distract.models.names import OPENAI, OWN_KEY
+from distract.models.names import OWN_KEY
+from distract.models.server.addresses import OPENAI
 
 _OPTIONS: Mapping[str, str] = {
     "engine": "--engine",

@@ -1,7 +1,8 @@
-"""An answer in words while it is written: which token comes next, and when it is complete.
+"""Replies of models whose tokens we see: on choices from log-probabilities of next tokens, in words token by token.
 
-A token is the likeliest one, or drawn with the answer's own random numbers, so that an answer does not depend on other
-requests. ``decoder`` writes many answers side by side.
+A choice is one token that tells it apart from the others, or its full continuation where no single token does. A token
+of an answer in words is the likeliest one, or drawn with the answer's own random numbers, so that an answer does not
+depend on other requests.
 """
 
 from __future__ import annotations
@@ -16,9 +17,53 @@ from numpy.typing import NDArray
 
 from distract.core import timer
 from distract.core.records import Reply, Request
+from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.encoder import Tokens
 
-Tokens = tuple[int, ...]
 Decode = Callable[[list[int]], str]
+
+
+def lookups(encoded: EncodedRequest) -> dict[Tokens, set[int]]:
+    """Tokens whose probability is needed, by the ids beyond the prompt that they follow."""
+    needed: dict[Tokens, set[int]] = {}
+    for ids in encoded.continuations:
+        for at, token in enumerate(ids):
+            needed.setdefault(ids[:at], set()).add(token)
+    return needed
+
+
+def make_length_failure(tokens: int, context: int) -> Reply:
+    """The reply to a request of more tokens than the model takes."""
+    failure = f"too long: {tokens} tokens, the model takes {context}"
+    return Reply(finish="length", failure=failure, tokens_in=tokens)
+
+
+def make_reply(encoded: EncodedRequest, logprobs: Mapping[Tokens, Mapping[int, float]]) -> Reply:
+    """A reply from log-probabilities of tokens, by the ids beyond the prompt that they follow."""
+    continuations, count = encoded.continuations, len(encoded.prompt)
+    logs = [sum(logprobs[ids[:at]][token] for at, token in enumerate(ids)) for ids in continuations]
+    if any(math.isnan(log) for log in logs):
+        return Reply(finish="choices", failure="not a number", tokens_in=count)
+    top = max(logs)
+    if top == -math.inf:
+        return Reply(finish="choices", mass=0.0, failure="no choice has any probability", tokens_in=count)
+    weights = [math.exp(log - top) for log in logs]
+    own = list(weights)
+    for i, ids in enumerate(continuations):
+        # "1" stands for all that begins with it, so the weight of the choice "10" is taken out.
+        longer = {
+            other: weights[j]
+            for j, other in enumerate(continuations)
+            if len(other) > len(ids) and other[: len(ids)] == ids
+        }
+        nearest = {other for other in longer if not any(other[: len(o)] == o for o in longer if len(o) < len(other))}
+        own[i] = max(0.0, weights[i] - sum(longer[other] for other in nearest))
+    total = sum(own)
+    if total <= 0.0:
+        return Reply(finish="choices", mass=0.0, failure="no choice has any probability", tokens_in=count)
+    probabilities = tuple(weight / total for weight in own)
+    mass = min(1.0, total * math.exp(top))
+    return Reply(probabilities=probabilities, mass=mass, finish="choices", tokens_in=count)
 
 
 def draw_token(logits: NDArray[np.floating[Any]], temperature: float, top_p: float, uniform: float) -> int:
