@@ -9,7 +9,7 @@ ask and never in what they ask about. Any prompt file may use these slots:
 - ``{how}``: what to say about one response.
 
 A protocol calls ``request_text`` and ``request_verdict``, and reads verdicts with ``read_verdict``. ``choose`` requests
-a verdict and reads it, ``choose_with`` requests texts first, and ``make_protocol`` makes a protocol of one ``choose``.
+a verdict and reads it, with texts that it may request first; ``make_protocol`` makes a protocol of one ``choose``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_uppercase
+from types import MappingProxyType
+from typing import Any
 
 from distract.core.plan import Calls, Comparison, Plan, Protocol
 from distract.core.prompts import Prompt
@@ -228,34 +231,41 @@ def read_label(
     return Judgment(None, read="text", failure=verdicts.missing_verdict(reply)) if label is None else label
 
 
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A text about a case's prompt, such as an answer: the prompt and token limit to request it, and its writer."""
+
+    prompt: Prompt
+    tokens: int
+    to: Role = "judge"
+
+    def request(self, case: Case) -> Request:
+        """Request the text."""
+        return request_text(case, self.prompt, self.tokens, to=self.to)
+
+
 def choose(
     comparison: Comparison,
     prompt: Prompt,
     form: Format,
     outcomes: Mapping[str, Outcome],
     tokens: int = 0,
-    texts: Mapping[str, str] | None = None,
+    texts: Mapping[str, str | Request] = MappingProxyType({}),
 ) -> Plan[Judgment]:
-    """Request a verdict and read it; for the arguments see ``request_verdict``."""
-    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, texts)]
-    return read_verdict(reply, comparison, prompt, form, outcomes, texts)
+    """Request a verdict and read it; for the arguments see ``request_verdict``.
 
-
-def choose_with(
-    requests: Mapping[str, Request],
-    comparison: Comparison,
-    prompt: Prompt,
-    form: Format,
-    outcomes: Mapping[str, Outcome],
-    tokens: int = 0,
-) -> Plan[Judgment]:
-    """Request texts, then choose with each text shown in its slot; without one of the texts there is no verdict."""
-    replies = yield list(requests.values())
-    for slot, reply in zip(requests, replies, strict=True):
-        if failed := reject_empty(slot, reply):
-            return failed
-    texts = {slot: visible_text(reply) for slot, reply in zip(requests, replies, strict=True)}
-    return (yield from choose(comparison, prompt, form, outcomes, tokens, texts))
+    Requests among ``texts`` are made first. Without one of these texts there is no verdict.
+    """
+    shown = {slot: text for slot, text in texts.items() if isinstance(text, str)}
+    requests = {slot: text for slot, text in texts.items() if isinstance(text, Request)}
+    if requests:
+        replies = yield list(requests.values())
+        for slot, reply in zip(requests, replies, strict=True):
+            if failed := reject_empty(slot, reply):
+                return failed
+            shown[slot] = visible_text(reply)
+    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, shown)]
+    return read_verdict(reply, comparison, prompt, form, outcomes, shown)
 
 
 def make_protocol(
@@ -266,17 +276,23 @@ def make_protocol(
     form: Format,
     outcomes: Mapping[str, Outcome],
     tokens: int = 0,
-    default: bool = False,
+    texts: Mapping[str, Preparation] = MappingProxyType({}),
+    **fields: Any,
 ) -> Protocol:
-    """Make a protocol that asks once; for the arguments see ``request_verdict`` and ``Protocol``."""
+    """Make a protocol of one ``choose``; ``texts`` are written first, and ``fields`` are those of ``Protocol``."""
+
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        requests = {slot: text.request(comparison.case) for slot, text in texts.items()}
+        return choose(comparison, prompt, form, outcomes, tokens, requests)
+
     return Protocol(
         name,
         summary,
-        partial(choose, prompt=prompt, form=form, outcomes=outcomes, tokens=tokens),
-        Calls(1),
+        ask,
+        Calls(1, prompt=len(texts)),
         paper,
         reads="text" if tokens else "choices",
         ties="tie" in outcomes.values(),
-        prompts=(prompt,),
-        default=default,
+        prompts=(*(text.prompt for text in texts.values()), prompt),
+        **fields,
     )
