@@ -18,7 +18,7 @@ from distract.core.errors import DataError
 from distract.core.records import Outcome
 from distract.data.fields import Item
 from distract.judging import verdicts
-from distract.judging.published import fastchat, mt_bench
+from distract.judging.published import mt_bench
 from distract.judging.published.mt_bench_texts import model_pair, question_id, turn
 from distract.judging.published.output_files import check_name, checksum, first_object, read_choice, read_output
 from distract.judging.published.published_runs import map_outcomes, winner_judgment
@@ -57,7 +57,7 @@ class _JudgeColumns:
 
 def is_judgment(value: Mapping[str, object]) -> bool:
     """Whether an object is a row of such a file."""
-    return mt_bench.can_read(value) or fastchat.can_read(value)
+    return mt_bench.PAIRWISE.can_read(value) or mt_bench.FASTCHAT.can_read(value)
 
 
 def has_judgments(path: Path) -> bool:
@@ -81,7 +81,7 @@ def read(path: Path) -> tuple[MatchSource, ...]:
     default = _source_name(path)
     for file in files:
         for item in file.items():
-            if mt_bench.can_read(item.value) or not fastchat.can_read(item.value):
+            if mt_bench.PAIRWISE.can_read(item.value) or not mt_bench.FASTCHAT.can_read(item.value):
                 judges.setdefault(default, _JudgeColumns()).add(item, ("model_a", "model_b"), _MT_BENCH)
             else:
                 judge = judges.setdefault(_judge_name(item, default), _JudgeColumns())
