@@ -39,48 +39,34 @@ DRAWN = "drawn"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A rewrite before its inspection.
-
-    Attributes:
-        response: the text.
-        by: name of the writer.
-        flaws: reasons to reject it that are known already.
-        evidence: measurements from its writing.
-        edit: False for a text that is no edit of the original, so that it cannot be compared with it.
-    """
+    """A rewrite before its inspection."""
 
     response: Response
-    by: str
-    flaws: tuple[str, ...] = ()
-    evidence: Evidence = ()
-    edit: bool = True
+    by: str  # name of the writer
+    flaws: tuple[str, ...] = ()  # reasons to reject it that are known already
+    evidence: Evidence = ()  # measurements from its writing
+    is_edit: bool = True  # if not, it cannot be compared with the original
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
     """A source of rewrites.
 
-    Attributes:
-        name: value of ``--generator``.
-        summary: one line.
-        write: makes drafts from case, original, attack, seed, number of the attempt and the reasons that rejected the
-            previous one; none if the writer has no rewrite.
-        retries: further attempts after a rejected one.
+    ``write`` makes drafts from case, original, attack, seed, number of the attempt and the reasons that rejected the
+    previous one; none if the writer has no rewrite.
     """
 
-    name: str
+    name: str  # value of ``--generator``
     summary: str
     write: Callable[[Case, Response, Attack, int, int, tuple[str, ...]], Plan[list[Draft]]]
-    retries: int = 0
+    retries: int = 0  # further attempts after a rejected one
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
     """The third layer of fidelity: a reader of both texts, such as a model that says whether they mean the same.
 
-    Attributes:
-        name: name for the record.
-        verify: returns reasons to reject a rewrite (empty: accept) and evidence, from case, original and rewrite.
+    ``verify`` returns reasons to reject a rewrite (empty: accept) and evidence, from case, original and rewrite.
     """
 
     name: str
@@ -129,7 +115,7 @@ def _inspect_draft(
 ) -> Plan[Rewrite]:
     """Apply every layer of fidelity to a draft."""
     response = draft.response
-    if not draft.edit:
+    if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, response, (), draft.by, reasons, evidence)
     reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns)
@@ -172,7 +158,7 @@ def _write_recorded(
             drafts.append(Draft(response, lineage.generator, flaws, lineage.evidence))
         else:
             # A worse answer in the data is not an edit of the good one: only its severity can be checked.
-            drafts.append(Draft(response, "recorded", edit=not attack.severity))
+            drafts.append(Draft(response, "recorded", is_edit=not attack.severity))
     return drafts
 
 
