@@ -1,7 +1,7 @@
 """The controls: ``none`` does nothing, and ``null`` changes nothing a reader sees.
 
-``null`` normalises runs of white space and typographic quotes, which measures the noise floor. It leaves white space alone where it has a meaning: in code, tables, tabs and indentation,
-and in the two spaces that end a Markdown line.
+``null`` normalises runs of white space and typographic quotes, which measures the noise floor. It leaves white space
+alone where it has a meaning: in code, tables, tabs and indentation, and in the two spaces that end a Markdown line.
 """
 
 from __future__ import annotations

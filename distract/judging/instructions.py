@@ -127,9 +127,9 @@ def letter_responses(responses: Sequence[Response]) -> tuple[str, str]:
     return letters, "\n\n".join(blocks)
 
 
-def quotable_texts(case: Case, shown: Iterable[Response]) -> list[str]:
+def quotable_texts(case: Case, responses: Iterable[Response]) -> list[str]:
     """Return the texts that a judge may quote: a verdict inside a quotation is not the judge's own."""
-    return [*(turn for response in shown for turn in response.turns), *case.prompt]
+    return [*(turn for response in responses for turn in response.turns), *case.prompt]
 
 
 def request_text(
@@ -150,11 +150,11 @@ def request_text(
         texts: Other texts to show, by slot.
         to: The model to ask.
     """
-    shown = responses or {}
+    pair = responses or {}
     return Request(
-        messages=fill(prompt, case, shown, texts),
+        messages=fill(prompt, case, pair, texts),
         max_tokens=tokens,
-        slots=Slots(case.id, tuple(shown.values()), ()),
+        slots=Slots(case.id, tuple(pair.values()), ()),
         to=to,
     )
 
@@ -195,13 +195,13 @@ def request_verdict(
         tokens: Token limit for an answer in words; 0 asks for the probabilities of the labels.
         texts: Other texts to show, by slot.
     """
-    shown = response_slots(comparison)
+    pair = response_slots(comparison)
     words = {_PLACES[outcome]: form.say(label) if tokens else label for label, outcome in outcomes.items()}
     return Request(
-        messages=fill(prompt, comparison.case, shown if "response_a" in prompt.slots else {}, texts),
+        messages=fill(prompt, comparison.case, pair if "response_a" in prompt.slots else {}, texts),
         choices=() if tokens else tuple(outcomes),
         prefill=prompt.prefill,
-        slots=Slots(comparison.case.id, tuple(shown.values()), tuple(words.items())),
+        slots=Slots(comparison.case.id, tuple(pair.values()), tuple(words.items())),
         max_tokens=tokens or VERDICT_TOKENS,
     )
 
@@ -222,12 +222,12 @@ def read_verdict(
 
 
 def read_label(
-    reply: Reply, case: Case, shown: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
+    reply: Reply, case: Case, responses: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
 ) -> str | Judgment:
     """Read a label from a reply in words; return a failed judgment if it has none."""
     label = None
     if reply.failure is None:
-        label = verdicts.parse_label(reply, prompt.prefill, labels, form, quotable_texts(case, shown))
+        label = verdicts.parse_label(reply, prompt.prefill, labels, form, quotable_texts(case, responses))
     return Judgment(None, read="text", failure=verdicts.missing_verdict(reply)) if label is None else label
 
 
@@ -256,16 +256,16 @@ def choose(
 
     Requests among ``texts`` are made first. Without one of these texts there is no verdict.
     """
-    shown = {slot: text for slot, text in texts.items() if isinstance(text, str)}
+    visible = {slot: text for slot, text in texts.items() if isinstance(text, str)}
     requests = {slot: text for slot, text in texts.items() if isinstance(text, Request)}
     if requests:
         replies = yield list(requests.values())
         for slot, reply in zip(requests, replies, strict=True):
             if failed := reject_empty(slot, reply):
                 return failed
-            shown[slot] = visible_text(reply)
-    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, shown)]
-    return read_verdict(reply, comparison, prompt, form, outcomes, shown)
+            visible[slot] = visible_text(reply)
+    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, visible)]
+    return read_verdict(reply, comparison, prompt, form, outcomes, visible)
 
 
 def make_protocol(

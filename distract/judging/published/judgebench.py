@@ -67,7 +67,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     data = output_files.check_name(f"judgebench {min(authors)}", path, "response_model")
     names = (min(models), min(protocols), data)
     decisions = [judgment.value.get("decision") for judgment in judgments]
-    notes = ()
+    notes: tuple[str, ...] = ()
     if invalid := sum(decision is not None and decision not in _DECISIONS for decision in decisions):
         notes = (f"no verdict: {invalid} decisions that are none of {', '.join(_DECISIONS)}",)
     ties = names[1] in TIES or "A=B" in decisions

@@ -63,22 +63,29 @@ class InvariantEvidence:
     @property
     def conclusive(self) -> list[Observation]:
         """Observations that test the invariant."""
-        return [seen for seen in self.observations if not seen.excluded and seen.violated is not None]
+        return [
+            observation
+            for observation in self.observations
+            if not observation.excluded and observation.violated is not None
+        ]
 
     @property
     def violations(self) -> list[Observation]:
         """Counterexamples, the clearest first."""
-        return sorted((seen for seen in self.observations if seen.violated), key=lambda seen: -seen.margin)
+        return sorted(
+            (observation for observation in self.observations if observation.violated),
+            key=lambda observation: -observation.margin,
+        )
 
     @property
     def invalid(self) -> list[Observation]:
         """Observations without a valid verdict."""
-        return [seen for seen in self.observations if seen.violated is None]
+        return [observation for observation in self.observations if observation.violated is None]
 
     @property
     def excluded(self) -> Counter[str]:
         """Number of excluded observations by reason."""
-        return Counter(seen.excluded for seen in self.observations if seen.excluded)
+        return Counter(observation.excluded for observation in self.observations if observation.excluded)
 
 
 def collect_evidence(
@@ -127,11 +134,11 @@ def collect_evidence(
 def _decide_strictly(observations: list[Observation], batches: Iterator[list[Observation]]) -> InvariantEvidence:
     for batch in batches:
         observations += batch
-        if any(seen.violated for seen in batch):
+        if any(observation.violated for observation in batch):
             return InvariantEvidence(tuple(observations), "fail")
-        if any(seen.violated is None for seen in batch):
+        if any(observation.violated is None for observation in batch):
             return InvariantEvidence(tuple(observations), "inconclusive")
-    is_tested = any(not seen.excluded for seen in observations)
+    is_tested = any(not observation.excluded for observation in observations)
     return InvariantEvidence(tuple(observations), "pass" if is_tested else "inconclusive")
 
 
@@ -155,8 +162,12 @@ def _monitor_prompts(
 
 def _summarise_prompt(observations: Sequence[Observation]) -> PromptOutcome:
     """The observations of one prompt in the form that a gate's monitor takes."""
-    values = tuple(float(seen.violated) for seen in observations if seen.violated is not None and not seen.excluded)
-    invalid = sum(seen.violated is None for seen in observations)
+    values = tuple(
+        float(observation.violated)
+        for observation in observations
+        if observation.violated is not None and not observation.excluded
+    )
+    invalid = sum(observation.violated is None for observation in observations)
     low, high = ((*values, *(unread,) * invalid) for unread in (0.0, 1.0))
     return PromptOutcome(len(observations), low, high, len(values), round(sum(values)), invalid)
 

@@ -77,8 +77,8 @@ def _distracting_cases(draw: DrawFn, usable: Sequence[Attack], originals: Search
             part = build_response(original, attack, apply_edits(original.turns, _draw_edits(draw, edits)))
             # A part of a rewrite may break a format requirement that the full one keeps: half a sentence may be one
             # more item of a list.
-            keeps = all(check(item, part.text) == check(item, original.text) for item in case.constraints)
-            drafts.append(part if keeps else full)
+            is_met_alike = all(check(item, part.text) == check(item, original.text) for item in case.constraints)
+            drafts.append(part if is_met_alike else full)
     lineages = (Lineage(draft, DRAWN, parameters=(("seed", seed),)) for draft in drafts)
     return replace(case, responses=(*case.responses, *drafts), lineages=(*case.lineages, *lineages))
 
@@ -96,8 +96,8 @@ def _draw_edits(draw: DrawFn, edits: Sequence[Edit]) -> Sequence[Edit]:
     """At least one of the edits: some phrases, nearly all of each."""
     phrases = group_edits(edits)
     signs = draw(_signs(draw(st.sampled_from(STRENGTHS)), tuple(map(len, phrases))))
-    kept = [edit for phrase, flags in zip(phrases, signs, strict=True) for edit in _select_edits(phrase, *flags)]
-    return kept or edits[:1]
+    selected = [edit for phrase, flags in zip(phrases, signs, strict=True) for edit in _select_edits(phrase, *flags)]
+    return selected or edits[:1]
 
 
 def _select_edits(phrase: Sequence[Edit], is_kept: bool, *flags: bool) -> list[Edit]:
