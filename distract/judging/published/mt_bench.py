@@ -64,6 +64,14 @@ class Columns:
             for names, comparisons in by_run.items()
         )
 
+    def read_winner(self, item: Item, game: int, slots: tuple[Slot, Slot] = ("a", "b")) -> Outcome | None:
+        """Read the winner of a game, 0 or 1, where ``slots[0]`` is the first model; None if there is none."""
+        winners = published_runs.map_outcomes(self.labels, slots[0 if self.mapped_back else game])
+        winner: Outcome | None = output_files.read_choice(
+            item, self.winners[game], {**winners, "error": None, None: None}
+        )
+        return winner
+
     def _read_comparison(self, item: Item, names: Names, texts: BenchmarkTexts) -> PublishedComparison:
         models = mt_bench_texts.model_pair(item, *self.models)
         sides = (min(models), max(models))
@@ -81,8 +89,7 @@ class Columns:
 
     def _read_game(self, item: Item, game: int, slots: tuple[Slot, Slot], case: Case | None) -> OrderJudgments:
         field, first = self.winners[game], slots[game]
-        winners = published_runs.map_outcomes(self.labels, slots[0] if self.mapped_back else first)
-        winner = output_files.read_choice(item, field, {**winners, "error": None, None: None})
+        winner = self.read_winner(item, game, slots)
         verdict = published_runs.winner_judgment(winner, "error" if item.value[field] == "error" else "no verdict")
         text = output_files.read_answer(item, self.texts[game])
         if text is None:
@@ -108,13 +115,19 @@ def _locate_fastchat(paths: Sequence[Path]) -> tuple[Callable[[Item], Names], Pa
     data = output_files.check_name(data, path, "folder name")
 
     def name_run(item: Item) -> Names:
-        judge = item.value.get("judge")
-        if not isinstance(judge, list) or len(judge) != 2:
-            item.fail("expected a list of the judge's model and the prompt template", "judge")
-        model, template = (item.check_name(item.checked(part, "judge"), "judge") for part in judge)
+        model, template = read_judge(item)
         return model, template.partition("-")[0] or template, data
 
     return name_run, folder.parent
+
+
+def read_judge(item: Item) -> tuple[str, str]:
+    """Read the judge of a FastChat row: the model, and the name of the prompt template."""
+    judge = item.value.get("judge")
+    if not isinstance(judge, list) or len(judge) != 2:
+        item.fail("expected a list of the judge's model and the prompt template", "judge")
+    model, template = (item.check_name(item.checked(part, "judge"), "judge") for part in judge)
+    return model, template
 
 
 PAIRWISE = Columns(
