@@ -27,7 +27,7 @@ METRIC = prompts.load("distract.judges", "prepair-metric")
 STAR_ANALYSIS = prompts.load("distract.judges", "prepair-star-analysis")
 STAR = prompts.load("distract.judges", "prepair-star")
 TOKENS = 256
-"""Enough for the few sentences we ask for; a longer analysis is cut and used as far as it goes."""
+"""Enough for the few sentences we ask for; a longer analysis is cut, and its beginning is used."""
 
 
 def ask(

@@ -1,7 +1,7 @@
 """Shared wording of prompts, and the two things a protocol asks for: a text or a verdict.
 
 The criterion and the list of what must not influence a judge are worded here once, so that protocols differ in how they
-ask and never in what they ask about. Any prompt file may use these slots:
+ask but not in the question. Any prompt file may use these slots:
 
 - ``{task}``: the instruction; for a case with format constraints, the question and the format requirements;
 - ``{material}``: a short name for the task; ``{better}``: what "better" means for it;
@@ -145,7 +145,7 @@ def request_text(
     Args:
         case: The case it is about.
         prompt: Prompt with a slot for each response and text.
-        tokens: Token limit. A longer text is cut and used as far as it goes.
+        tokens: Token limit. A longer text is cut, and its beginning is used.
         responses: Responses to show, by slot.
         texts: Other texts to show, by slot.
         to: The model to ask.

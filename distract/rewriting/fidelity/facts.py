@@ -155,7 +155,7 @@ def _flatten(text: str) -> str:
 
 
 @lru_cache(READ)
-def _verbatim_parts(text: str) -> Facts:  # parts that a rewrite must keep to the letter
+def _verbatim_parts(text: str) -> Facts:  # parts that a rewrite must keep unchanged
     spans = code_spans(text)
     code = {_flatten(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
     text = _remove_spans(text, spans)

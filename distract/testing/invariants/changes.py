@@ -1,4 +1,4 @@
-"""Changed texts for invariants: rewrites by an attack, and restyling that no reader minds.
+"""Changed texts for invariants: rewrites by an attack, and restyling that no reader notices.
 
 We inspect a recorded rewrite as an attack study does, unless a strategy drew it; without one, the attack's rule writes
 it. Restyling keeps every word, all code, and every format constraint held or broken as before.

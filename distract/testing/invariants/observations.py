@@ -1,4 +1,4 @@
-"""What an invariant asks a judge and what it observes: verdicts on two responses, and the result for one subject.
+"""The questions and observations of invariants: verdicts on two responses, and the result for one subject.
 
 An invariant is a plan for each of its subjects (a pair of responses, a triple, a response and an attack), so that many
 subjects are judged as one batch.
@@ -113,6 +113,11 @@ class Observation:
     details: Details = ()
     margin: float = 0.0
     flip: DecisiveRewrite | None = None
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether the subject tests the invariant and has a valid verdict."""
+        return not self.excluded and self.violated is not None
 
 
 @dataclass(frozen=True)

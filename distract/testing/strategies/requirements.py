@@ -1,7 +1,7 @@
 """Drawn cases with format requirements and a response that meets them all.
 
-We build the response from parts that meet the requirements and then set limits to what it contains, so few draws are
-wasted. No requirement names a language: checking one depends on an optional library.
+We build the response from parts that meet the requirements and then set limits that it meets, so few draws are wasted.
+No requirement names a language: checking one depends on an optional library.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Drawn texts: prompts, and responses of many kinds, which shrink to a short plain sentence.
 
-They show what a judge may encounter, not good answers: a response need not match its prompt.
+They are texts that a judge may meet, not good answers: a response need not match its prompt.
 """
 
 from __future__ import annotations
