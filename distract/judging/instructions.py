@@ -62,13 +62,7 @@ _ONE = (
 )
 
 
-@lru_cache(maxsize=64)  # one case and prompt make many requests
-def _select_slots(
-    slots: frozenset[str], prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
-) -> Mapping[str, str]:
-    return {name: text for name, text in _word_slots(prompt, constraints, criterion).items() if name in slots}
-
-
+@lru_cache(maxsize=64)  # one case makes many requests
 def _word_slots(
     prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
 ) -> Mapping[str, str]:
@@ -107,7 +101,8 @@ def fill(
     prompt: Prompt, case: Case, responses: Mapping[str, Response], texts: Mapping[str, str] | None = None
 ) -> tuple[Message, ...]:
     """Fill a prompt with a case, and with responses and other texts by slot."""
-    values = dict(_select_slots(prompt.slots, case.prompt, case.constraints, case.criterion))
+    wording = _word_slots(case.prompt, case.constraints, case.criterion)
+    values = {slot: text for slot, text in wording.items() if slot in prompt.slots}
     for slot, response in responses.items():
         values[slot] = format_turns("Assistant", response.turns)
     return prompt.fill({**values, **(texts or {})})

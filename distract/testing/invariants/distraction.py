@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from distract.core.errors import UsageError
@@ -104,25 +105,17 @@ def score_stable(
     name = "score_stable"
     if not tolerance >= 0:
         raise UsageError(f"{name}: tolerance={tolerance:g}: expected a number of points from 0, such as 0.5")
-
-    def observe(case: Case, subject: tuple[Response, Attack], setup: JudgeSetup) -> Plan[Observation]:
-        return _observe_rescore(case, subject, setup, tolerance)
-
     return _check_under_attack(
         name,
         judge,
         cases,
         attack,
-        find_protocol(protocol, name, _score_obstacle),
+        find_protocol(protocol, name, lambda protocol: None if protocol.rules else "gives no scores"),
         comparable_responses,
-        observe,
+        partial(_observe_rescore, tolerance),
         "no original response without severity, or no recorded rewrite",
         PassCriteria(max_violation_rate, confidence, seed),
     )
-
-
-def _score_obstacle(protocol: Protocol) -> str | None:
-    return None if protocol.rules else "gives no scores"
 
 
 def _check_under_attack(
@@ -165,7 +158,7 @@ def _observe_distraction(case: Case, subject: tuple[Pair, Attack], setup: JudgeS
 
 
 def _observe_rescore(
-    case: Case, subject: tuple[Response, Attack], setup: JudgeSetup, tolerance: float
+    tolerance: float, case: Case, subject: tuple[Response, Attack], setup: JudgeSetup
 ) -> Plan[Observation]:
     response, attack = subject
     rewrite = yield from make_rewrite(case, response, attack, setup.seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from distract.core.plan import Plan, Protocol, gather
@@ -40,10 +39,6 @@ def _tie_obstacle(protocol: Protocol) -> str | None:
     return _pair_obstacle(protocol)
 
 
-def _single_responses(case: Case, seed: int) -> Sequence[Response]:
-    return comparable_responses(case)
-
-
 @invariant(response_pairs, obstacle=_pair_obstacle)
 def swap_consistent(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observation]:
     """The verdict on two responses is the same in both orders; a win in one and a tie in the other is a violation too.
@@ -65,7 +60,10 @@ def swap_consistent(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observati
 
 
 @invariant(
-    _single_responses, obstacle=_tie_obstacle, measure="tie_rate", no_subject="no original response without severity"
+    lambda case, seed: comparable_responses(case),
+    obstacle=_tie_obstacle,
+    measure="tie_rate",
+    no_subject="no original response without severity",
 )
 def identical_responses_tie(case: Case, response: Response, setup: JudgeSetup) -> Plan[Observation]:
     """A response against itself is a tie. Asks in one order, since the average of both orders always ties.

@@ -96,12 +96,13 @@ def _draw_edits(draw: DrawFn, edits: Sequence[Edit]) -> Sequence[Edit]:
     """At least one of the edits: some phrases, nearly all of each."""
     phrases = group_edits(edits)
     signs = draw(_signs(draw(st.sampled_from(STRENGTHS)), tuple(map(len, phrases))))
-    selected = [edit for phrase, flags in zip(phrases, signs, strict=True) for edit in _select_edits(phrase, *flags)]
+    selected = [
+        edit
+        for phrase, (is_used, *flags) in zip(phrases, signs, strict=True)
+        for edit, flag in zip(phrase, flags or (True,), strict=True)
+        if is_used and flag
+    ]
     return selected or edits[:1]
-
-
-def _select_edits(phrase: Sequence[Edit], is_kept: bool, *flags: bool) -> list[Edit]:
-    return [edit for edit, flag in zip(phrase, flags or (True,), strict=True) if is_kept and flag]
 
 
 # The number of signs does not depend on their values, so hypothesis can flip one without moving the others. If we drew
