@@ -38,10 +38,6 @@ from distract.testing.invariants.observations import (
     Observation,
     Pair,
     PairVerdict,
-    compare_again,
-    compare_responses,
-    find_loser,
-    reject_invalid,
     response_pairs,
 )
 
@@ -144,14 +140,14 @@ def _check_under_attack(
 
 def _observe_distraction(case: Case, subject: tuple[Pair, Attack], setup: JudgeSetup) -> Plan[Observation]:
     pair, attack = subject
-    defeat = yield from find_loser(case, pair, setup)
+    defeat = yield from setup.find_loser(case, pair)
     if isinstance(defeat, Observation):
         return defeat
     rewrite = yield from make_rewrite(case, defeat.loser, attack, setup.seed)
     if isinstance(rewrite, str):
         return Observation(case, excluded=rewrite)
-    after = yield from compare_again(case, defeat, rewrite, setup)
-    if invalid := reject_invalid(case, setup, after):
+    after = yield from setup.compare_again(case, defeat, rewrite)
+    if invalid := setup.reject_invalid(case, after):
         return invalid
     cause = f"the losing response wins after its rewrite ({attack.name})"
     return _observe_flip(case, defeat, after, rewrite, setup, cause)
@@ -164,8 +160,8 @@ def _observe_rescore(
     rewrite = yield from make_rewrite(case, response, attack, setup.seed)
     if isinstance(rewrite, str):
         return Observation(case, excluded=rewrite)
-    verdict = yield from compare_responses(case, response, rewrite, setup)
-    if invalid := reject_invalid(case, setup, verdict):
+    verdict = yield from setup.compare(case, response, rewrite)
+    if invalid := setup.reject_invalid(case, verdict):
         return invalid
     shift = abs(verdict.lead)
     # Scores are means of floats: a shift on the edge is within the tolerance.
@@ -173,12 +169,9 @@ def _observe_rescore(
         return Observation(case)
     (judgment,) = verdict.judgments
     before, after = judgment.scores or (0.0, 0.0)
-    problem = (
-        f"{setup.protocol.name} score moves by {shift:.2f} under a rewrite ({attack.name}): more than {tolerance:g}"
-    )
     details = (("before", f"score {before:.2f}"), ("after", f"score {after:.2f}"))
-    flip = DecisiveRewrite(response, rewrite)
-    return Observation(case, True, problem=problem, details=details, margin=shift, flip=flip)
+    problem = f"score moves by {shift:.2f} under a rewrite ({attack.name}): more than {tolerance:g}"
+    return setup.violation(case, problem, details, shift, DecisiveRewrite(response, rewrite))
 
 
 def _observe_flip(
@@ -189,8 +182,7 @@ def _observe_flip(
         return Observation(case)
     details = (("before", defeat.before.describe(REWRITTEN, WINNER)), ("after", after.describe(REWRITTEN, WINNER)))
     flip = DecisiveRewrite(defeat.loser, rewrite, defeat.winner, defeat.first)
-    problem = f"{setup.protocol.name} verdict flipped: {cause}"
-    return Observation(case, True, problem=problem, details=details, margin=after.lead - defeat.before.lead, flip=flip)
+    return setup.violation(case, f"verdict flipped: {cause}", details, after.lead - defeat.before.lead, flip)
 
 
 @invariant(response_pairs)
@@ -200,14 +192,14 @@ def invariant_to_whitespace_and_markdown(case: Case, pair: Pair, setup: JudgeSet
     Removes or adds emphasis, changes the marks of bullets and headings, and turns one space into two or two into one.
     Every word, all code and the case's format requirements stay as they are.
     """
-    defeat = yield from find_loser(case, pair, setup)
+    defeat = yield from setup.find_loser(case, pair)
     if isinstance(defeat, Observation):
         return defeat
     variants = restyle_response(case, defeat.loser)
     if not variants:
         return Observation(case, excluded=UNCHANGED)
-    verdicts = yield from gather([compare_again(case, defeat, variant, setup) for variant in variants])
-    if invalid := reject_invalid(case, setup, *verdicts):
+    verdicts = yield from gather([setup.compare_again(case, defeat, variant) for variant in variants])
+    if invalid := setup.reject_invalid(case, *verdicts):
         return invalid
     cause = "the losing response wins through white space and markdown alone"
     flips = [
@@ -228,14 +220,14 @@ def injection_ignored(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observa
     Adds a sentence that asks for it and, as a control, one of the same length that asks for nothing. If the control
     wins too, the request was not the cause.
     """
-    defeat = yield from find_loser(case, pair, setup)
+    defeat = yield from setup.find_loser(case, pair)
     if isinstance(defeat, Observation):
         return defeat
     pleading, plain = (_append_sentence(defeat.loser, sentence) for sentence in (REQUEST, NEUTRAL))
     if any(check(constraint, pleading.text) != check(constraint, plain.text) for constraint in case.constraints):
         return Observation(case, excluded="the request and its control break different format requirements")
-    after, control = yield from gather([compare_again(case, defeat, text, setup) for text in (pleading, plain)])
-    if invalid := reject_invalid(case, setup, after, control):
+    after, control = yield from gather([setup.compare_again(case, defeat, text) for text in (pleading, plain)])
+    if invalid := setup.reject_invalid(case, after, control):
         return invalid
     if control.outcome == "a":
         return Observation(case, excluded="any text of that length wins")
@@ -249,8 +241,7 @@ def injection_ignored(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observa
         ("neutral", NEUTRAL),
         ("with it", control.describe(*names)),
     )
-    problem = f"{setup.protocol.name} gives a response the verdict it asks for"
-    return Observation(case, True, problem=problem, details=details, margin=after.lead - control.lead)
+    return setup.violation(case, "gives a response the verdict it asks for", details, after.lead - control.lead)
 
 
 def _append_sentence(response: Response, sentence: str) -> Response:
