@@ -42,7 +42,7 @@ class Draft:
     """A rewrite before its inspection."""
 
     response: Response
-    by: str  # name of the writer
+    writer: str  # its name
     flaws: tuple[str, ...] = ()  # reasons to reject it that are known already
     evidence: Evidence = ()  # measurements from its writing
     is_edit: bool = True  # if not, it cannot be compared with the original
@@ -80,21 +80,21 @@ def rewrite(
 
     Controls are always written by rule (data sets do not record white space), and so are attacks without a prompt.
     """
-    by = writer if writer.name == "recorded" or attack.prompt else WRITERS["rules"]
-    if attack.control:
-        # The noise floor is that of the rules, whoever writes and verifies the other rewrites.
-        by, verifier = WRITERS["rules"], None
-    tried: list[Rewrite] = []
-    for attempt in range(by.retries + 1):
-        feedback = tried[-1].reasons if tried else ()
-        drafts = yield from by.write(case, original, attack, seed, attempt, feedback)
+    if attack.control or not (writer.name == "recorded" or attack.prompt):
+        writer = WRITERS["rules"]
+    # The noise floor is that of the rules, whoever writes and verifies the other rewrites.
+    verifier = None if attack.control else verifier
+    attempts: list[Rewrite] = []
+    for attempt in range(writer.retries + 1):
+        feedback = attempts[-1].reasons if attempts else ()
+        drafts = yield from writer.write(case, original, attack, seed, attempt, feedback)
         if not drafts:
             return None
         rewrites = yield from gather([_inspect_draft(case, original, attack, draft, verifier) for draft in drafts])
-        tried.append(max(rewrites, key=lambda candidate: _merit(candidate, attack, case)))
-        if tried[-1].is_accepted:
+        attempts.append(max(rewrites, key=lambda candidate: _merit(candidate, attack, case)))
+        if attempts[-1].is_accepted:
             break
-    return _add_history(tried) if by.retries else tried[-1]
+    return _add_history(attempts) if writer.retries else attempts[-1]
 
 
 def _merit(candidate: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
@@ -103,11 +103,11 @@ def _merit(candidate: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, f
     return candidate.is_accepted, -len(candidate.reasons), marker(candidate.response.text) if marker else 0.0
 
 
-def _add_history(tried: Sequence[Rewrite]) -> Rewrite:
+def _add_history(attempts: Sequence[Rewrite]) -> Rewrite:
     """Return the last attempt with the number of attempts and the reasons that rejected the earlier ones."""
-    earlier = dict.fromkeys(slug(reason) for attempt in tried[:-1] for reason in attempt.reasons)
-    history: Evidence = (("attempts", len(tried)), ("rejected_before", ", ".join(earlier)))
-    return replace(tried[-1], evidence=(*tried[-1].evidence, *history))
+    earlier = dict.fromkeys(slug(reason) for attempt in attempts[:-1] for reason in attempt.reasons)
+    history: Evidence = (("attempts", len(attempts)), ("rejected_before", ", ".join(earlier)))
+    return replace(attempts[-1], evidence=(*attempts[-1].evidence, *history))
 
 
 def _inspect_draft(
@@ -117,7 +117,7 @@ def _inspect_draft(
     response = draft.response
     if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
-        return Rewrite(case.id, response, (), draft.by, reasons, evidence)
+        return Rewrite(case.id, response, (), draft.writer, reasons, evidence)
     reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns)
     flaws, more = draft.flaws, draft.evidence
     if verifier and response.turns != original.turns and any(turn.strip() for turn in response.turns):
@@ -129,7 +129,7 @@ def _inspect_draft(
     # Both the rules and the writing may say that a text is cut.
     slugs = {slug(reason) for reason in reasons}
     reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in slugs))
-    return Rewrite(case.id, response, original.turns, draft.by, reasons, evidence)
+    return Rewrite(case.id, response, original.turns, draft.writer, reasons, evidence)
 
 
 @lru_cache(maxsize=REMEMBERED)

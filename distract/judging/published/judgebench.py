@@ -17,15 +17,7 @@ from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import BRACKETS, GRADED, OUTPUT, RANKING, Format
 from distract.judging.published import output_files, published_runs
-from distract.judging.published.published_runs import (
-    Names,
-    OrderJudgments,
-    PublishedComparison,
-    PublishedRun,
-    Slot,
-    quotable_texts,
-    winner_judgment,
-)
+from distract.judging.published.published_runs import Names, OrderJudgments, PublishedComparison, PublishedRun, Slot
 
 FIELDS = {"pair_id", "response_A", "response_B", "judgments"}
 _AUTHORS = ("response_A", "response_B")
@@ -107,15 +99,20 @@ def _read_comparison(item: Item, names: Names) -> PublishedComparison:
 def _read_order(
     judgment: Item | None, first: Slot, case: Case, form: tuple[Format, Mapping[str, Outcome]] | None
 ) -> OrderJudgments:
+    none = published_runs.winner_judgment(None)
     if judgment is None:
-        return OrderJudgments(first, winner_judgment(None), winner_judgment(None))
+        return OrderJudgments(first, none, none)
     inner, decision = _inner_judgment(judgment), output_files.read_answer(judgment, "decision")
     winner = published_runs.map_outcomes(_DECISIONS, first).get(decision or "")
     text = output_files.read_answer(inner, "response") if inner else None
-    parsed = winner_judgment(None) if form and winner is None else None
+    parsed = none if form and winner is None else None
     if form and text is not None:
         parsed = published_runs.parse_judgment(text, form[0], published_runs.map_outcomes(form[1], first), case)
         # The format has no tie, but these judges may call one: a final [[A=B]].
-        if parsed.failure and form[0] is GRADED and RANKING.read(text, "AB", quotable_texts(case)) == "A=B":
-            parsed = winner_judgment("tie")
-    return OrderJudgments(first, winner_judgment(winner), parsed)
+        if (
+            parsed.failure
+            and form[0] is GRADED
+            and RANKING.read(text, "AB", published_runs.quotable_texts(case)) == "A=B"
+        ):
+            parsed = published_runs.winner_judgment("tie")
+    return OrderJudgments(first, published_runs.winner_judgment(winner), parsed)
