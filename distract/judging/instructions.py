@@ -245,14 +245,14 @@ def choose(
     form: Format,
     outcomes: Mapping[str, Outcome],
     tokens: int = 0,
-    texts: Mapping[str, str | Request] = MappingProxyType({}),
+    texts: Mapping[str, str | Request] | None = None,
 ) -> Plan[Judgment]:
     """Request a verdict and read it; for the arguments see ``request_verdict``.
 
     Requests among ``texts`` are made first. Without one of these texts there is no verdict.
     """
-    visible = {slot: text for slot, text in texts.items() if isinstance(text, str)}
-    requests = {slot: text for slot, text in texts.items() if isinstance(text, Request)}
+    visible = {slot: text for slot, text in (texts or {}).items() if isinstance(text, str)}
+    requests = {slot: text for slot, text in (texts or {}).items() if isinstance(text, Request)}
     if requests:
         replies = yield list(requests.values())
         for slot, reply in zip(requests, replies, strict=True):
