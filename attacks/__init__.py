@@ -1,1 +1,1 @@
-"""Attacks: one file per way of rewriting a response."""
+"""Attacks: ways of rewriting a response."""

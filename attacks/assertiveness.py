@@ -154,6 +154,6 @@ assertiveness = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.65,  # what faithful paraphrases by a model reach (tests/data)
+    max_new_content=0.65,  # the most in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "assertiveness"),
 )

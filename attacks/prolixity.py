@@ -94,6 +94,6 @@ prolixity = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.95,  # what faithful paraphrases by a model reach (tests/data)
+    max_new_content=0.95,  # the most in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "prolixity"),
 )

@@ -214,7 +214,7 @@ def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Cons
 
 def _drop_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Leave out candidates whose best edit overlaps that of an earlier candidate."""
-    kept: list[Candidate] = []
+    distinct: list[Candidate] = []
     taken: list[Span] = []
     for candidate in candidates:
         if candidate:
@@ -223,8 +223,8 @@ def _drop_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
             before, after = taken[index - 1 : index] if index else [], taken[index : index + 1]
             if not any(start < e and s < end for s, e in (*before, *after)):
                 taken.insert(index, (start, end))
-                kept.append(candidate)
-    return kept
+                distinct.append(candidate)
+    return distinct
 
 
 def _render(text: str, edits: Iterable[Edit]) -> str:

@@ -106,6 +106,6 @@ sycophancy = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.8,  # what faithful paraphrases by a model reach (tests/data)
+    max_new_content=0.8,  # the most in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "sycophancy"),
 )

@@ -1,1 +1,1 @@
-"""Protocols: one file for each way of asking a judge, with its prompts."""
+"""Protocols: ways of asking a judge, with their prompts. Those that differ only in prompt and format share a file."""

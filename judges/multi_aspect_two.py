@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
-from .base import OUTPUTS
+from .single_call import OUTPUTS
 
 PROMPT = prompts.load("distract.judges", "multi-aspect-two")
 ASPECT = prompts.load("distract.judges", "aspect")

@@ -11,7 +11,7 @@ from functools import partial
 
 from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, orders, parsers, prompts
 
-from .base import OUTPUTS
+from .single_call import OUTPUTS
 
 PROMPT = prompts.load("distract.judges", "multi-role")
 TOKENS = 256

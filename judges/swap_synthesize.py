@@ -10,9 +10,9 @@ import re
 
 from distract import Calls, Comparison, Judgment, Plan, Protocol, instructions, parsers, prompts
 
-from . import cot
-from .base import OUTPUTS
+from .single_call import COT_TOKENS, OUTPUTS, cot
 
+(COT,) = cot.prompts
 PROMPT = prompts.load("distract.judges", "swap-synthesize")
 _EXCHANGED = str.maketrans("abAB", "baBA")
 _NAME = re.compile(r"\b([Oo]utput[*_]{0,2}\s*)(\([aAbB]\)|[AB]\b)")
@@ -22,10 +22,10 @@ def ask(comparison: Comparison) -> Plan[Judgment]:
     """Explain in both orders; on conflict, choose between the explanations."""
     orders = (comparison, comparison.swap())
     straight, swapped = yield [
-        instructions.request_verdict(order, cot.PROMPT, parsers.OUTPUT, OUTPUTS, cot.TOKENS) for order in orders
+        instructions.request_verdict(order, COT, parsers.OUTPUT, OUTPUTS, COT_TOKENS) for order in orders
     ]
-    first = instructions.read_verdict(straight, orders[0], cot.PROMPT, parsers.OUTPUT, OUTPUTS)
-    second = instructions.read_verdict(swapped, orders[1], cot.PROMPT, parsers.OUTPUT, OUTPUTS).mirror()
+    first = instructions.read_verdict(straight, orders[0], COT, parsers.OUTPUT, OUTPUTS)
+    second = instructions.read_verdict(swapped, orders[1], COT, parsers.OUTPUT, OUTPUTS).mirror()
     for judgment in (first, second):
         if judgment.failure is not None:
             return judgment
@@ -51,5 +51,5 @@ swap_synthesize = Protocol(
     ask=ask,
     calls=Calls(2, conflict=1),
     reads="text",
-    prompts=(cot.PROMPT, PROMPT),
+    prompts=(COT, PROMPT),
 )

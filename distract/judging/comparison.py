@@ -15,7 +15,7 @@ from distract.judging import orders
 from distract.judging.orders import Manner
 
 RowFactory = Callable[..., Row]
-"""Makes a row from what judging adds: judgments with keys, tokens and shown, or the reason for its exclusion."""
+"""Makes a row from what judging adds: judgments, keys, tokens and leading sides, or the reason for its exclusion."""
 
 
 def judge_comparison(
@@ -32,8 +32,8 @@ def judge_comparison(
     if resample:
         plan = orders.resample_answers(plan)
     judgments, usage = yield from track_usage(comparison.case.id, protocol, plan)
-    shown = leading_sides(protocol, manner)
-    return row(judgments=judgments, keys=tuple(usage), tokens=tuple(usage.values()), shown=shown)
+    leading = leading_sides(protocol, manner)
+    return row(judgments=judgments, keys=tuple(usage), tokens=tuple(usage.values()), shown=leading)
 
 
 def resample_comparison(

@@ -1,7 +1,7 @@
 """Shared wording of prompts, and the two things a protocol asks for: a text or a verdict.
 
 The criterion and the list of what must not influence a judge are worded here once, so that protocols differ in how they
-ask and never in what they ask about. Any prompt file may use these slots:
+ask but not in the question. Any prompt file may use these slots:
 
 - ``{task}``: the instruction; for a case with format constraints, the question and the format requirements;
 - ``{material}``: a short name for the task; ``{better}``: what "better" means for it;
@@ -9,7 +9,7 @@ ask and never in what they ask about. Any prompt file may use these slots:
 - ``{how}``: what to say about one response.
 
 A protocol calls ``request_text`` and ``request_verdict``, and reads verdicts with ``read_verdict``. ``choose`` requests
-a verdict and reads it, ``choose_with`` requests texts first, and ``make_protocol`` makes a protocol of one ``choose``.
+a verdict and reads it, with texts that it may request first; ``make_protocol`` makes a protocol of one ``choose``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_uppercase
+from types import MappingProxyType
+from typing import Any
 
 from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
@@ -60,13 +63,7 @@ _ONE = (
 )
 
 
-@lru_cache(maxsize=64)  # one case and prompt make many requests
-def _select_slots(
-    slots: frozenset[str], prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
-) -> Mapping[str, str]:
-    return {name: text for name, text in _word_slots(prompt, constraints, criterion).items() if name in slots}
-
-
+@lru_cache(maxsize=64)  # one case makes many requests
 def _word_slots(
     prompt: tuple[str, ...], constraints: tuple[Constraint, ...], criterion: str | None
 ) -> Mapping[str, str]:
@@ -105,7 +102,8 @@ def fill(
     prompt: Prompt, case: Case, responses: Mapping[str, Response], texts: Mapping[str, str] | None = None
 ) -> tuple[Message, ...]:
     """Fill a prompt with a case, and with responses and other texts by slot."""
-    values = dict(_select_slots(prompt.slots, case.prompt, case.constraints, case.criterion))
+    wording = _word_slots(case.prompt, case.constraints, case.criterion)
+    values = {slot: text for slot, text in wording.items() if slot in prompt.slots}
     for slot, response in responses.items():
         values[slot] = format_turns("Assistant", response.turns)
     return prompt.fill({**values, **(texts or {})})
@@ -125,9 +123,9 @@ def letter_responses(responses: Sequence[Response]) -> tuple[str, str]:
     return letters, "\n\n".join(blocks)
 
 
-def quotable_texts(case: Case, shown: Iterable[Response]) -> list[str]:
+def quotable_texts(case: Case, responses: Iterable[Response]) -> list[str]:
     """Return the texts that a judge may quote: a verdict inside a quotation is not the judge's own."""
-    return [*(turn for response in shown for turn in response.turns), *case.prompt]
+    return [*(turn for response in responses for turn in response.turns), *case.prompt]
 
 
 def request_text(
@@ -143,16 +141,16 @@ def request_text(
     Args:
         case: The case it is about.
         prompt: Prompt with a slot for each response and text.
-        tokens: Token limit. A longer text is cut and used as far as it goes.
+        tokens: Token limit. A longer text is cut, and its beginning is used.
         responses: Responses to show, by slot.
         texts: Other texts to show, by slot.
         to: The model to ask.
     """
-    shown = responses or {}
+    pair = responses or {}
     return Request(
-        messages=fill(prompt, case, shown, texts),
+        messages=fill(prompt, case, pair, texts),
         max_tokens=tokens,
-        slots=Slots(case.id, tuple(shown.values()), ()),
+        slots=Slots(case.id, tuple(pair.values()), ()),
         to=to,
     )
 
@@ -193,13 +191,13 @@ def request_verdict(
         tokens: Token limit for an answer in words; 0 asks for the probabilities of the labels.
         texts: Other texts to show, by slot.
     """
-    shown = response_slots(comparison)
+    pair = response_slots(comparison)
     words = {_PLACES[outcome]: form.say(label) if tokens else label for label, outcome in outcomes.items()}
     return Request(
-        messages=fill(prompt, comparison.case, shown if "response_a" in prompt.slots else {}, texts),
+        messages=fill(prompt, comparison.case, pair if "response_a" in prompt.slots else {}, texts),
         choices=() if tokens else tuple(outcomes),
         prefill=prompt.prefill,
-        slots=Slots(comparison.case.id, tuple(shown.values()), tuple(words.items())),
+        slots=Slots(comparison.case.id, tuple(pair.values()), tuple(words.items())),
         max_tokens=tokens or VERDICT_TOKENS,
     )
 
@@ -220,13 +218,26 @@ def read_verdict(
 
 
 def read_label(
-    reply: Reply, case: Case, shown: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
+    reply: Reply, case: Case, responses: Sequence[Response], prompt: Prompt, form: Format, labels: Sequence[str]
 ) -> str | Judgment:
     """Read a label from a reply in words; return a failed judgment if it has none."""
     label = None
     if reply.failure is None:
-        label = verdicts.parse_label(reply, prompt.prefill, labels, form, quotable_texts(case, shown))
+        label = verdicts.parse_label(reply, prompt.prefill, labels, form, quotable_texts(case, responses))
     return Judgment(None, read="text", failure=verdicts.missing_verdict(reply)) if label is None else label
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A text about a case's prompt, such as an answer: the prompt and token limit to request it, and its writer."""
+
+    prompt: Prompt
+    tokens: int
+    to: Role = "judge"
+
+    def request(self, case: Case) -> Request:
+        """Request the text."""
+        return request_text(case, self.prompt, self.tokens, to=self.to)
 
 
 def choose(
@@ -235,28 +246,22 @@ def choose(
     form: Format,
     outcomes: Mapping[str, Outcome],
     tokens: int = 0,
-    texts: Mapping[str, str] | None = None,
+    texts: Mapping[str, str | Request] | None = None,
 ) -> Plan[Judgment]:
-    """Request a verdict and read it; for the arguments see ``request_verdict``."""
-    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, texts)]
-    return read_verdict(reply, comparison, prompt, form, outcomes, texts)
+    """Request a verdict and read it; for the arguments see ``request_verdict``.
 
-
-def choose_with(
-    requests: Mapping[str, Request],
-    comparison: Comparison,
-    prompt: Prompt,
-    form: Format,
-    outcomes: Mapping[str, Outcome],
-    tokens: int = 0,
-) -> Plan[Judgment]:
-    """Request texts, then choose with each text shown in its slot; without one of the texts there is no verdict."""
-    replies = yield list(requests.values())
-    for slot, reply in zip(requests, replies, strict=True):
-        if failed := reject_empty(slot, reply):
-            return failed
-    texts = {slot: visible_text(reply) for slot, reply in zip(requests, replies, strict=True)}
-    return (yield from choose(comparison, prompt, form, outcomes, tokens, texts))
+    Requests among ``texts`` are made first. Without one of these texts there is no verdict.
+    """
+    visible = {slot: text for slot, text in (texts or {}).items() if isinstance(text, str)}
+    requests = {slot: text for slot, text in (texts or {}).items() if isinstance(text, Request)}
+    if requests:
+        replies = yield list(requests.values())
+        for slot, reply in zip(requests, replies, strict=True):
+            if failed := reject_empty(slot, reply):
+                return failed
+            visible[slot] = visible_text(reply)
+    (reply,) = yield [request_verdict(comparison, prompt, form, outcomes, tokens, visible)]
+    return read_verdict(reply, comparison, prompt, form, outcomes, visible)
 
 
 def make_protocol(
@@ -267,17 +272,23 @@ def make_protocol(
     form: Format,
     outcomes: Mapping[str, Outcome],
     tokens: int = 0,
-    default: bool = False,
+    texts: Mapping[str, Preparation] = MappingProxyType({}),
+    **fields: Any,
 ) -> Protocol:
-    """Make a protocol that asks once; for the arguments see ``request_verdict`` and ``Protocol``."""
+    """Make a protocol of one ``choose``; ``texts`` are written first, and ``fields`` are those of ``Protocol``."""
+
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        requests = {slot: text.request(comparison.case) for slot, text in texts.items()}
+        return choose(comparison, prompt, form, outcomes, tokens, requests)
+
     return Protocol(
         name,
         summary,
-        partial(choose, prompt=prompt, form=form, outcomes=outcomes, tokens=tokens),
-        Calls(1),
+        ask,
+        Calls(1, prompt=len(texts)),
         paper,
         reads="text" if tokens else "choices",
         ties="tie" in outcomes.values(),
-        prompts=(prompt,),
-        default=default,
+        prompts=(*(text.prompt for text in texts.values()), prompt),
+        **fields,
     )

@@ -114,8 +114,8 @@ class Judge:
         """
         if not self._end.alive:
             raise UsageError(f"judge {self.name} is closed; ask it before the end of its `with`, or of the tests")
-        known: dict[bytes, Reply] = {}
-        return drive(gather(list(plans)), partial(self._answer, known=known))
+        replies: dict[bytes, Reply] = {}
+        return drive(gather(list(plans)), partial(self._answer, earlier=replies))
 
     def judgments(self, comparison: Comparison, protocol: str | Protocol = "pairwise") -> tuple[Judgment, ...]:
         """Judge a comparison in each order; see ``orders.ask_in_orders``.
@@ -139,9 +139,9 @@ class Judge:
     ) -> None:
         self.close()
 
-    def _answer(self, requests: Sequence[Request], known: dict[bytes, Reply]) -> list[Reply]:
-        """Answer one round; ``known`` holds the replies of earlier rounds and gains this one's."""
-        replies = answer(requests, self._models, known, self.tally)
+    def _answer(self, requests: Sequence[Request], earlier: dict[bytes, Reply]) -> list[Reply]:
+        """Answer one round; ``earlier`` holds the replies of earlier rounds and gains this one's."""
+        replies = answer(requests, self._models, earlier, self.tally)
         # A run counts unanswered requests and repeats them when it is resumed. A test must not mistake an unreachable
         # server for a judge without a verdict.
         if silent := [reply for reply in replies if not reply.answered]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
@@ -73,31 +73,27 @@ def ask_in_orders(protocol: Protocol, comparison: Comparison, manner: Manner = D
     ask = partial(consult, protocol)
     if manner.samples > 1:
         ask = partial(ask_repeatedly, protocol, manner.samples)
-    plan: Plan[tuple[Judgment, ...]]
-    if protocol.orders == "none":
-        plan = _ask_once(ask, comparison)
-    elif protocol.orders == "rotate":
+    orders = _arrange(protocol, comparison, manner)
+    plan = gather([ask(arranged) for arranged, _ in orders])
+    judgments = yield from adjust_requests(plan, partial(_limit_request, manner))
+    pairs = zip(judgments, orders, strict=True)
+    return tuple(judgment.mirror() if is_mirrored else judgment for judgment, (_, is_mirrored) in pairs)
+
+
+def _arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequence[tuple[Comparison, bool]]:
+    """Return the comparison in each order, and whether that one calls the first response b."""
+    if protocol.orders == "rotate":
         turns = {"both": range(len(comparison.shown)), "given": (0,), "swapped": (1,)}[manner.orders]
-        plan = _ask_rotations(ask, comparison, turns)
-    elif manner.orders == "given":
-        plan = _ask_once(ask, comparison)
-    else:
-        plan = ask_both_orders(ask, comparison) if manner.orders == "both" else _ask_swapped(ask, comparison)
-    return (yield from adjust_requests(plan, partial(_limit_request, manner)))
-
-
-def ask_both_orders(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
-    """Ask in both orders at once and map the second judgment back.
-
-    Args:
-        ask: Makes the plan for one order; in its judgment, a is the response shown first.
-        comparison: The two responses.
-
-    Returns:
-        Two judgments, both in terms of the given order.
-    """
-    straight, swapped = yield from gather([ask(comparison), ask(comparison.swap())])
-    return straight, swapped.mirror()
+        # In an odd number of responses, one of the pair stands above the other in more rotations than below it. We
+        # exchange the pair in half of the cases, so that neither of them has the advantage overall.
+        digest = hashlib.sha256(comparison.case.id.encode()).digest()
+        is_exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
+        start = replace(comparison, first=comparison.second, second=comparison.first) if is_exchanged else comparison
+        return [(replace(start, turn=turn), is_exchanged) for turn in turns]
+    both = (comparison, False), (comparison.swap(), True)
+    return (
+        both[:1] if protocol.orders == "none" else {"both": both, "given": both[:1], "swapped": both[1:]}[manner.orders]
+    )
 
 
 def ask_repeatedly(protocol: Protocol, samples: int, comparison: Comparison) -> Plan[Judgment]:
@@ -110,14 +106,7 @@ def ask_repeatedly(protocol: Protocol, samples: int, comparison: Comparison) -> 
 
 
 def sample_answers(plan: Plan[T], index: int, samples: int, temperature: float = TEMPERATURE) -> Plan[T]:
-    """Sample a plan's answers in words.
-
-    Args:
-        plan: Plan that has not started.
-        index: Index of the sample, from 0.
-        samples: Number of samples; with ``index`` it tells nested samples apart.
-        temperature: Temperature for requests that would be greedy.
-    """
+    """Sample a plan's answers in words; ``index``, from 0, and ``samples`` tell nested samples apart."""
 
     def draw(request: Request) -> Request:
         if request.choices:
@@ -191,23 +180,3 @@ def _limit_request(manner: Manner, request: Request) -> Request:
     if (max_tokens, seed) == (request.max_tokens, request.seed):
         return request  # a new request would have to be hashed again
     return replace(request, max_tokens=max_tokens, seed=seed)
-
-
-def _ask_once(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
-    return ((yield from ask(comparison)),)
-
-
-def _ask_swapped(ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison) -> Plan[tuple[Judgment, ...]]:
-    return ((yield from ask(comparison.swap())).mirror(),)
-
-
-def _ask_rotations(
-    ask: Callable[[Comparison], Plan[Judgment]], comparison: Comparison, turns: Iterable[int]
-) -> Plan[tuple[Judgment, ...]]:
-    # In an odd number of responses, one of the pair stands above the other in more rotations than below it. We exchange
-    # the pair in half of the cases, so that neither of them has the advantage overall.
-    digest = hashlib.sha256(comparison.case.id.encode()).digest()
-    is_exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
-    start = replace(comparison, first=comparison.second, second=comparison.first) if is_exchanged else comparison
-    judgments = yield from gather([ask(replace(start, turn=turn)) for turn in turns])
-    return tuple(judgment.mirror() if is_exchanged else judgment for judgment in judgments)

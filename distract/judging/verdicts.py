@@ -26,12 +26,7 @@ def read_comparison(
 ) -> Judgment:
     """Read a judgment of two responses from one reply; a is the response shown first.
 
-    Args:
-        reply: Reply to a request for a text, or with the keys of ``outcomes`` as choices, in that order.
-        prefill: Start of the answer that the request gave.
-        outcomes: Meaning of each label.
-        form: Format of the verdict.
-        material: Texts that the judge may quote.
+    ``outcomes`` gives the meaning of each label, in the request's order; for the other arguments see ``read_shares``.
     """
     shares = read_shares(reply, prefill, tuple(outcomes), form, material)
     read = "text" if reply.probabilities is None else "choices"
@@ -53,13 +48,7 @@ def certain_judgment(preferred: Outcome) -> Judgment:
 def read_rating(
     reply: Reply, prefill: str, scale: Sequence[int], material: Sequence[str] = ()
 ) -> tuple[float, int] | str:
-    """Read a score from one reply.
-
-    Args:
-        reply: Reply to a request with the numbers of ``scale`` as choices, in that order.
-        prefill: Start of the answer that the request gave.
-        scale: Possible ratings, such as 1 to 7.
-        material: Texts that the judge may quote.
+    """Read a score from one reply, with the numbers of ``scale`` as labels; see ``read_shares``.
 
     Returns:
         The probability-weighted mean and the most likely rating (the lowest of equals), or the reason for having none.

@@ -14,21 +14,13 @@ SPARE = 64
 
 @dataclass(frozen=True, slots=True)
 class GeneratorOptions:
-    """The parameters of a writer model.
+    """The parameters of a writer model."""
 
-    Attributes:
-        temperature: sampling temperature; 0 is greedy.
-        top_p: share of the probability to sample from, above 0 up to 1.
-        max_tokens: token limit for one text.
-        retries: further attempts after a rejected one; each gets the reasons for the rejection.
-        best_of: texts per attempt; the most distracting faithful one is kept. Needs a temperature above 0.
-    """
-
-    temperature: float = 0.7
-    top_p: float = 1.0
-    max_tokens: int = 2048
-    retries: int = 1
-    best_of: int = 1
+    temperature: float = 0.7  # 0 is greedy
+    top_p: float = 1.0  # share of the probability to sample from
+    max_tokens: int = 2048  # for one text
+    retries: int = 1  # further attempts after a rejected one; each gets the reasons for the rejection
+    best_of: int = 1  # texts per attempt; the most distracting faithful one is kept
 
     def __post_init__(self) -> None:
         ranges = {

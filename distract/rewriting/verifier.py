@@ -8,11 +8,12 @@ them. The model cannot tell which text is the rewrite.
 from __future__ import annotations
 
 from distract.core.plan import Plan
-from distract.core.prompts import Prompt, load
+from distract.core.prompts import load
 from distract.core.records import Case, Evidence, Request, Response
 from distract.judging.verdicts import read_shares
 from distract.rewriting.writers import Verifier
 
+PROMPT = load("distract.rewriting", "verify")
 CHOICES = ("Y", "N")
 LOST, ADDED = "verifier finds something lost", "verifier finds something added"
 
@@ -22,14 +23,9 @@ def make_verifier(name: str) -> Verifier:
     return Verifier(name, verify)
 
 
-def load_prompt() -> Prompt:
-    """Load the verifier's prompt."""
-    return load("distract.rewriting", "verify")
-
-
 def parameters(name: str) -> tuple[tuple[str, str], ...]:
     """Describe a verifier for a lineage: its name and the SHA-256 (hex) of its prompt."""
-    return ("verifier", name), ("verifier_prompt", load_prompt().checksum)
+    return ("verifier", name), ("verifier_prompt", PROMPT.checksum)
 
 
 def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
@@ -38,7 +34,7 @@ def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tupl
     reasons: list[str] = []
     evidence: list[tuple[str, float | int | str]] = []
     for reply, name, reason in zip(replies, ("verifier_kept", "verifier_nothing_added"), (LOST, ADDED), strict=True):
-        shares = read_shares(reply, load_prompt().prefill, CHOICES)
+        shares = read_shares(reply, PROMPT.prefill, CHOICES)
         if isinstance(shares, str):
             reasons.append(f"verifier gives no verdict: {shares}")
             evidence.append((name, shares))
@@ -51,13 +47,12 @@ def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tupl
 
 
 def _request(case: Case, first: Response, second: Response) -> Request:
-    prompt = load_prompt()
     values = {
         "question": _format_turns(case.prompt),
         "first": _format_turns(first.turns),
         "second": _format_turns(second.turns),
     }
-    return Request(prompt.fill(values), choices=CHOICES, prefill=prompt.prefill, to="verifier")
+    return Request(PROMPT.fill(values), choices=CHOICES, prefill=PROMPT.prefill, to="verifier")
 
 
 def _format_turns(turns: tuple[str, ...]) -> str:

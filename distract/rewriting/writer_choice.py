@@ -47,4 +47,4 @@ def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
 
 def _prompts(attacks: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
     own = [attack.prompt for attack in attacks if attack.prompt] if "generator" in models else []
-    return [*own, *([verifier.load_prompt()] if "verifier" in models else [])]
+    return [*own, *([verifier.PROMPT] if "verifier" in models else [])]

@@ -40,48 +40,34 @@ DRAWN = "drawn"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A rewrite before its inspection.
-
-    Attributes:
-        response: the text.
-        by: name of the writer.
-        flaws: reasons to reject it that are known already.
-        evidence: measurements from its writing.
-        edit: False for a text that is no edit of the original, so that it cannot be compared with it.
-    """
+    """A rewrite before its inspection."""
 
     response: Response
-    by: str
-    flaws: tuple[str, ...] = ()
-    evidence: Evidence = ()
-    edit: bool = True
+    writer: str  # its name
+    flaws: tuple[str, ...] = ()  # reasons to reject it that are known already
+    evidence: Evidence = ()  # measurements from its writing
+    is_edit: bool = True  # if not, it cannot be compared with the original
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
     """A source of rewrites.
 
-    Attributes:
-        name: value of ``--generator``.
-        summary: one line.
-        write: makes drafts from case, original, attack, seed, number of the attempt and the reasons that rejected the
-            previous one; none if the writer has no rewrite.
-        retries: further attempts after a rejected one.
+    ``write`` makes drafts from case, original, attack, seed, number of the attempt and the reasons that rejected the
+    previous one; none if the writer has no rewrite.
     """
 
-    name: str
+    name: str  # value of ``--generator``
     summary: str
     write: Callable[[Case, Response, Attack, int, int, tuple[str, ...]], Plan[list[Draft]]]
-    retries: int = 0
+    retries: int = 0  # further attempts after a rejected one
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
     """The third layer of fidelity: a reader of both texts, such as a model that says whether they mean the same.
 
-    Attributes:
-        name: name for the record.
-        verify: returns reasons to reject a rewrite (empty: accept) and evidence, from case, original and rewrite.
+    ``verify`` returns reasons to reject a rewrite (empty: accept) and evidence, from case, original and rewrite.
     """
 
     name: str
@@ -95,21 +81,21 @@ def rewrite(
 
     Controls are always written by rule (data sets do not record white space), and so are attacks without a prompt.
     """
-    by = writer if writer.name == "recorded" or attack.prompt else WRITERS["rules"]
-    if attack.control:
-        # The noise floor is that of the rules, whoever writes and verifies the other rewrites.
-        by, verifier = WRITERS["rules"], None
-    tried: list[Rewrite] = []
-    for attempt in range(by.retries + 1):
-        feedback = tried[-1].reasons if tried else ()
-        drafts = yield from by.write(case, original, attack, seed, attempt, feedback)
+    if attack.control or not (writer.name == "recorded" or attack.prompt):
+        writer = WRITERS["rules"]
+    # The noise floor is that of the rules, whoever writes and verifies the other rewrites.
+    verifier = None if attack.control else verifier
+    attempts: list[Rewrite] = []
+    for attempt in range(writer.retries + 1):
+        feedback = attempts[-1].reasons if attempts else ()
+        drafts = yield from writer.write(case, original, attack, seed, attempt, feedback)
         if not drafts:
             return None
         rewrites = yield from gather([_inspect_draft(case, original, attack, draft, verifier) for draft in drafts])
-        tried.append(max(rewrites, key=lambda candidate: _merit(candidate, attack, case)))
-        if tried[-1].is_accepted:
+        attempts.append(max(rewrites, key=lambda candidate: _merit(candidate, attack, case)))
+        if attempts[-1].is_accepted:
             break
-    return _add_history(tried) if by.retries else tried[-1]
+    return _add_history(attempts) if writer.retries else attempts[-1]
 
 
 def _merit(candidate: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
@@ -118,11 +104,11 @@ def _merit(candidate: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, f
     return candidate.is_accepted, -len(candidate.reasons), marker(candidate.response.text) if marker else 0.0
 
 
-def _add_history(tried: Sequence[Rewrite]) -> Rewrite:
+def _add_history(attempts: Sequence[Rewrite]) -> Rewrite:
     """Return the last attempt with the number of attempts and the reasons that rejected the earlier ones."""
-    earlier = dict.fromkeys(slug(reason) for attempt in tried[:-1] for reason in attempt.reasons)
-    history: Evidence = (("attempts", len(tried)), ("rejected_before", ", ".join(earlier)))
-    return replace(tried[-1], evidence=(*tried[-1].evidence, *history))
+    earlier = dict.fromkeys(slug(reason) for attempt in attempts[:-1] for reason in attempt.reasons)
+    history: Evidence = (("attempts", len(attempts)), ("rejected_before", ", ".join(earlier)))
+    return replace(attempts[-1], evidence=(*attempts[-1].evidence, *history))
 
 
 def _inspect_draft(
@@ -130,9 +116,9 @@ def _inspect_draft(
 ) -> Plan[Rewrite]:
     """Apply every layer of fidelity to a draft."""
     response = draft.response
-    if not draft.edit:
+    if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
-        return Rewrite(case.id, response, (), draft.by, reasons, evidence)
+        return Rewrite(case.id, response, (), draft.writer, reasons, evidence)
     reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns)
     flaws, more = draft.flaws, draft.evidence
     if verifier and response.turns != original.turns and any(turn.strip() for turn in response.turns):
@@ -144,7 +130,7 @@ def _inspect_draft(
     # Both the rules and the writing may say that a text is cut.
     slugs = {slug(reason) for reason in reasons}
     reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in slugs))
-    return Rewrite(case.id, response, original.turns, draft.by, reasons, evidence)
+    return Rewrite(case.id, response, original.turns, draft.writer, reasons, evidence)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -173,7 +159,7 @@ def _write_recorded(
             drafts.append(Draft(response, lineage.generator, flaws, lineage.evidence))
         else:
             # A worse answer in the data is not an edit of the good one: only its severity can be checked.
-            drafts.append(Draft(response, "recorded", edit=not attack.severity))
+            drafts.append(Draft(response, "recorded", is_edit=not attack.severity))
     return drafts
 
 

@@ -36,10 +36,12 @@ def alpha_interval(
     units: Sequence[Sequence[Hashable]], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval | None:
     """Interval for ``alpha``; needs two clusters with a pair."""
-    kept = [(unit, cluster) for unit, cluster in zip(units, clusters, strict=True) if len(unit) > 1]
-    if not kept:
+    pairable = [(unit, cluster) for unit, cluster in zip(units, clusters, strict=True) if len(unit) > 1]
+    if not pairable:
         return None
-    disagreement, counts = _coincidences([unit for unit, _ in kept], _number_names(cluster for _, cluster in kept))
+    disagreement, counts = _coincidences(
+        [unit for unit, _ in pairable], _number_names(cluster for _, cluster in pairable)
+    )
     estimate, n = _alpha(disagreement, counts), float(counts.sum())
     if estimate is None or len(counts) < 2:
         return None

@@ -17,46 +17,27 @@ Condition = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A measured figure.
-
-    Attributes:
-        measure: name of the measure.
-        protocol: None for figures of no single protocol.
-        rule: ``score`` or ``rating`` for a scoring protocol.
-        attack: ``none`` before any rewrite.
-        severity: for severity measures only.
-        value: a share or mean, 0 to 1, or a difference of shares, -1 to 1; None if n is 0.
-        low, high: ends of the 95% interval.
-        k: count out of n; None for a mean.
-        n: valid and eligible comparisons.
-        invalid: comparisons without a valid verdict.
-        excluded: comparisons not made, or not eligible.
-        unit: ``share``.
-        against, against_rule, against_attack: protocol, rule and attack of the figure that a difference subtracts.
-        p_value: exact two-sided McNemar test of a difference.
-        p_adjusted: p_value after Holm, over all differences shown together.
-        effective_n: n shrunk by the dependence of cases that share a prompt.
-    """
+    """A measured figure; ``against``, ``p_value`` and their like belong to a difference of two."""
 
     measure: str
-    protocol: str | None
-    rule: str | None
-    attack: str
-    severity: int | None = None
-    value: float | None = None
-    low: float | None = None
+    protocol: str | None  # None for figures of no single protocol
+    rule: str | None  # ``score`` or ``rating`` for a scoring protocol
+    attack: str  # ``none`` before any rewrite
+    severity: int | None = None  # for severity measures only
+    value: float | None = None  # a share or mean, 0 to 1, or a difference of shares, -1 to 1; None if n is 0
+    low: float | None = None  # ends of the 95% interval
     high: float | None = None
-    k: int | None = None
-    n: int = 0
-    invalid: int = 0
-    excluded: int = 0
+    k: int | None = None  # count out of n; None for a mean
+    n: int = 0  # valid and eligible comparisons
+    invalid: int = 0  # comparisons without a valid verdict
+    excluded: int = 0  # comparisons not made, or not eligible
     unit: str = "share"
-    against: str | None = None
+    against: str | None = None  # protocol, rule and attack of the figure that a difference subtracts
     against_rule: str | None = None
     against_attack: str | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
-    effective_n: float | None = None
+    p_value: float | None = None  # exact two-sided McNemar test
+    p_adjusted: float | None = None  # p_value after Holm, over all differences shown together
+    effective_n: float | None = None  # n shrunk by the dependence of cases that share a prompt
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, obje
     module = sys.modules.get("distract.judging.judge")
     if module is not None and isinstance(value, module.Judge):
         judges = request.config.stash[_SESSION].judges
-        if not any(value is known() for known, _ in judges):
+        if not any(value is reference() for reference, _ in judges):
             judges.append((weakref.ref(value), (value.name, value.tally, value.findings)))
     return value
 

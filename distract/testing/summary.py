@@ -58,13 +58,13 @@ def _plain_value(value: Any) -> Any:
 
 def _judge_lines(name: str, counts: Sequence[int], findings: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The calls of a judge, a table of the invariants, and the smallest changes that flip its verdicts."""
-    made, stored, unanswered, tokens_in, tokens_out = counts
-    calls = f"judge {name}: {count(made, 'call')} made, {stored:,} saved by the store"
+    calls, stored, unanswered, tokens_in, tokens_out = counts
+    usage = f"judge {name}: {count(calls, 'call')} made, {stored:,} saved by the store"
     if unanswered:
-        calls += f", {unanswered:,} without an answer"
+        usage += f", {unanswered:,} without an answer"
     if tokens_in or tokens_out:
-        calls += f"; {count(tokens_in, 'token')} in, {tokens_out:,} out"
-    yield calls
+        usage += f"; {count(tokens_in, 'token')} in, {tokens_out:,} out"
+    yield usage
     rows = sorted(_merge_findings(findings), key=_sort_key)
     if rows:
         # Several tests may have the same result.

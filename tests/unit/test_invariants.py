@@ -388,7 +388,7 @@ class TestRewrites:
 
 
 def test_an_appended_request_and_its_counterpart_are_alike() -> None:
-    from distract.testing.invariants.harmless import NEUTRAL, REQUEST
+    from distract.testing.invariants.distraction import NEUTRAL, REQUEST
 
     counts = [
         (len(one), len(one.split()), one.count("."), one.count(","), one.count(":")) for one in (REQUEST, NEUTRAL)

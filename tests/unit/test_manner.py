@@ -16,7 +16,6 @@ from distract.core.records import Judgment, Message, Outcome, Reply, Request, Re
 from distract.judging.orders import (
     Manner,
     Orders,
-    ask_both_orders,
     ask_in_orders,
     ask_repeatedly,
     majority,
@@ -130,7 +129,7 @@ def test_a_sampled_plan_hears_the_replies_to_its_own_requests() -> None:
 
 
 def test_both_orders_asks_both_at_once_and_maps_the_second_back() -> None:
-    judgments, rounds = drive(ask_both_orders(first_wins, PAIR), lambda r: Reply())
+    judgments, rounds = drive(ask_in_orders(protocol(), PAIR), lambda r: Reply())
     assert [j.preferred for j in judgments] == ["a", "b"]
     assert judgments[1].probabilities == (0.0, 1.0, 0.0)
     assert [len(asked) for asked in rounds] == [2]

@@ -75,7 +75,7 @@ def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
         assert lineage.generator == "w"
         assert dict(lineage.model)["model"] == "w"
         assert len(lineage.prompt) == 64
-        verified = {"verifier": "v", "verifier_prompt": verifying.load_prompt().checksum}
+        verified = {"verifier": "v", "verifier_prompt": verifying.PROMPT.checksum}
         assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
     by_attack = {(lineage.response.attack, lineage.prompt) for _, lineage in lineages}

@@ -29,7 +29,7 @@ def strip_thoughts(text: str) -> str:
         text = text.partition("assistantfinal")[2]
     tags = list(_TAG.finditer(text))
     last = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
-    kept, start, thinking, has_thoughts, before = [], 0, "", False, 0
+    parts, start, thinking, has_thoughts, before = [], 0, "", False, 0
     for tag in tags:
         name, end = tag[2].lower(), tag.end()
         # An earlier tag on the line is not white space, so the text before it need not be searched again.
@@ -40,12 +40,12 @@ def strip_thoughts(text: str) -> str:
         elif not tag[1]:
             is_fresh = not text[line : tag.start()].strip()
             if not _is_quoted(text, tag) and (is_fresh or last.get(name, -1) > end):
-                kept.append(text[start : tag.start()])
+                parts.append(text[start : tag.start()])
                 thinking, has_thoughts = name, True
         elif not has_thoughts and not _is_quoted(text, tag) and not _MENTIONED_AFTER.match(text, end):
             # Some servers leave out the opening tag.
-            kept, start = [], end
-    return " ".join(kept if thinking else [*kept, text[start:]])
+            parts, start = [], end
+    return " ".join(parts if thinking else [*parts, text[start:]])
 
 
 def cut_invented_turns(text: str) -> str:

@@ -55,15 +55,15 @@ LONG = 1200
 _EQUATED = re.compile(r"[=←/]|<(?!/).*\w")
 
 
-def is_own_verdict(above: str, before: str, after: str, label: str | None, named: bool) -> bool:
+def is_own_verdict(above: str, before: str, after: str, label: str | None, is_name: bool) -> bool:
     """Whether a verdict is the judge's own, from the line above it and the rest of its sentence."""
     if (
         len(before) > LONG
         or not _is_upheld(after)
-        or (named and "better" not in words(_strip_reasons(after) or before))
+        or (is_name and "better" not in words(_strip_reasons(after) or before))
     ):
         return False
-    is_below = is_wordless(before) and not named
+    is_below = is_wordless(before) and not is_name
     if is_below and after.startswith(":"):
         return False
     if _OPENS.search(above) and not is_below and not _is_lead(above):

@@ -27,19 +27,12 @@ from distract.judging.parsers.vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A verdict in an answer.
+    """A verdict in an answer, with its place."""
 
-    Attributes:
-        label: the label; None for one that was not on offer.
-        start: position of its first character.
-        end: position after its last character.
-        named: whether it only names a response, so that the sentence has to add "better".
-    """
-
-    label: str | None
+    label: str | None  # None for one that was not on offer
     start: int
     end: int
-    named: bool = False
+    is_name: bool = False  # whether it only names a response, so that the sentence has to add "better"
 
 
 _NEAR = 400
@@ -130,7 +123,7 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
         side.start
         for left, right in pairwise(statements)
         if text[left.start : left.end] != text[right.start : right.end]
-        and _is_enumeration(text[left.end : right.start], right.named)
+        and _is_enumeration(text[left.end : right.start], right.is_name)
         for side in (left, right)
     }
     return [
@@ -138,13 +131,13 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
         for statement in statements
         if statement.start not in listed
         and not sentences.is_disowned(statement)
-        and is_own_verdict(*sentences.context(statement), statement.label, statement.named)
+        and is_own_verdict(*sentences.context(statement), statement.label, statement.is_name)
     ]
 
 
-def _is_enumeration(between: str, named: bool) -> bool:
+def _is_enumeration(between: str, is_name: bool) -> bool:
     """Whether the text between two verdicts makes them a list of options."""
-    if len(between) > _NEAR or (named and "\n" in between):
+    if len(between) > _NEAR or (is_name and "\n" in between):
         return False
     return bool(_LISTED.fullmatch(between) or (re.match(r"\W*(?:and|or)\b", between) and is_plain(between)))
 

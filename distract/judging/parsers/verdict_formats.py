@@ -159,7 +159,7 @@ def _find_outputs(text: str, labels: Labels, material: Sequence[str], cut: bool)
         is_requested = has_therefore and following < len(stops) and own[stops[following]] in ".!"
         if not cut or is_requested or alone - {label} or (begun and begun[1].lower() == match[1].lower()):
             end = match.start("better") if match["better"] else match.end()
-            statements.append(Statement(label, start, end, named=True))
+            statements.append(Statement(label, start, end, is_name=True))
     return own, sorted(statements, key=attrgetter("start"))
 
 

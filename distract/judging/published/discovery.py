@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from distract.core.errors import DataError, DistractError
-from distract.judging.published import fastchat, judgebench, llmbar, mt_bench, own_runs, reife
+from distract.judging.published import judgebench, llmbar, mt_bench, own_runs, reife
 from distract.judging.published.output_files import first_object, head
 from distract.judging.published.published_runs import PublishedRun
 
@@ -21,23 +21,17 @@ _Read = Callable[[Sequence[Path]], tuple[PublishedRun, ...]]
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A format of JSON Lines.
+    """A format of JSON Lines."""
 
-    Attributes:
-        fits: whether the first object of a file is a row of this format.
-        read: reads the files of one run.
-        run: a key that all files of one run share.
-    """
-
-    fits: Callable[[Mapping[str, Any]], bool]
-    read: _Read
-    run: Callable[[Path], Path]
+    fits: Callable[[Mapping[str, Any]], bool]  # whether the first object of a file is a row of this format
+    read: _Read  # reads the files of one run
+    run: Callable[[Path], Path] = lambda path: path  # a key that all files of one run share
 
 
-FORMS = (
-    FileFormat(mt_bench.can_read, mt_bench.read, lambda path: path.parent),
-    FileFormat(fastchat.can_read, fastchat.read, lambda path: path),
-    FileFormat(judgebench.can_read, judgebench.read, lambda path: path),
+FORMATS = (
+    FileFormat(mt_bench.PAIRWISE.can_read, mt_bench.PAIRWISE.read, lambda path: path.parent),
+    FileFormat(mt_bench.FASTCHAT.can_read, mt_bench.FASTCHAT.read),
+    FileFormat(judgebench.can_read, judgebench.read),
     FileFormat(reife.can_read, reife.read, reife.unswapped_path),
 )
 
@@ -72,7 +66,7 @@ def load(path: str) -> tuple[PublishedRun, ...]:
 
 def _detect_format(path: Path) -> FileFormat | None:
     value = first_object(path)
-    return None if value is None else next((form for form in FORMS if form.fits(value)), None)
+    return None if value is None else next((form for form in FORMATS if form.fits(value)), None)
 
 
 def _find_partners(path: Path) -> list[Path]:

@@ -13,18 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError
-from distract.core.records import Case, Judgment, Outcome, Response
+from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import BRACKETS, GRADED, OUTPUT, RANKING, Format
 from distract.judging.published import output_files, published_runs
-from distract.judging.published.published_runs import (
-    Names,
-    OrderJudgments,
-    PublishedComparison,
-    PublishedRun,
-    Slot,
-    winner_judgment,
-)
+from distract.judging.published.published_runs import Names, OrderJudgments, PublishedComparison, PublishedRun, Slot
 
 FIELDS = {"pair_id", "response_A", "response_B", "judgments"}
 _AUTHORS = ("response_A", "response_B")
@@ -65,15 +58,13 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
             raise DataError(problem, path=path, field=field)
     data = output_files.check_name(f"judgebench {min(authors)}", path, "response_model")
     names = (min(models), min(protocols), data)
-    comparisons, notes = published_runs.drop_repeats(_read_comparison(item, names) for item in items)
     decisions = [judgment.value.get("decision") for judgment in judgments]
+    notes: tuple[str, ...] = ()
     if invalid := sum(decision is not None and decision not in _DECISIONS for decision in decisions):
-        notes += (f"no verdict: {invalid} decisions that are none of {', '.join(_DECISIONS)}",)
+        notes = (f"no verdict: {invalid} decisions that are none of {', '.join(_DECISIONS)}",)
     ties = names[1] in TIES or "A=B" in decisions
-    run = published_runs.assemble_run(
-        names, comparisons, ties=ties, source=path, sha256=source.sha256, convention="judgebench", notes=notes
-    )
-    return (run,)
+    comparisons = [_read_comparison(item, names) for item in items]
+    return (published_runs.assemble_run(names, comparisons, [source], ties=ties, convention="judgebench", notes=notes),)
 
 
 def _parse_judge(path: Path) -> str:
@@ -98,29 +89,30 @@ def _read_comparison(item: Item, names: Names) -> PublishedComparison:
     responses = tuple(Response(name, (item.text(name, empty=True),)) for name in _AUTHORS)
     prompt, subset = (item.text("question"),), item.optional_name("source")
     case = Case(item.name("pair_id"), prompt, responses, preferred=label, source=subset)
-    judgments = zip(_list_judgments(item), _SLOTS, strict=False)
-    orders = [_read_order(judgment, shown, case, FORMATS.get(names[1])) for judgment, shown in judgments]
+    orders = [
+        _read_order(judgment, first, case, FORMATS.get(names[1]))
+        for judgment, first in zip(_list_judgments(item), _SLOTS, strict=False)
+    ]
     return published_runs.build_comparison(names, case, _AUTHORS, orders)
 
 
 def _read_order(
-    judgment: Item | None, shown: Slot, case: Case, form: tuple[Format, Mapping[str, Outcome]] | None
+    judgment: Item | None, first: Slot, case: Case, form: tuple[Format, Mapping[str, Outcome]] | None
 ) -> OrderJudgments:
+    none = published_runs.winner_judgment(None)
     if judgment is None:
-        return OrderJudgments(shown, winner_judgment(None), winner_judgment(None))
+        return OrderJudgments(first, none, none)
     inner, decision = _inner_judgment(judgment), output_files.read_answer(judgment, "decision")
-    winner = published_runs.map_outcomes(_DECISIONS, shown).get(decision or "")
+    winner = published_runs.map_outcomes(_DECISIONS, first).get(decision or "")
     text = output_files.read_answer(inner, "response") if inner else None
-    parsed = winner_judgment(None) if form and winner is None else None
+    parsed = none if form and winner is None else None
     if form and text is not None:
-        outcomes = published_runs.map_outcomes(form[1], shown)
-        parsed = _parse_answer(text, form[0], outcomes, published_runs.quotable_texts(case))
-    return OrderJudgments(shown, winner_judgment(winner), parsed)
-
-
-def _parse_answer(text: str, form: Format, outcomes: Mapping[str, Outcome], quotable: Sequence[str]) -> Judgment:
-    verdict = published_runs.parse_judgment(text, form, outcomes, quotable)
-    # The format has no tie, but these judges may call one: a final [[A=B]].
-    if verdict.failure and form is GRADED and RANKING.read(text, ("A", "B"), quotable) == "A=B":
-        return winner_judgment("tie")
-    return verdict
+        parsed = published_runs.parse_judgment(text, form[0], published_runs.map_outcomes(form[1], first), case)
+        # The format has no tie, but these judges may call one: a final [[A=B]].
+        if (
+            parsed.failure
+            and form[0] is GRADED
+            and RANKING.read(text, "AB", published_runs.quotable_texts(case)) == "A=B"
+        ):
+            parsed = published_runs.winner_judgment("tie")
+    return OrderJudgments(first, published_runs.winner_judgment(winner), parsed)

@@ -49,36 +49,32 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
         if not isinstance(stages, list) or not stages:
             item.fail("expected a list of stages", "results")
         last = item.object(stages[-1], f"results[{len(stages) - 1}]")
-        orders = [_read_order(last.object(last.value.get(order), order), case, shown) for order, shown in _ORDERS]
+        orders = [_read_order(last.object(last.value.get(order), order), case, first) for order, first in _ORDERS]
         comparisons.append(published_runs.build_comparison(names, case, ("output_1", "output_2"), orders))
         rated += "score_1" in last.value
         calls.add(sum(1 if isinstance(stage, list) else 2 for stage in stages))
-    return (
-        published_runs.assemble_run(
-            names,
-            comparisons,
-            ties=False,
-            source=path,
-            sha256=source.sha256,
-            convention="llmbar",
-            statistics=_read_statistics(path.with_name("statistics.json")),
-            calls=calls.pop() if len(calls) == 1 else None,
-            notes=(_RATED,) if rated else (),
-        ),
+    run = published_runs.assemble_run(
+        names,
+        comparisons,
+        [source],
+        ties=False,
+        convention="llmbar",
+        statistics=_read_statistics(path.with_name("statistics.json")),
+        calls=calls.pop() if len(calls) == 1 else None,
+        notes=[_RATED] if rated else [],
     )
+    return (run,)
 
 
-def _read_order(item: Item, case: Case, shown: Slot) -> OrderJudgments:
+def _read_order(item: Item, case: Case, first: Slot) -> OrderJudgments:
     verdict = published_runs.winner_judgment(output_files.read_choice(item, "winner", _WINNERS))
     completion = item.value.get("completion")
     if completion is None:
-        return OrderJudgments(shown, verdict)
+        return OrderJudgments(first, verdict)
     if not isinstance(completion, list) or not completion or not isinstance(completion[0], str):
         item.fail("expected a list of the text and why it ended", "completion")
-    outcomes, quotable = published_runs.map_outcomes(_LABELS, shown), published_runs.quotable_texts(case)
-    is_cut = completion[1:2] == ["length"]
-    parsed = published_runs.parse_judgment(completion[0], OUTPUT, outcomes, quotable, is_cut)
-    return OrderJudgments(shown, verdict, parsed)
+    outcomes, is_cut = published_runs.map_outcomes(_LABELS, first), completion[1:2] == ["length"]
+    return OrderJudgments(first, verdict, published_runs.parse_judgment(completion[0], OUTPUT, outcomes, case, is_cut))
 
 
 def _parse_names(path: Path) -> Names:

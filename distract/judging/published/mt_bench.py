@@ -1,58 +1,79 @@
-"""MT-Bench-style judgments of model pairs in both orders: ``judgments/JUDGE/pairwise/*.jsonl``, one run a folder.
+"""Judgments of model pairs in both orders on MT-Bench and the like, in two formats; a row holds both games.
 
-A row has ``question_id, model_a, model_b, turn?, category?, judgment_ab, judgment_ba, winner_ab, winner_ba``. Swap
-convention: **not mapped back**. ``winner_ba`` is the slot letter of the swapped presentation, where A is ``model_b``,
-and so are the letters in ``judgment_ba``. The row's own ``winner`` follows from the two and is ignored. A row of turn 2
-judges the conversation up to that turn; a row without ``turn`` counts as turn 1.
+``judgments/JUDGE/pairwise/*.jsonl``, one run a folder, has ``question_id, model_a, model_b, turn?, category?,
+judgment_ab, judgment_ba, winner_ab, winner_ba``. Swap convention: **not mapped back**. ``winner_ba`` is the slot letter
+of the swapped presentation, where A is ``model_b``. The row's own ``winner`` follows from the two and is ignored. A row
+of turn 2 judges the conversation up to that turn; a row without ``turn`` counts as turn 1.
+
+FastChat's ``model_judgment/JUDGE_pair.jsonl``, one run for each judge, has ``question_id, model_1, model_2, g1_winner,
+g2_winner, judge: [model, template], g1_judgment, g2_judgment, turn``. Swap convention: **mapped back** for the winners,
+which name a model in both games. A judge has a template for each turn and kind of question (``pair-v2``,
+``pair-v2-multi-turn``, ``pair-math-v1`` …); templates that begin with the same word count as one protocol.
+
+In both, game 2 shows the second model first, and the letters in its text are those of this presentation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distract.core.records import Outcome
+from distract.core.records import Case, Outcome
 from distract.data.fields import Item
 from distract.judging.parsers import BRACKETS
 from distract.judging.published import mt_bench_texts, output_files, published_runs
 from distract.judging.published.mt_bench_texts import NO_TEXTS, BenchmarkTexts
-from distract.judging.published.output_files import read_output
 from distract.judging.published.published_runs import Names, OrderJudgments, PublishedComparison, PublishedRun, Slot
 
 LETTERS: Mapping[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
 
+_Locate = Callable[[Sequence[Path]], tuple[Callable[[Item], Names], Path | None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The fields of a row that holds both games of two models.
-
-    Attributes:
-        models: the two models.
-        winners: the winner of each game.
-        texts: the judge's text of each game.
-        labels: meaning of a winner, where the first model is a.
-        mapped_back: whether both winners name the same model, rather than a slot of their own game.
-    """
+    """The fields of a row that holds both games of two models."""
 
     models: tuple[str, str]
-    winners: tuple[str, str]
-    texts: tuple[str, str]
-    labels: Mapping[str, Outcome]
-    mapped_back: bool
+    winners: tuple[str, str]  # of each game
+    texts: tuple[str, str]  # the judge's text of each game
+    labels: Mapping[str, Outcome]  # meaning of a winner, where the first model is a
+    mapped_back: bool  # whether both winners name the same model, rather than a slot of their own game
+    locate: _Locate  # from paths: how to name the run of a row, and the benchmark's folder
 
     def can_read(self, value: Mapping[str, Any]) -> bool:
         """Whether an object is such a row."""
         return value.keys() >= {"question_id", *self.models, *self.winners}
 
-    def read_models(self, item: Item) -> tuple[str, str]:
-        """Read the two models that a row compares."""
-        return mt_bench_texts.model_pair(item, *self.models)
+    def read(self, paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
+        """Read the runs of files of one folder, in the order in which they begin there."""
+        name_run, folder = self.locate(paths)
+        files = [output_files.read_output(path) for path in paths]
+        items = [item for file in files for item in file.items()]
+        models = {model for item in items for model in mt_bench_texts.model_pair(item, *self.models)}
+        texts = mt_bench_texts.load_texts(folder, models) if folder else NO_TEXTS
+        by_run: dict[Names, list[PublishedComparison]] = {}
+        for item in items:
+            names = name_run(item)
+            by_run.setdefault(names, []).append(self._read_comparison(item, names, texts))
+        source, files = paths[0] if len(paths) == 1 else paths[0].parent, [*files, *texts.sources]
+        return tuple(
+            published_runs.assemble_run(names, comparisons, files, ties=True, source=source)
+            for names, comparisons in by_run.items()
+        )
 
-    def read_comparison(self, item: Item, names: Names, texts: BenchmarkTexts) -> PublishedComparison:
-        """Read a row as a comparison of its models, in the order of their names."""
-        models = self.read_models(item)
+    def read_winner(self, item: Item, game: int, slots: tuple[Slot, Slot] = ("a", "b")) -> Outcome | None:
+        """Read the winner of a game, 0 or 1, where ``slots[0]`` is the first model; None if there is none."""
+        winners = published_runs.map_outcomes(self.labels, slots[0 if self.mapped_back else game])
+        winner: Outcome | None = output_files.read_choice(
+            item, self.winners[game], {**winners, "error": None, None: None}
+        )
+        return winner
+
+    def _read_comparison(self, item: Item, names: Names, texts: BenchmarkTexts) -> PublishedComparison:
+        models = mt_bench_texts.model_pair(item, *self.models)
         sides = (min(models), max(models))
         question, turn = mt_bench_texts.question_id(item), mt_bench_texts.turn(item)
         case = texts.case(question, turn, sides)
@@ -61,52 +82,67 @@ class Columns:
             names,
             case or mt_bench_texts.case_id(question, turn, sides),
             sides,
-            [self._read_game(item, game, slots, published_runs.quotable_texts(case)) for game in (0, 1)],
+            [self._read_game(item, game, slots, case) for game in (0, 1)],
             cluster=texts.cluster(question, turn),
             subset=mt_bench_texts.category(item),
         )
 
-    def _read_game(self, item: Item, game: int, slots: tuple[Slot, Slot], quotable: Sequence[str]) -> OrderJudgments:
-        field, shown = self.winners[game], slots[game]
-        winners = published_runs.map_outcomes(self.labels, slots[0] if self.mapped_back else shown)
-        winner = output_files.read_choice(item, field, {**winners, "error": None, None: None})
+    def _read_game(self, item: Item, game: int, slots: tuple[Slot, Slot], case: Case | None) -> OrderJudgments:
+        field, first = self.winners[game], slots[game]
+        winner = self.read_winner(item, game, slots)
         verdict = published_runs.winner_judgment(winner, "error" if item.value[field] == "error" else "no verdict")
         text = output_files.read_answer(item, self.texts[game])
         if text is None:
             # Without a winner the judge said nothing that could be parsed; with one, only its text is missing.
-            return OrderJudgments(shown, verdict, verdict if winner is None else None)
-        # The letters in a text always belong to its own game.
-        letters = published_runs.map_outcomes(LETTERS, shown)
-        return OrderJudgments(shown, verdict, published_runs.parse_judgment(text, BRACKETS, letters, quotable))
+            return OrderJudgments(first, verdict, verdict if winner is None else None)
+        letters = published_runs.map_outcomes(LETTERS, first)
+        return OrderJudgments(first, verdict, published_runs.parse_judgment(text, BRACKETS, letters, case))
 
 
-COLUMNS = Columns(
+def _locate_pairwise(paths: Sequence[Path]) -> tuple[Callable[[Item], Names], Path | None]:
+    path = paths[0].resolve()
+    *_, data, folder, judge, protocol, _ = ("", "", "", "", *path.parts)
+    root = path.parents[3] if folder == "judgments" and protocol == "pairwise" else None
+    parts = (judge, protocol, data) if root else (protocol, "replay", path.name if len(paths) == 1 else protocol)
+    names = output_files.check_names(parts, paths[0], "folder name")
+    return lambda item: names, root
+
+
+def _locate_fastchat(paths: Sequence[Path]) -> tuple[Callable[[Item], Names], Path | None]:
+    (path,) = paths
+    folder = path.resolve().parent
+    data = folder.parent.name if folder.name == "model_judgment" else path.name
+    data = output_files.check_name(data, path, "folder name")
+
+    def name_run(item: Item) -> Names:
+        model, template = read_judge(item)
+        return model, template.partition("-")[0] or template, data
+
+    return name_run, folder.parent
+
+
+def read_judge(item: Item) -> tuple[str, str]:
+    """Read the judge of a FastChat row: the model, and the name of the prompt template."""
+    judge = item.value.get("judge")
+    if not isinstance(judge, list) or len(judge) != 2:
+        item.fail("expected a list of the judge's model and the prompt template", "judge")
+    model, template = (item.check_name(item.checked(part, "judge"), "judge") for part in judge)
+    return model, template
+
+
+PAIRWISE = Columns(
     ("model_a", "model_b"),
     ("winner_ab", "winner_ba"),
     ("judgment_ab", "judgment_ba"),
     {"A": "a", "B": "b", "tie": "tie"},
     mapped_back=False,
+    locate=_locate_pairwise,
 )
-can_read = COLUMNS.can_read
-
-
-def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
-    """Read the run in the files of one folder."""
-    names, root = _parse_names(paths)
-    sources = [read_output(path) for path in paths]
-    items = [item for source in sources for item in source.items()]
-    models = {model for item in items for model in COLUMNS.read_models(item)}
-    texts = mt_bench_texts.load_texts(root, models) if root else NO_TEXTS
-    comparisons, notes = published_runs.drop_repeats(COLUMNS.read_comparison(item, names, texts) for item in items)
-    source = paths[0] if len(paths) == 1 else paths[0].parent
-    sha256 = output_files.checksum([*sources, *texts.sources])
-    return (published_runs.assemble_run(names, comparisons, ties=True, source=source, sha256=sha256, notes=notes),)
-
-
-def _parse_names(paths: Sequence[Path]) -> tuple[Names, Path | None]:
-    """Read judge, protocol and data set from the folder names, and find the benchmark's folder."""
-    path = paths[0].resolve()
-    *_, data, folder, judge, protocol, _ = ("", "", "", "", *path.parts)
-    root = path.parents[3] if folder == "judgments" and protocol == "pairwise" else None
-    names = (judge, protocol, data) if root else (protocol, "replay", path.name if len(paths) == 1 else protocol)
-    return output_files.check_names(names, paths[0], "folder name"), root
+FASTCHAT = Columns(
+    ("model_1", "model_2"),
+    ("g1_winner", "g2_winner"),
+    ("g1_judgment", "g2_judgment"),
+    {"model_1": "a", "model_2": "b", "tie": "tie"},
+    mapped_back=True,
+    locate=_locate_fastchat,
+)

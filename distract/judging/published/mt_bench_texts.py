@@ -21,16 +21,10 @@ _Turns = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTexts:
-    """The texts of a benchmark, as far as they are known.
+    """The texts of a benchmark, as far as they are known, and the files they come from."""
 
-    Attributes:
-        questions: (category, turns) by question id.
-        answers: turns by model and question id.
-        sources: the files they come from.
-    """
-
-    questions: Mapping[str, tuple[str, _Turns]]
-    answers: Mapping[str, Mapping[str, _Turns]]
+    questions: Mapping[str, tuple[str, _Turns]]  # category and turns by question id
+    answers: Mapping[str, Mapping[str, _Turns]]  # by model and question id
     sources: tuple[OutputFile, ...]
 
     def case(self, question: str, turn: int, models: tuple[str, str]) -> Case | None:

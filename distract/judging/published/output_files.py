@@ -90,17 +90,17 @@ def check_names(names: tuple[str, str, str], path: Path, what: str) -> tuple[str
     return judge, protocol, data
 
 
-def read_choice(item: Item, field: str, known: Mapping[Any, Any]) -> Any:
-    """Look a field's value up in ``known``; null is a value only if ``known`` has None."""
+def read_choice(item: Item, field: str, meanings: Mapping[Any, Any]) -> Any:
+    """Look a field's value up in ``meanings``; null is a value only if ``meanings`` has None."""
     value = item.value.get(field)
-    listed = ", ".join(json.dumps(key) for key in known)
+    listed = ", ".join(json.dumps(key) for key in meanings)
     if field not in item.value:
         item.fail(f"missing; expected one of {listed}", field)
     # A list is not hashable, and True would match 1.
-    if not isinstance(value, str | int | None) or isinstance(value, bool) or value not in known:
-        shown = json.dumps(value)
-        item.fail(f"expected one of {listed}, found {shown if len(shown) < 60 else shown[:57] + '...'}", field)
-    return known[value]
+    if not isinstance(value, str | int | None) or isinstance(value, bool) or value not in meanings:
+        text = json.dumps(value)
+        item.fail(f"expected one of {listed}, found {text if len(text) < 60 else text[:57] + '...'}", field)
+    return meanings[value]
 
 
 def read_answer(item: Item, field: str) -> str | None:

@@ -33,7 +33,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     data = _data_name(parameters["data"], path)
     judge = check_name(parameters["judge"], path, "judge")
     sha256 = checksum([read_output(path / "run.json"), read_output(path / "rows.jsonl")])
-    rows = [_convert_row(row, data) for row in loaded.rows if _is_between_authors(row)]
+    rows = [replace(row, design="people", data=row.data or data) for row in loaded.rows if _is_between_authors(row)]
     published = []
     for protocol, rules in parameters["protocols"].items():
         if protocol_rows := tuple(row for row in rows if row.protocol == protocol):
@@ -55,7 +55,3 @@ def _data_name(value: object, path: Path) -> str:
 def _is_between_authors(row: Row) -> bool:
     baseline = row.attack == BASELINE and row.target is None
     return row.design == "people" or (row.design == "flip" and baseline)
-
-
-def _convert_row(row: Row, data: str) -> Row:
-    return replace(row, design="people", data=row.data or data)

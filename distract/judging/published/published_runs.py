@@ -16,6 +16,7 @@ from distract.core.records import BASELINE, MIRROR, Case, Judgment, Outcome, Rep
 from distract.judging import comparison as judging
 from distract.judging import verdicts
 from distract.judging.parsers import Format
+from distract.judging.published.output_files import OutputFile, checksum
 
 STORED = "stored"
 PARSED = "parsed"
@@ -33,62 +34,37 @@ Convention = Literal["llmbar", "judgebench", ""]
 class PublishedRun:
     """One stored run of one judge under one protocol on one data set.
 
-    Attributes:
-        judge: name of the judge.
-        protocol: name of the protocol.
-        data: name of the data set.
-        rules: sources of the verdicts: ``("stored", "parsed")`` if the texts are stored, ``("stored",)`` if only the
-            winners are; a run folder of ours has its protocol's own rules.
-        rows: by rule, the same comparisons in the same order; a run folder has its rows under ``""``.
-        ties: whether a verdict can be a tie.
-        source: the file, or the folder of several.
-        sha256: (hex) checksum of the file, or of the checksums of several, in the order of their names.
-        cases: by case id, if the texts of the responses are known.
-        convention: the publication whose figures to compute; empty for none.
-        statistics: LLMBar's ``statistics.json``, unchanged.
-        calls: requests behind one comparison in both orders, if the file shows them.
-        notes: remarks for a reader of the figures, one line each.
+    Its rules are the sources of the verdicts: ``stored`` and, if the texts are stored, ``parsed``. A run folder of ours
+    has its protocol's own rules, and all rows under ``""``.
     """
 
     judge: str
     protocol: str
     data: str
     rules: tuple[str, ...]
-    rows: Mapping[str, tuple[Row, ...]]
-    ties: bool
-    source: str
-    sha256: str
-    cases: Mapping[str, Case] = field(default_factory=dict)
+    rows: Mapping[str, tuple[Row, ...]]  # by rule, the same comparisons in the same order
+    ties: bool  # whether a verdict can be a tie
+    source: str  # the file, or the folder of several
+    sha256: str  # (hex) checksum of the file, or of the checksums of several, in the order of their names
+    cases: Mapping[str, Case] = field(default_factory=dict)  # by id, if the texts of the responses are known
     convention: Convention = ""
-    statistics: Mapping[str, object] = field(default_factory=dict)
-    calls: int | None = None
-    notes: tuple[str, ...] = ()
+    statistics: Mapping[str, object] = field(default_factory=dict)  # LLMBar's ``statistics.json``, unchanged
+    calls: int | None = None  # requests behind one comparison in both orders, if the file shows them
+    notes: tuple[str, ...] = ()  # remarks for a reader of the figures, one line each
 
 
 @dataclass(frozen=True, slots=True)
 class OrderJudgments:
-    """The judgments of one order, in terms of a and b.
+    """The judgments of one order, in terms of a and b."""
 
-    Attributes:
-        shown: which of the two stood first.
-        stored: the published winner.
-        parsed: the verdict of our parser; None if there is no text in a format that it reads.
-    """
-
-    shown: Slot
-    stored: Judgment
-    parsed: Judgment | None = None
+    first: Slot  # which of the two stood first
+    stored: Judgment  # the published winner
+    parsed: Judgment | None = None  # the verdict of our parser, if there is a text in a format that it reads
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedComparison:
-    """One comparison.
-
-    Attributes:
-        row: the row without its judgments.
-        orders: the judgments of each order.
-        case: the texts that were compared; None if they are unknown.
-    """
+    """A row without its judgments, the judgments of each order, and the texts that were compared, if known."""
 
     row: Row
     orders: tuple[OrderJudgments, ...]
@@ -101,15 +77,16 @@ def winner_judgment(winner: Outcome | None, failure: str = "no verdict") -> Judg
 
 
 def parse_judgment(
-    text: str, form: Format, outcomes: Mapping[str, Outcome], material: Sequence[str] = (), cut: bool = False
+    text: str, form: Format, outcomes: Mapping[str, Outcome], case: Case | None, cut: bool = False
 ) -> Judgment:
-    """Parse a stored text."""
-    return verdicts.read_comparison(Reply(text, finish="length" if cut else "stop"), "", outcomes, form, material)
+    """Parse a stored text, which may quote the case."""
+    reply = Reply(text, finish="length" if cut else "stop")
+    return verdicts.read_comparison(reply, "", outcomes, form, quotable_texts(case))
 
 
-def map_outcomes(outcomes: Mapping[str, Outcome], shown: Slot) -> dict[str, Outcome]:
-    """Translate ``outcomes``, the meaning of labels when a stands first, to the order that shows ``shown`` first."""
-    return {label: outcome if shown == "a" else MIRROR[outcome] for label, outcome in outcomes.items()}
+def map_outcomes(outcomes: Mapping[str, Outcome], first: Slot) -> dict[str, Outcome]:
+    """Translate ``outcomes``, the meaning of labels when a stands first, to the order in which ``first`` does."""
+    return {label: outcome if first == "a" else MIRROR[outcome] for label, outcome in outcomes.items()}
 
 
 def quotable_texts(case: Case | None) -> tuple[str, ...]:
@@ -131,7 +108,7 @@ def build_comparison(
     a, b = (Side(author) for author in sides)
     row = Row("", cluster, "people", protocol, judge, BASELINE, a, b, data=data, subset=subset)
     # As in our own runs, the order that shows a first comes first.
-    ordered = tuple(sorted(orders, key=lambda order: order.shown))
+    ordered = tuple(sorted(orders, key=lambda order: order.first))
     if isinstance(case, str):
         return PublishedComparison(replace(row, case=case), ordered)
     by_author = {response.author: response for response in case.responses}
@@ -140,33 +117,38 @@ def build_comparison(
     return PublishedComparison(row, ordered, case)
 
 
-def drop_repeats(comparisons: Iterable[PublishedComparison]) -> tuple[list[PublishedComparison], tuple[str, ...]]:
-    """Keep the first comparison of each case, and note how many were left out."""
+def assemble_run(
+    names: Names,
+    comparisons: Iterable[PublishedComparison],
+    files: Sequence[OutputFile],
+    *,
+    ties: bool,
+    source: Path | None = None,
+    notes: Iterable[str] = (),
+    **fields: Any,
+) -> PublishedRun:
+    """Assemble a run from the first comparison of each case; ``fields`` are further fields of ``PublishedRun``.
+
+    The rule of our parser applies only if every order has a text for it, so that both rules cover the same comparisons.
+    """
+    source = source or files[0].path
     first: dict[str, PublishedComparison] = {}
     repeats = 0
     for comparison in comparisons:
         repeats += comparison.row.case in first
         first.setdefault(comparison.row.case, comparison)
-    note = f"left out: {repeats} more judgments of pairs that are judged twice (the first one counts)"
-    return list(first.values()), (note,) if repeats else ()
-
-
-def assemble_run(
-    names: Names, comparisons: Sequence[PublishedComparison], *, ties: bool, source: Path, sha256: str, **fields: Any
-) -> PublishedRun:
-    """Assemble a run; ``fields`` are further fields of ``PublishedRun``.
-
-    The rule of our parser applies only if every order has a text for it, so that both rules cover the same comparisons.
-    """
-    if not comparisons:
+    if not first:
         raise DataError("holds no comparison", path=source)
-    rows = {STORED: tuple(_build_row(c, [order.stored for order in c.orders]) for c in comparisons)}
-    if all(order.parsed for c in comparisons for order in c.orders):
-        rows[PARSED] = tuple(_build_row(c, [j for order in c.orders if (j := order.parsed)]) for c in comparisons)
-    cases = {c.case.id: c.case for c in comparisons if c.case}
-    return PublishedRun(*names, tuple(rows), rows, ties, str(source), sha256, cases, **fields)
+    if repeats:
+        notes = (f"left out: {repeats} more judgments of pairs that are judged twice (the first one counts)", *notes)
+    rows = {STORED: tuple(_build_row(c, [order.stored for order in c.orders]) for c in first.values())}
+    if all(order.parsed for c in first.values() for order in c.orders):
+        rows[PARSED] = tuple(_build_row(c, [j for order in c.orders if (j := order.parsed)]) for c in first.values())
+    cases = {c.case.id: c.case for c in first.values() if c.case}
+    sha256 = checksum(files)
+    return PublishedRun(*names, tuple(rows), rows, ties, str(source), sha256, cases, notes=tuple(notes), **fields)
 
 
 def _build_row(comparison: PublishedComparison, judgments: Sequence[Judgment]) -> Row:
-    shown = tuple(order.shown for order in comparison.orders)
-    return replace(comparison.row, judgments=tuple(judgments), shown=shown)
+    leading = tuple(order.first for order in comparison.orders)
+    return replace(comparison.row, judgments=tuple(judgments), shown=leading)

@@ -32,7 +32,7 @@ _WINNERS: Mapping[int, Outcome] = {1: "a", 2: "b"}
 _SWAP = re.compile(r"_swap(?=\.)")
 _NAMED = re.compile(r"Output \([ab]\)")
 
-_Key = tuple[str, str, str, int]
+_Key = tuple[tuple[str, ...], int]
 """The texts of a comparison, and the number of earlier rows with the same texts."""
 
 
@@ -54,27 +54,22 @@ def unswapped_path(path: Path) -> Path:
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """Read the run of a file, or of the two files of both orders."""
-    names = _parse_names(paths[0])
-    ordered = sorted(paths, key=is_swapped)
-    sources = [output_files.read_output(path) for path in ordered]
+    files = [output_files.read_output(path) for path in sorted(paths, key=is_swapped)]
     cases: dict[_Key, Case] = {}
     pairs: dict[_Key, list[OrderJudgments]] = {}
-    for path, source in zip(ordered, sources, strict=True):
-        _add_file(source, "b" if is_swapped(path) else "a", cases, pairs)
+    for file in files:
+        _add_file(file, cases, pairs)
+    names = _parse_names(paths[0])
     comparisons = [published_runs.build_comparison(names, cases[key], _AUTHORS, pairs[key]) for key in pairs]
     orders = [order for pair in pairs.values() for order in pair]
     notes = []
     if len(paths) == 2 and (alone := sum(len(pair) == 1 for pair in pairs.values())):
         notes.append(f"one order only: {alone} of {len(pairs)} pairs are in one of the two files only")
-    parsed = [order.parsed is not None for order in orders]
-    if any(parsed) and not all(parsed):
-        notes.append(f"not parsed: {parsed.count(False)} answers are no single text about Output (a) and Output (b)")
+    unparsed = sum(order.parsed is None for order in orders)
+    if 0 < unparsed < len(orders):
+        notes.append(f"not parsed: {unparsed} answers are no single text about Output (a) and Output (b)")
     ties = any(order.stored.preferred == "tie" for order in orders)
-    sha256 = output_files.checksum(sources)
-    run = published_runs.assemble_run(
-        names, comparisons, ties=ties, source=ordered[0], sha256=sha256, notes=tuple(notes)
-    )
-    return (run,)
+    return (published_runs.assemble_run(names, comparisons, files, ties=ties, notes=notes),)
 
 
 def _parse_names(path: Path) -> Names:
@@ -88,24 +83,23 @@ def _parse_names(path: Path) -> Names:
     return output_files.check_names(names, path, "file name")
 
 
-def _add_file(
-    source: OutputFile, shown: Slot, cases: dict[_Key, Case], pairs: dict[_Key, list[OrderJudgments]]
-) -> None:
+def _add_file(file: OutputFile, cases: dict[_Key, Case], pairs: dict[_Key, list[OrderJudgments]]) -> None:
     """Add a file's rows; the texts identify a comparison, because the two files may differ in order."""
-    seen = Counter[tuple[str, str, str]]()
-    for item in source.items():
+    first: Slot = "b" if is_swapped(file.path) else "a"
+    repeats = Counter[tuple[str, ...]]()
+    for item in file.items():
         holder = item if "instruction" in item.value else item.object(item.value.get("data"), "data")
-        first, second = (holder.text(name, empty=True) for name in _AUTHORS)
-        texts = holder.text("instruction"), first, second
-        key = (*texts, seen[texts])
-        seen[texts] += 1
+        outputs = [holder.text(name, empty=True) for name in _AUTHORS]
+        texts = holder.text("instruction"), *outputs
+        key = (texts, repeats[texts])
+        repeats[texts] += 1
         if key not in cases:
-            responses = (Response("output_1", (first,)), Response("output_2", (second,)))
-            cases[key] = Case(f"item-{len(cases) + 1:04d}", texts[:1], responses)
+            responses = [Response(author, (output,)) for author, output in zip(_AUTHORS, outputs, strict=True)]
+            cases[key] = Case(f"item-{len(cases) + 1:04d}", texts[:1], tuple(responses))
         verdict = published_runs.winner_judgment(_read_winner(item.object(item.value.get("result"), "result")))
-        text = _read_text(item, first, second)
-        parsed = None if text is None else published_runs.parse_judgment(text, OUTPUT, _LABELS, texts)
-        pairs.setdefault(key, []).append(OrderJudgments(shown, verdict, parsed))
+        text = _read_text(item, *outputs)
+        parsed = None if text is None else published_runs.parse_judgment(text, OUTPUT, _LABELS, cases[key])
+        pairs.setdefault(key, []).append(OrderJudgments(first, verdict, parsed))
 
 
 def _read_winner(result: Item) -> Outcome | None:

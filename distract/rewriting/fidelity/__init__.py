@@ -62,13 +62,15 @@ def _bare_letters(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.casefold()) or normalise_text(text)
 
 
-def _is_another(words: Words, kept: Words, prompted: Words, most_new: float, facts: int) -> bool | None:
+def _is_another(words: Words, rewritten: Words, prompted: Words, most_new: float, facts: int) -> bool | None:
     """Whether a text that kept few words of another is a second answer; None if the order of words must decide."""
     own = words - prompted
-    share = len(own & kept) / len(own) if own else 1.0
+    share = len(own & rewritten) / len(own) if own else 1.0
     if share >= FEW_KEPT or (len(own) < 5 and facts < MANY_FACTS):
         return False
-    has_sign = facts >= MANY_FACTS or len(prompted & kept - words) > 1 or (share < FEWEST_KEPT and most_new <= MOST_NEW)
+    has_sign = (
+        facts >= MANY_FACTS or len(prompted & rewritten - words) > 1 or (share < FEWEST_KEPT and most_new <= MOST_NEW)
+    )
     return True if has_sign else None
 
 
@@ -85,11 +87,11 @@ def _is_reordered(original: str, rewrite: str) -> bool:
     return len(common) > 4 and len(rising) < IN_ORDER * len(common)
 
 
-def _is_answer(prompted: Words, words: Words, kept: Words) -> bool:
+def _is_answer(prompted: Words, words: Words, rewritten: Words) -> bool:
     """Whether a text that is no rewrite is about the prompt."""
-    here, there = len(prompted & kept), len(prompted & words)
+    here, there = len(prompted & rewritten), len(prompted & words)
     # One common word may be chance, unless the prompt has hardly more words.
-    is_closer = here / max(len(kept), 1) > there / max(len(words), 1) or 2 * here >= there
+    is_closer = here / max(len(rewritten), 1) > there / max(len(words), 1) or 2 * here >= there
     return is_closer and (here > 1 or 2 * here >= len(prompted) > 0)
 
 
@@ -128,9 +130,9 @@ def inspect(
         # Most controls change nothing. Then nothing is lost, and a closer look would cost more than judging.
         return ("unchanged",) if marker or severity else (), (("kept_content_share", 1.0), ("new_content_share", 0.0))
     old, new, prompted = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
-    words, kept = content_words(old), content_words(new)
-    share = len(words & kept) / len(words) if words else 1.0
-    new_share = len(kept - words) / len(kept) if kept else 0.0
+    words, rewritten = content_words(old), content_words(new)
+    share = len(words & rewritten) / len(words) if words else 1.0
+    new_share = len(rewritten - words) / len(rewritten) if rewritten else 0.0
     evidence: dict[str, float | int | str] = {
         "kept_content_share": round(share, 4),
         "new_content_share": round(new_share, 4),
@@ -150,17 +152,17 @@ def inspect(
         changed = {c: is_met for c in constraints if (is_met := check(c, old)) != check(c, new)}
         reasons += [f"constraint {'broken' if was_met else 'repaired'}: {c.kind}" for c, was_met in changed.items()]
     facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
-    is_other = _is_another(words, kept, prompted, 1 if max_new_content is None else max_new_content, facts)
+    is_other = _is_another(words, rewritten, prompted, 1 if max_new_content is None else max_new_content, facts)
     is_other = _is_reordered(old, new) if is_other is None else is_other
     if is_other or share < (MIN_KEPT if len(words) > 4 else 0.01):
-        is_answer = _is_answer(prompted, words, kept)
+        is_answer = _is_answer(prompted, words, rewritten)
         reasons.append("answers the prompt" if is_answer else f"not a rewrite: {share:.0%} of the words kept")
     if not severity:
         # A text that is broken on purpose may show signs, or stop short.
         reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.find_form_flaws(*pair))
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
-    if max_new_content is not None and len(kept) >= MIN_WORDS and new_share > max_new_content:
+    if max_new_content is not None and len(rewritten) >= MIN_WORDS and new_share > max_new_content:
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}

@@ -155,7 +155,7 @@ def _flatten(text: str) -> str:
 
 
 @lru_cache(READ)
-def _verbatim_parts(text: str) -> Facts:  # parts that a rewrite must keep to the letter
+def _verbatim_parts(text: str) -> Facts:  # parts that a rewrite must keep unchanged
     spans = code_spans(text)
     code = {_flatten(re.sub(r"\A *(?:`{3,}|~{3,}).*|[`~]+\Z", "", text[a:b])).strip("` ") for a, b in spans}
     text = _remove_spans(text, spans)
@@ -190,21 +190,15 @@ class Difference:
     invented: tuple[str, ...]
 
 
-def differences(original: str, rewrite: str, given: str = "") -> dict[str, Difference]:
-    """Compare the facts of a rewrite with those of its original, by kind.
-
-    Args:
-        original: Original text.
-        rewrite: Rewritten text.
-        given: Text whose names are no invention, such as the prompt.
-    """
+def differences(original: str, rewrite: str, prompt: str = "") -> dict[str, Difference]:
+    """Compare the facts of a rewrite with those of its original, by kind; names in the prompt are no invention."""
     stated, lost = _missing_facts(original, rewrite)
     _, invented = _missing_facts(rewrite, original)
     # A number may share another's unit, as in "between 5 and 6 kg"; it may not get a different one.
     if lost["unit"]:
         numbers, units = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, find_units(rewrite)
         lost["unit"] = {u for u in lost["unit"] if u.split()[0] in numbers or u.partition(" ")[2] not in units}
-    invented["name"] = _missing_names(invented["name"], given)
+    invented["name"] = _missing_names(invented["name"], prompt)
     return {
         kind: Difference(tuple(sorted(stated[kind] - lost[kind])), *(tuple(sorted(x[kind])) for x in (lost, invented)))
         for kind in stated
@@ -222,9 +216,9 @@ def _missing_facts(text: str, other: str) -> tuple[Facts, dict[str, AbstractSet[
         words, runs = _possible_names(other), _RUN_OF_NAMES.findall(text)
         missing_names -= {part.casefold() for run in runs if _initials(run) in words for part in run.split()}
     missing["name"] = missing_names
-    kept, verbatim = _verbatim_parts(other), _verbatim_parts(text)
+    others, verbatim = _verbatim_parts(other), _verbatim_parts(text)
     for kind, parts in verbatim.items():
-        missing[kind] = set(parts - kept[kind])
+        missing[kind] = set(parts - others[kind])
         if missing[kind]:
             whole = _flatten(other) if kind == "code" else normalise_text(other)
             # One search for each part is not linear, so their number is bounded.

@@ -108,9 +108,9 @@ def _align_clauses(before: Clauses, after: Clauses) -> Iterator[tuple[Clause, Cl
 
     An unchanged clause in an unchanged sentence is left out.
     """
-    known = set(before)
+    unchanged = set(before)
     for clause in after:
-        if clause in known:
+        if clause in unchanged:
             continue
         shared = [len(clause.words & source.words) for source in before]
         most = max(shared, default=0)
@@ -191,13 +191,13 @@ def _find_lost_conditions(before: str, after: str) -> Iterator[str]:
     """Find conditions that left no word, while the rest of their sentence still stands without a condition."""
     if not (conditions := _restrictions(before)):
         return
-    kept = content_words(after)
-    starts = {word[:5] for word in kept}
+    rewritten = content_words(after)
+    starts = {word[:5] for word in rewritten}
     sentences = _SENTENCE.split(after)[:MOST_CLAUSES]
     for condition, own, rest in conditions:
         if not any(word[:5] in starts for word in own):
             elsewhere = content_words(before) - content_words(condition)
-            is_light_edit = len(own) > 1 and len(elsewhere & kept) > 0.85 * len(elsewhere)
+            is_light_edit = len(own) > 1 and len(elsewhere & rewritten) > 0.85 * len(elsewhere)
             closest = max(sentences, key=lambda sentence: len(rest & content_words(sentence)))
             shared = len(rest & content_words(closest))
             is_still_said = len(rest) > 2 and shared >= 0.6 * len(rest) and not _CONDITIONAL.search(closest)

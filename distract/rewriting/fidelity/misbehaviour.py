@@ -224,7 +224,7 @@ def _find_repetition(original: str, rewrite: str) -> str | None:
     for count in (_sentences, _phrases):
         phrase, times = _most_common(count(rewrite))
         more = int(count is _phrases)
-        # A refrain may be reworded, so compare with the most frequent phrase of the original, whichever it is.
+        # A refrain may be reworded, so compare with the most frequent phrase of the original.
         if times >= REPEATED + more and times >= REPEATED * max(_most_common(count(original))[1], 1) + more:
             return phrase
     return None

@@ -84,8 +84,8 @@ def encode(
         raise UsageError(f"unknown outcome {error.args[0]!r}; expected a, b or tie") from None
     names, order = _sort_names(index)
     first, second = order[first], order[second]
-    known: defaultdict[str, int] = defaultdict(count().__next__)
-    cluster = None if prompts is None else _column(known, prompts)
+    places: defaultdict[str, int] = defaultdict(count().__next__)
+    cluster = None if prompts is None else _column(places, prompts)
     columns = {len(first), len(second), len(outcome), *(() if cluster is None else (len(cluster),))}
     table = None if lengths is None else np.asarray(lengths, np.int32).reshape(-1, 2)
     if len(columns | (set() if table is None else {len(table)})) > 1:
@@ -93,7 +93,7 @@ def encode(
     if len(alone := np.flatnonzero(first == second)):
         name = names[int(first[alone[0]])]
         raise UsageError(f"match {alone[0] + 1}: {name!r} plays itself; a match needs two models")
-    return Matches(names, first, second, outcome, cluster, tuple(known), table, invalid)
+    return Matches(names, first, second, outcome, cluster, tuple(places), table, invalid)
 
 
 def _column(index: defaultdict[str, int], names: Iterable[str]) -> NDArray[np.int32]:

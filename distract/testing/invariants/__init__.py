@@ -24,9 +24,13 @@ little evidence), ``UsageError`` (the protocol or attack cannot be used, or a nu
 """
 
 from distract.judging.findings import InvariantFinding
-from distract.testing.invariants.distraction import distractor_invariant, score_stable
+from distract.testing.invariants.distraction import (
+    distractor_invariant,
+    injection_ignored,
+    invariant_to_whitespace_and_markdown,
+    score_stable,
+)
 from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation
-from distract.testing.invariants.harmless import injection_ignored, invariant_to_whitespace_and_markdown
 from distract.testing.invariants.order import deterministic, identical_responses_tie, swap_consistent
 from distract.testing.invariants.quality import independent_of_irrelevant_response, monotone_in_severity, transitive
 

@@ -167,7 +167,7 @@ def _conclude(
         flip, smallest = clearest.flip, None
         if flip is not None and flip.other is not None:
             if finding.searching:
-                # Hypothesis shrinks the rewrite itself: what is left of it is the smallest change.
+                # Hypothesis shrinks the rewrite itself, so all of it is the smallest change.
                 finding = replace(finding, words=messages.changed_words(flip))
             elif smallest := _find_smallest(judge, flip, clearest.case, flip.other, setup):
                 finding = replace(finding, words=describe_edits(smallest.edits))

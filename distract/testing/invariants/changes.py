@@ -1,4 +1,4 @@
-"""Changed texts for invariants: rewrites by an attack, and restyling that no reader minds.
+"""Changed texts for invariants: rewrites by an attack, and restyling that no reader notices.
 
 We inspect a recorded rewrite as an attack study does, unless a strategy drew it; without one, the attack's rule writes
 it. Restyling keeps every word, all code, and every format constraint held or broken as before.
@@ -64,8 +64,10 @@ def recorded_attacks(cases: Iterable[Case], invariant: str) -> dict[str, Attack]
     names = sorted({response.attack for case in cases for response in case.responses if response.attack} - {BASELINE})
     if not names:
         raise UsageError(f"{invariant}: the cases record no rewrites; name an attack, as in attack='assertiveness'")
-    known = registry.attacks()
-    return {name: known.get(name) or Attack(name, "recorded", lambda turn, constraints, seed: turn) for name in names}
+    installed = registry.attacks()
+    return {
+        name: installed.get(name) or Attack(name, "recorded", lambda turn, constraints, seed: turn) for name in names
+    }
 
 
 def case_attacks(case: Case, attacks: Mapping[str, Attack]) -> tuple[Attack, ...]:

@@ -1,4 +1,4 @@
-"""Decide whether an invariant holds from what a judge does with many subjects, strictly or statistically.
+"""Decide from observations of many subjects whether an invariant holds, strictly or statistically.
 
 The strict form stops at the first batch with a counterexample. The statistical form decides like a live gate, prompt by
 prompt in random order, and stops as soon as it can.
@@ -63,22 +63,22 @@ class InvariantEvidence:
     @property
     def conclusive(self) -> list[Observation]:
         """Observations that test the invariant."""
-        return [seen for seen in self.observations if not seen.excluded and seen.violated is not None]
+        return [result for result in self.observations if result.is_conclusive]
 
     @property
     def violations(self) -> list[Observation]:
         """Counterexamples, the clearest first."""
-        return sorted((seen for seen in self.observations if seen.violated), key=lambda seen: -seen.margin)
+        return sorted((result for result in self.observations if result.violated), key=lambda result: -result.margin)
 
     @property
     def invalid(self) -> list[Observation]:
         """Observations without a valid verdict."""
-        return [seen for seen in self.observations if seen.violated is None]
+        return [result for result in self.observations if result.violated is None]
 
     @property
     def excluded(self) -> Counter[str]:
         """Number of excluded observations by reason."""
-        return Counter(seen.excluded for seen in self.observations if seen.excluded)
+        return Counter(result.excluded for result in self.observations if result.excluded)
 
 
 def collect_evidence(
@@ -127,11 +127,11 @@ def collect_evidence(
 def _decide_strictly(observations: list[Observation], batches: Iterator[list[Observation]]) -> InvariantEvidence:
     for batch in batches:
         observations += batch
-        if any(seen.violated for seen in batch):
+        if any(result.violated for result in batch):
             return InvariantEvidence(tuple(observations), "fail")
-        if any(seen.violated is None for seen in batch):
+        if any(result.violated is None for result in batch):
             return InvariantEvidence(tuple(observations), "inconclusive")
-    is_tested = any(not seen.excluded for seen in observations)
+    is_tested = any(not result.excluded for result in observations)
     return InvariantEvidence(tuple(observations), "pass" if is_tested else "inconclusive")
 
 
@@ -144,9 +144,9 @@ def _monitor_prompts(
     while start < len(prompts) and monitor.decision is None:
         batch = prompts[start : start + monitor.batch_size()]
         start += len(batch)
-        results = iter(observe(chain.from_iterable(batch)))
+        answers = iter(observe(chain.from_iterable(batch)))
         for prompt in batch:
-            own = list(islice(results, len(prompt)))
+            own = list(islice(answers, len(prompt)))
             observations += own
             monitor.add(_summarise_prompt(own))
     monitor.end()
@@ -155,8 +155,8 @@ def _monitor_prompts(
 
 def _summarise_prompt(observations: Sequence[Observation]) -> PromptOutcome:
     """The observations of one prompt in the form that a gate's monitor takes."""
-    values = tuple(float(seen.violated) for seen in observations if seen.violated is not None and not seen.excluded)
-    invalid = sum(seen.violated is None for seen in observations)
+    values = tuple(float(bool(result.violated)) for result in observations if result.is_conclusive)
+    invalid = sum(result.violated is None for result in observations)
     low, high = ((*values, *(unread,) * invalid) for unread in (0.0, 1.0))
     return PromptOutcome(len(observations), low, high, len(values), round(sum(values)), invalid)
 

@@ -1,6 +1,6 @@
 """Messages of failed tests, meant to be understood in ten seconds.
 
-The first line says what is wrong; the next ones give the case, the numbers and the difference between the texts. Each
+The first line states the problem; the next ones give the case, the numbers and the difference between the texts. Each
 line is at most about a hundred characters, and text from a case cannot move the cursor.
 """
 

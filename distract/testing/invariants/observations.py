@@ -1,4 +1,4 @@
-"""What an invariant asks a judge and what it observes: verdicts on two responses, and the result for one subject.
+"""The questions and observations of invariants: verdicts on two responses, and the result for one subject.
 
 An invariant is a plan for each of its subjects (a pair of responses, a triple, a response and an attack), so that many
 subjects are judged as one batch.
@@ -42,6 +42,48 @@ class JudgeSetup:
     manner: Manner
     helped: bool
     seed: int
+
+    def compare(self, case: Case, first: Response, second: Response) -> Plan[PairVerdict]:
+        """Ask which of two responses is better, with the same requests as an attack study, so they share the store."""
+        sides = side(first), side(second)
+        row = partial(Row, case.id, case.cluster, "flip", self.protocol.name, self.judge, BASELINE, *sides)
+        comparison = Comparison(case, first, second)
+        result = yield from judge_comparison(row, self.protocol, comparison, self.manner, self.helped)
+        return PairVerdict(result.judgments, self.rule, result.excluded)
+
+    def find_loser(self, case: Case, pair: Pair) -> Plan[Defeat | Observation]:
+        """Find the loser of a pair, or return the observation for a pair without one."""
+        a, b = pair
+        verdict = yield from self.compare(case, a, b)
+        if invalid := self.reject_invalid(case, verdict):
+            return invalid
+        if verdict.outcome == "tie":
+            return Observation(case, excluded=TIE)
+        return Defeat(a, b, True, verdict) if verdict.outcome == "b" else Defeat(b, a, False, verdict.mirror())
+
+    def compare_again(self, case: Case, defeat: Defeat, rewrite: Response) -> Plan[PairVerdict]:
+        """Compare the winner with a rewrite of the loser; the rewrite is a in the verdict."""
+        if defeat.first:
+            return (yield from self.compare(case, rewrite, defeat.winner))
+        return (yield from self.compare(case, defeat.winner, rewrite)).mirror()
+
+    def reject_invalid(self, case: Case, *verdicts: PairVerdict) -> Observation | None:
+        """The observation for a subject with an excluded or invalid verdict; None if all verdicts are valid."""
+        if reason := next((verdict.excluded for verdict in verdicts if verdict.excluded), None):
+            return Observation(case, excluded=reason)
+        judgments = [judgment for verdict in verdicts for judgment in verdict.judgments]
+        failures = [judgment.failure for judgment in judgments if judgment.failure]
+        if not failures:
+            return None
+        reasons = f"{len(failures)} of {len(judgments)} judgments: {', '.join(dict.fromkeys(failures))}"
+        problem = f"{self.protocol.name} gave no valid verdict"
+        return Observation(case, None, problem=problem, details=(("failed", reasons),))
+
+    def violation(
+        self, case: Case, problem: str, details: Details, margin: float, flip: DecisiveRewrite | None = None
+    ) -> Observation:
+        """The observation for a violation; ``problem`` continues the protocol's name."""
+        return Observation(case, True, "", f"{self.protocol.name} {problem}", details, margin, flip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +157,11 @@ class Observation:
     margin: float = 0.0
     flip: DecisiveRewrite | None = None
 
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether the subject tests the invariant and has a valid verdict."""
+        return not self.excluded and self.violated is not None
+
 
 @dataclass(frozen=True)
 class Invariant(Generic[S]):
@@ -135,29 +182,6 @@ def response_pairs(case: Case, seed: int) -> Sequence[Pair]:
     return pairs(case)
 
 
-def compare_responses(case: Case, first: Response, second: Response, setup: JudgeSetup) -> Plan[PairVerdict]:
-    """Ask which of two responses is better, with the same requests as an attack study, so that they share the store."""
-    sides = side(first), side(second)
-    row = partial(Row, case.id, case.cluster, "flip", setup.protocol.name, setup.judge, BASELINE, *sides)
-    comparison = Comparison(case, first, second)
-    result = yield from judge_comparison(row, setup.protocol, comparison, setup.manner, setup.helped)
-    return PairVerdict(result.judgments, setup.rule, result.excluded)
-
-
-def reject_invalid(case: Case, setup: JudgeSetup, *verdicts: PairVerdict) -> Observation | None:
-    """The observation for a subject with an excluded or invalid verdict; None if all verdicts are valid."""
-    if reason := next((verdict.excluded for verdict in verdicts if verdict.excluded), None):
-        return Observation(case, excluded=reason)
-    judgments = [judgment for verdict in verdicts for judgment in verdict.judgments]
-    failures = [judgment.failure for judgment in judgments if judgment.failure]
-    if not failures:
-        return None
-    reasons = f"{len(failures)} of {len(judgments)} judgments: {', '.join(dict.fromkeys(failures))}"
-    return Observation(
-        case, None, problem=f"{setup.protocol.name} gave no valid verdict", details=(("failed", reasons),)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Defeat:
     """A pair with a loser; in ``before`` the loser is a. ``first`` says whether it is the first of the pair."""
@@ -166,23 +190,3 @@ class Defeat:
     winner: Response
     first: bool
     before: PairVerdict
-
-
-def find_loser(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Defeat | Observation]:
-    """Find the loser of a pair, or return the observation for a pair without one."""
-    a, b = pair
-    verdict = yield from compare_responses(case, a, b, setup)
-    if invalid := reject_invalid(case, setup, verdict):
-        return invalid
-    if verdict.outcome == "tie":
-        return Observation(case, excluded=TIE)
-    if verdict.outcome == "b":
-        return Defeat(a, b, True, verdict)
-    return Defeat(b, a, False, verdict.mirror())
-
-
-def compare_again(case: Case, defeat: Defeat, rewrite: Response, setup: JudgeSetup) -> Plan[PairVerdict]:
-    """Compare the winner with a rewrite of the loser; the rewrite is a in the verdict."""
-    if defeat.first:
-        return (yield from compare_responses(case, rewrite, defeat.winner, setup))
-    return (yield from compare_responses(case, defeat.winner, rewrite, setup)).mirror()

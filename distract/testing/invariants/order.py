@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from distract.core.plan import Plan, gather
@@ -13,15 +12,7 @@ from distract.judging.comparison import comparable_responses
 from distract.judging.orders import adjust_requests
 from distract.testing.invariants.call import invariant
 from distract.testing.invariants.messages import difference
-from distract.testing.invariants.observations import (
-    Details,
-    JudgeSetup,
-    Observation,
-    Pair,
-    compare_responses,
-    reject_invalid,
-    response_pairs,
-)
+from distract.testing.invariants.observations import Details, JudgeSetup, Observation, Pair, response_pairs
 
 _SAMPLE_OFFSET = 1_000_000_000
 """Added to the sample index of repeated requests: larger than any index that a protocol uses."""
@@ -41,10 +32,6 @@ def _tie_obstacle(protocol: Protocol) -> str | None:
     return _pair_obstacle(protocol)
 
 
-def _single_responses(case: Case, seed: int) -> Sequence[Response]:
-    return comparable_responses(case)
-
-
 @invariant(response_pairs, obstacle=_pair_obstacle)
 def swap_consistent(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observation]:
     """The verdict on two responses is the same in both orders; a win in one and a tie in the other is a violation too.
@@ -53,20 +40,22 @@ def swap_consistent(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observati
     """
     # Drop the other responses: a protocol that shows more than two would add them.
     alone = replace(case, responses=pair)
-    both = yield from compare_responses(alone, *pair, replace(setup, manner=replace(setup.manner, orders="both")))
-    if invalid := reject_invalid(case, setup, both):
+    both = yield from replace(setup, manner=replace(setup.manner, orders="both")).compare(alone, *pair)
+    if invalid := setup.reject_invalid(case, both):
         return invalid
     straight, swapped = both.split_orders()
     if straight.outcome == swapped.outcome:
         return Observation(case)
-    problem = f"{setup.protocol.name} verdict changes when the two responses are shown in the other order"
     verdicts = (("1 then 2", straight.describe(FIRST, SECOND)), ("2 then 1", swapped.describe(FIRST, SECOND)))
-    margin = abs(straight.lead - swapped.lead)
-    return Observation(case, True, problem=problem, details=(*verdicts, *_texts(pair)), margin=margin)
+    problem = "verdict changes when the two responses are shown in the other order"
+    return setup.violation(case, problem, (*verdicts, *_texts(pair)), abs(straight.lead - swapped.lead))
 
 
 @invariant(
-    _single_responses, obstacle=_tie_obstacle, measure="tie_rate", no_subject="no original response without severity"
+    lambda case, seed: comparable_responses(case),
+    obstacle=_tie_obstacle,
+    measure="tie_rate",
+    no_subject="no original response without severity",
 )
 def identical_responses_tie(case: Case, response: Response, setup: JudgeSetup) -> Plan[Observation]:
     """A response against itself is a tie. Asks in one order, since the average of both orders always ties.
@@ -75,15 +64,15 @@ def identical_responses_tie(case: Case, response: Response, setup: JudgeSetup) -
     """
     alone = replace(case, responses=(response, response))
     one_order = replace(setup, manner=replace(setup.manner, orders="given"))
-    verdict = yield from compare_responses(alone, response, response, one_order)
-    if invalid := reject_invalid(case, setup, verdict):
+    verdict = yield from one_order.compare(alone, response, response)
+    if invalid := setup.reject_invalid(case, verdict):
         return invalid
     if verdict.outcome == "tie":
         return Observation(case)
     place = "first" if verdict.outcome == "a" else "second"
-    problem = f"{setup.protocol.name} prefers one of two identical responses: the one shown {place}"
     details = (("verdict", verdict.describe("the first", "the second")), ("both", response.text))
-    return Observation(case, True, problem=problem, details=details, margin=abs(verdict.lead))
+    problem = f"prefers one of two identical responses: the one shown {place}"
+    return setup.violation(case, problem, details, abs(verdict.lead))
 
 
 @invariant(response_pairs)
@@ -96,17 +85,14 @@ def deterministic(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observation
     def repeat(request: Request) -> Request:
         return replace(request, sample=request.sample + _SAMPLE_OFFSET)
 
-    first, second = yield from gather(
-        [compare_responses(case, *pair, setup), adjust_requests(compare_responses(case, *pair, setup), repeat)]
-    )
-    if invalid := reject_invalid(case, setup, first, second):
+    first, second = yield from gather([setup.compare(case, *pair), adjust_requests(setup.compare(case, *pair), repeat)])
+    if invalid := setup.reject_invalid(case, first, second):
         return invalid
     if first.outcome == second.outcome:
         return Observation(case)
-    problem = f"{setup.protocol.name} gives a different verdict when asked the same question again"
     verdicts = (("at first", first.describe(FIRST, SECOND)), ("again", second.describe(FIRST, SECOND)))
-    margin = abs(first.lead - second.lead)
-    return Observation(case, True, problem=problem, details=(*verdicts, *_texts(pair)), margin=margin)
+    problem = "gives a different verdict when asked the same question again"
+    return setup.violation(case, problem, (*verdicts, *_texts(pair)), abs(first.lead - second.lead))
 
 
 def _texts(pair: Pair) -> Details:

@@ -23,13 +23,7 @@ from distract.studies.consistency.measures import compare_outcomes, find_chain
 from distract.testing.invariants.call import invariant
 from distract.testing.invariants.changes import make_rewrite
 from distract.testing.invariants.messages import difference
-from distract.testing.invariants.observations import (
-    JudgeSetup,
-    Observation,
-    PairVerdict,
-    compare_responses,
-    reject_invalid,
-)
+from distract.testing.invariants.observations import JudgeSetup, Observation, PairVerdict
 
 MAX_SETS = 4
 """Limit on the triples, or choices of a pair and two others, in one case."""
@@ -84,10 +78,10 @@ def monotone_in_severity(case: Case, good: Response, setup: JudgeSetup) -> Plan[
     if len(levels) == 1:
         return Observation(case, excluded="no rule breaks its format requirements")
     pairs = list(combinations(levels, 2))
-    verdicts = yield from gather([compare_responses(case, better, worse, setup) for better, worse in pairs])
+    verdicts = yield from gather([setup.compare(case, better, worse) for better, worse in pairs])
     violations = [(verdict, pair) for verdict, pair in zip(verdicts, pairs, strict=True) if verdict.outcome == "b"]
     if not violations:
-        return reject_invalid(case, setup, *verdicts) or Observation(case)
+        return setup.reject_invalid(case, *verdicts) or Observation(case)
     verdict, (better, worse) = min(violations, key=lambda violation: violation[0].lead)
     few, many = _severity(better), _severity(worse)
     broken = [item for item in case.constraints if check(item, better.text) and not check(item, worse.text)]
@@ -98,8 +92,8 @@ def monotone_in_severity(case: Case, good: Response, setup: JudgeSetup) -> Plan[
         ("fewer", fewer),
         ("more", more),
     )
-    problem = f"{setup.protocol.name} prefers the response that breaks more format requirements: {many} against {few}"
-    return Observation(case, True, problem=problem, details=details, margin=-verdict.lead)
+    problem = f"prefers the response that breaks more format requirements: {many} against {few}"
+    return setup.violation(case, problem, details, -verdict.lead)
 
 
 def _severity(item: object) -> int:
@@ -116,12 +110,9 @@ def transitive(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[Observatio
     places = list(combinations(range(3), 2))
     # Each pair in a case of its own: a protocol that shows more than two would add the third.
     verdicts = yield from gather(
-        [
-            compare_responses(replace(case, responses=(triple[i], triple[j])), triple[i], triple[j], setup)
-            for i, j in places
-        ]
+        [setup.compare(replace(case, responses=(triple[i], triple[j])), triple[i], triple[j]) for i, j in places]
     )
-    if invalid := reject_invalid(case, setup, *verdicts):
+    if invalid := setup.reject_invalid(case, *verdicts):
         return invalid
     sides = [side(response) for response in triple]
     wins = [
@@ -140,9 +131,8 @@ def transitive(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[Observatio
     )
     is_circle = len(wins) == len(places)
     shape = "go in a circle" if is_circle else "break a chain: two wins in a row, and a tie from end to end"
-    problem = f"{setup.protocol.name} verdicts on three responses {shape}"
     margin = sum(abs(verdict.lead) for verdict in verdicts)
-    return Observation(case, True, problem=problem, details=details, margin=margin)
+    return setup.violation(case, f"verdicts on three responses {shape}", details, margin)
 
 
 @invariant(_quadruples, obstacle=set_obstacle, protocol="triadic", no_subject=TOO_FEW)
@@ -155,7 +145,7 @@ def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: Judge
     """
     a, b, *thirds = four
     before, after = yield from gather([_compare_with_third(case, (a, b, third), setup) for third in thirds])
-    if invalid := reject_invalid(case, setup, before, after):
+    if invalid := setup.reject_invalid(case, before, after):
         return invalid
     is_reversed, _ = compare_outcomes(before.outcome or "tie", after.outcome or "tie")
     if not is_reversed:
@@ -169,8 +159,8 @@ def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: Judge
         ("text 1", a.text),
         ("text 2", b.text),
     )
-    problem = f"{setup.protocol.name} verdict between two responses reverses when a different third one is shown"
-    return Observation(case, True, problem=problem, details=details, margin=abs(before.lead - after.lead))
+    problem = "verdict between two responses reverses when a different third one is shown"
+    return setup.violation(case, problem, details, abs(before.lead - after.lead))
 
 
 def _compare_with_third(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[PairVerdict]:

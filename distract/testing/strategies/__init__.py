@@ -1,6 +1,6 @@
 """Hypothesis strategies for tests of a judge: prompts, responses, cases with one or more of them, and rewrites.
 
-Cases are records of distract, so an invariant takes what is drawn:
+Drawn cases are records of distract, so invariants accept them:
 
     from hypothesis import given
 
@@ -13,7 +13,7 @@ Cases are records of distract, so an invariant takes what is drawn:
     def test_is_not_distracted(judge, case):
         invariants.distractor_invariant(judge, case)
 
-Generated texts test whether a judge copes with any input. To test what it makes of good and bad answers, draw real ones
+Generated texts test whether a judge copes with any input. To test its verdicts on good and bad answers, draw real ones
 with ``data``. Everything shrinks to a short plain text, and a rewrite to one edit. Unknown names raise ``UnknownName``,
 other wrong arguments ``UsageError``. The strategies need hypothesis, which distract itself does not.
 """

@@ -63,11 +63,11 @@ def choose_cases(data: Data, responses: int, kinds: Collection[str] | None) -> l
     """The cases of a data set with every choice of that many responses."""
     if kinds is not None:
         raise UsageError(f"kinds={list(kinds)!r}: texts drawn from data are of any kind; drop kinds or data")
-    known = list_cases(data)
-    narrowed = [narrow_case(case, choice) for case in known for choice in _choices(case, responses)]
+    listed = list_cases(data)
+    narrowed = [narrow_case(case, choice) for case in listed for choice in _choices(case, responses)]
     if not narrowed:
         expected = f"{responses} original responses by different authors" if responses > 1 else "an original response"
-        raise UsageError(f"data: expected cases with {expected}; found none among {len(known)}")
+        raise UsageError(f"data: expected cases with {expected}; found none among {len(listed)}")
     return narrowed
 
 
@@ -80,11 +80,11 @@ def list_cases(data: Data) -> list[Case]:
     return list(data)
 
 
-def narrow_case(case: Case, kept: Iterable[Response]) -> Case:
+def narrow_case(case: Case, choice: Iterable[Response]) -> Case:
     """The case with only these original responses and what it records about them."""
-    originals = tuple(kept)
-    kept_keys = {(response.author, response.severity) for response in originals}
-    rewrites = (r for r in case.responses if r.attack and (r.author, r.severity) in kept_keys)
+    originals = tuple(choice)
+    keys = {(response.author, response.severity) for response in originals}
+    rewrites = (r for r in case.responses if r.attack and (r.author, r.severity) in keys)
     responses = (*originals, *rewrites)
     authors = {response.author for response in originals}
     return replace(

@@ -78,8 +78,8 @@ def _distracting_cases(draw: DrawFn, usable: Sequence[Attack], originals: Search
             part = build_response(original, attack, apply_edits(original.turns, _draw_edits(draw, edits)))
             # A part of a rewrite may break a format requirement that the full one keeps: half a sentence may be one
             # more item of a list.
-            keeps = all(check(item, part.text) == check(item, original.text) for item in case.constraints)
-            drafts.append(part if keeps else full)
+            is_met_alike = all(check(item, part.text) == check(item, original.text) for item in case.constraints)
+            drafts.append(part if is_met_alike else full)
     lineages = (Lineage(draft, DRAWN, parameters=(("seed", seed),)) for draft in drafts)
     return replace(case, responses=(*case.responses, *drafts), lineages=(*case.lineages, *lineages))
 
@@ -97,12 +97,13 @@ def _draw_edits(draw: DrawFn, edits: Sequence[Edit]) -> Sequence[Edit]:
     """At least one of the edits: some phrases, nearly all of each."""
     phrases = group_edits(edits)
     signs = draw(_signs(draw(st.sampled_from(STRENGTHS)), tuple(map(len, phrases))))
-    kept = [edit for phrase, flags in zip(phrases, signs, strict=True) for edit in _select_edits(phrase, *flags)]
-    return kept or edits[:1]
-
-
-def _select_edits(phrase: Sequence[Edit], is_kept: bool, *flags: bool) -> list[Edit]:
-    return [edit for edit, flag in zip(phrase, flags or (True,), strict=True) if is_kept and flag]
+    selected = [
+        edit
+        for phrase, (is_used, *flags) in zip(phrases, signs, strict=True)
+        for edit, flag in zip(phrase, flags or (True,), strict=True)
+        if is_used and flag
+    ]
+    return selected or edits[:1]
 
 
 # The number of signs does not depend on their values, so hypothesis can flip one without moving the others. If we drew

@@ -1,7 +1,7 @@
 """Drawn cases with format requirements and a response that meets them all.
 
-We build the response from parts that meet the requirements and then set limits to what it contains, so few draws are
-wasted. No requirement names a language: checking one depends on an optional library.
+We build the response from parts that meet the requirements and then set limits that it meets, so few draws are wasted.
+No requirement names a language: checking one depends on an optional library.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def constrained(*, least: int = 1, data: Data | None = None) -> SearchStrategy[C
         raise UsageError(f"least={least!r}: expected a whole number from 1 to {MAX_REQUIREMENTS}")
     if data is None:
         return _constrained_cases(least)
-    known = list_cases(data)
-    candidates = [case for case in known if len(case.constraints) >= least]
+    listed = list_cases(data)
+    candidates = [case for case in listed if len(case.constraints) >= least]
     usable = [narrow_case(case, [good]) for case in candidates if (good := compliant_response(case))]
     if not usable:
         expected = f"at least {least} format requirements" if least > 1 else "format requirements"
         raise UsageError(
-            f"data: expected cases with {expected} and a response that meets all; found none among {len(known)}"
+            f"data: expected cases with {expected} and a response that meets all; found none among {len(listed)}"
         )
     return st.sampled_from(usable)
 
@@ -55,8 +55,8 @@ def _constrained_cases(draw: DrawFn, least: int) -> Case:
     question = draw(prompts())
     sentences = st.lists(st.sampled_from(word_lists.PLAIN), min_size=1, max_size=MAX_REQUIREMENTS, unique=True)
     text = " ".join(draw(sentences))
-    size, known = draw(st.integers(least, MAX_REQUIREMENTS)), list(PARTS if least == 1 else TOGETHER)
-    kinds = draw(st.lists(st.sampled_from(known), min_size=size, max_size=MAX_REQUIREMENTS, unique=True))
+    size, usable = draw(st.integers(least, MAX_REQUIREMENTS)), list(PARTS if least == 1 else TOGETHER)
+    kinds = draw(st.lists(st.sampled_from(usable), min_size=size, max_size=MAX_REQUIREMENTS, unique=True))
     numbers = {kind: draw(st.integers(1, 3)) for kind in kinds}
     constraints: list[Constraint] = []
     for kind in sorted(_select_kinds(kinds, least), key=list(PARTS).index):

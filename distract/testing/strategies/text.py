@@ -1,6 +1,6 @@
 """Drawn texts: prompts, and responses of many kinds, which shrink to a short plain sentence.
 
-They show what a judge may encounter, not good answers: a response need not match its prompt.
+They are texts that a judge may meet, not good answers: a response need not match its prompt.
 """
 
 from __future__ import annotations
@@ -60,11 +60,7 @@ def _prose() -> SearchStrategy[str]:
     sentences = st.lists(
         st.sampled_from(word_lists.PLAIN + word_lists.WINDING), min_size=1, max_size=2 * MAX_PARTS, unique=True
     )
-    return sentences.map(_paragraphs)
-
-
-def _paragraphs(sentences: list[str]) -> str:
-    return "\n\n".join(" ".join(sentences[start : start + 4]) for start in range(0, len(sentences), 4))
+    return sentences.map(lambda drawn: "\n\n".join(" ".join(drawn[at : at + 4]) for at in range(0, len(drawn), 4)))
 
 
 def _lists() -> SearchStrategy[str]:

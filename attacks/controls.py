@@ -1,7 +1,7 @@
-"""The control that changes nothing a reader sees: it normalises runs of white space and typographic quotes.
+"""The controls: ``none`` does nothing, and ``null`` changes nothing a reader sees.
 
-It measures the noise floor. It leaves white space alone where it has a meaning: in code, tables, tabs and indentation,
-and in the two spaces that end a Markdown line.
+``null`` normalises runs of white space and typographic quotes, which measures the noise floor. It leaves white space
+alone where it has a meaning: in code, tables, tabs and indentation, and in the two spaces that end a Markdown line.
 """
 
 from __future__ import annotations
@@ -46,4 +46,5 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return "".join(pieces)
 
 
+none = Attack("none", "control: the response unchanged", lambda turn, constraints, seed: turn)
 null = Attack("null", "control: white space and typographic quotes normalised", rewrite)
