@@ -30,7 +30,7 @@ def rejected(attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint,
 
 
 @by_distractor
-def test_most_rewrites_of_natural_answers_are_accepted(attack: Attack) -> None:
+def test_most_rewrites_of_natural_answers_pass(attack: Attack) -> None:
     if not LLMBAR.exists():
         pytest.skip(f"no {LLMBAR.parent}")
     rows = json.loads(LLMBAR.read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ JUDGES = SHARED / "mtbench_judges6" / "judgments"
 
 @pytest.mark.skipif(not JUDGES.is_dir(), reason="needs the shared data sets")
 @pytest.mark.parametrize("judge", ["qwen-judge_14B", "exaone-judge_32B"])
-def test_the_published_verdicts_are_those_that_replay_reads(judge: str) -> None:
+def test_replay_reads_the_published_verdicts(judge: str) -> None:
     (source,) = read(f"mtbench-judges:{JUDGES / judge}")
     expected = Counter[Played]()
     invalid = 0

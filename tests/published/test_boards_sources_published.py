@@ -13,7 +13,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data sets")
-def test_real_labelled_sets_are_read_whole() -> None:
+def test_real_labelled_sets_load_completely() -> None:
     (source,) = read(str(SHARED / "pandalm" / "testset-v1.json"))
     assert (source.format, source.matches.models) == ("pandalm", ("response1", "response2"))
     assert len(source.matches) + sum(source.left_out.values()) == 999

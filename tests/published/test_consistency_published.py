@@ -58,7 +58,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.mark.skipif(not MT_BENCH.is_dir(), reason=f"needs {MT_BENCH}")
-def test_answers_of_ten_models_make_triples_and_quadruples(command: Any) -> None:
+def test_ten_models_answers_form_triples_and_quadruples(command: Any) -> None:
     code, out, _ = command("--judge", "planted:fair", "--data", f"mt-bench:{MT_BENCH}", "--limit", "2", "--json")
     assert code == 0
     found = {(r["measure"], r["protocol"], r["place"]): (r["k"], r["n"]) for r in json.loads(out)["results"]}

@@ -30,14 +30,14 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 @needs_ifeval
-def test_every_constraint_of_ifeval_is_read_and_said() -> None:
+def test_every_ifeval_constraint_parses_and_describes_itself() -> None:
     for row in rows("input_data.jsonl"):
         for kind, arguments in zip(row["instruction_id_list"], row["kwargs"], strict=True):
             assert describe(parse({"kind": kind, **arguments}))
 
 
 @needs_ifeval
-def test_agreement_with_the_original_checkers() -> None:
+def test_constraints_agree_with_the_original_checkers() -> None:
     prompts = {row["prompt"]: row for row in rows("input_data.jsonl")}
     reworded = next(row for row in prompts.values() if row["key"] == 1174)
     labels, disagreements = Counter[str](), list[tuple[int, str, str]]()

@@ -17,7 +17,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
     [("Natural", 100), ("Adversarial/GPTInst", 92), ("Adversarial/GPTOut", 47), ("Adversarial/Manual", 46),
      ("Adversarial/Neighbor", 134), ("MT-Bench", 200)],
 )  # fmt: skip
-def test_llmbar_as_published(folder: str, rows: int) -> None:
+def test_llmbar_loads_as_published(folder: str, rows: int) -> None:
     path = SHARED / "llmbar" / folder / "dataset.json"
     if not path.exists():
         pytest.skip(f"needs {SHARED / 'llmbar'}")

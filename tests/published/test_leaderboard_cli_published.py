@@ -14,7 +14,7 @@ answers = pytest.mark.skipif(not MT_BENCH.is_dir(), reason=f"needs the answers o
 
 
 @published
-def test_published_judgments_are_rated_by_every_system(run: Run) -> None:
+def test_every_system_rates_published_judgments(run: Run) -> None:
     source = f"mtbench-judges:{PAIRS}/judgments/qwen-judge_14B"
     systems = [part for name in ("bradley-terry", "elo", "trueskill") for part in ("--system", name)]
     found = run("leaderboard", "--matches", source, *systems, "--json")
@@ -29,7 +29,7 @@ def test_published_judgments_are_rated_by_every_system(run: Run) -> None:
 
 
 @answers
-def test_the_embedded_judge_plays_a_small_tournament(run: Run, smollm2: object) -> None:
+def test_embedded_judge_plays_a_small_tournament(run: Run, smollm2: object) -> None:
     models = "gpt-4,llama-13b"
     command = ["leaderboard", "--judge", "smollm2-135m", "--data", f"mt-bench:{MT_BENCH}", "--models", models]
     command += ["--attack", "assertiveness", "--generator", "rules", "--lowest", "1", "--limit", "1", "--json"]

@@ -74,7 +74,7 @@ def win_rate(matches: list[Played]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-def test_boards_are_those_of_naive_loops(judge: str) -> None:
+def test_boards_match_naive_loops(judge: str) -> None:
     systems = choose_systems(["bradley-terry", "elo:order=file", "win-rate"])
     boards = rate_sources(read(f"mtbench-judges:{JUDGMENTS / judge}"), systems, 20, 0)
     matches = played(judge)
@@ -85,7 +85,7 @@ def test_boards_are_those_of_naive_loops(judge: str) -> None:
     assert sum(standing.wins for standing in boards[0].board.standings) == sum(points != 0.5 for *_, points in matches)
 
 
-def test_two_judges_are_compared_on_the_same_prompts() -> None:
+def test_two_judges_compare_on_the_same_prompts() -> None:
     exaone, qwen = (read(f"mtbench-judges:{JUDGMENTS / judge}") for judge in JUDGES)
     (one,) = compare_boards(qwen, exaone, choose_systems(["bradley-terry"]), 200, 0)
     assert one.shift.paired

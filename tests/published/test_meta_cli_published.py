@@ -16,7 +16,7 @@ NATURAL = LLMBAR / "Natural" / "evaluators"
 
 
 @published
-def test_one_published_run_is_counted_as_published(run: Any) -> None:
+def test_one_published_run_gives_the_published_counts(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
     assert (ran.code, ran.err) == (0, "")
     for rule in ("stored", "parsed"):
@@ -97,7 +97,7 @@ def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
 
 
 @published
-def test_all_thirty_runs_give_what_was_published_but_for_one_refusal(run: Any) -> None:
+def test_thirty_runs_match_published_results_except_one_refusal(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{LLMBAR}", "--json")
     assert (ran.code, ran.err) == (0, "")
     found = ran.document
@@ -130,7 +130,7 @@ def test_all_thirty_runs_give_what_was_published_but_for_one_refusal(run: Any) -
 
 
 @published
-def test_labels_of_llmbar_are_not_changed_by_its_own_data(run: Any) -> None:
+def test_llmbar_labels_survive_joining_its_data(run: Any) -> None:
     judge = ("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
     alone, joined = (
         run(*judge, *more).document["results"] for more in ((), ("--data", LLMBAR / "Natural" / "dataset.json"))
@@ -142,7 +142,7 @@ def test_labels_of_llmbar_are_not_changed_by_its_own_data(run: Any) -> None:
 
 
 @pytest.mark.skipif(not PAIRS.is_dir(), reason=f"needs the published judgments in {PAIRS}")
-def test_inconsistent_verdicts_on_mtbench_are_counted_as_published(run: Any) -> None:
+def test_mtbench_inconsistency_counts_match_the_paper(run: Any) -> None:
     # The other judge of the folder is counted in test_replay_published: its texts take their time.
     ran = run("meta", "--judge", f"replay:{PAIRS / 'judgments' / 'qwen-judge_14B'}", "--json")
     assert (ran.code, ran.err) == (0, "")

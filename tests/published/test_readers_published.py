@@ -18,7 +18,7 @@ def needs(name: str) -> Path:
     return SHARED / name
 
 
-def test_the_real_pandalm_set() -> None:
+def test_real_pandalm_set_loads() -> None:
     path = needs("pandalm") / "testset-v1.json"
     rows = json.loads(path.read_text(encoding="utf-8"))
     found = load(str(path))
@@ -38,7 +38,7 @@ def test_the_real_pandalm_set() -> None:
         assert case.prompt[0] in (row["input"], row["instruction"], f"{row['instruction']}\n\n{row['input']}")
 
 
-def test_the_real_mt_bench() -> None:
+def test_real_mt_bench_loads() -> None:
     folder = needs("mt_bench")
     found = load(str(folder))
     assert (found.name, found.size, len(found.cases), found.left_out) == ("mt_bench", 80, 80, {})
@@ -56,7 +56,7 @@ def test_the_real_mt_bench() -> None:
             assert list(answer.turns) == raw[int(case.id.removeprefix("question-"))]
 
 
-def test_the_real_answers_of_six_models() -> None:
+def test_real_answers_of_six_models_load() -> None:
     found = load(str(needs("mtbench_judges6")))
     assert (len(found.cases), {len(case.responses) for case in found.cases}) == (80, {6})
     assert {case.cluster for case in found.cases} <= {case.cluster for case in load(str(needs("mt_bench"))).cases}

@@ -12,7 +12,7 @@ from distract.judging.parsers import BRACKETS, OUTPUT
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
-def test_published_winners_of_llmbar_are_recovered() -> None:
+def test_published_winners_of_llmbar_are_parsed() -> None:
     files = sorted((SHARED / "llmbar").rglob("evaluators/*/*/result.json"))
     if not files:
         pytest.skip(f"no published results of LLMBar in {SHARED}")
@@ -34,7 +34,7 @@ def test_published_winners_of_llmbar_are_recovered() -> None:
     assert "I cannot claim that either Output (a) or Output (b) is better" in text
 
 
-def test_published_winners_of_mtbench_are_recovered() -> None:
+def test_published_winners_of_mtbench_are_parsed() -> None:
     files = sorted((SHARED / "mtbench_judges6" / "judgments").glob("*/pairwise/*"))
     if not files:
         pytest.skip(f"no published judgments on MT-Bench in {SHARED}")

@@ -34,7 +34,7 @@ def fetched(how: str) -> tuple[str, int]:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only GNU's C library has such settings")
-def test_blocks_are_taken_from_what_was_freed() -> None:
+def test_allocator_reuses_freed_blocks() -> None:
     kept, pages = fetched("keep")
     _, before = fetched("leave")
     assert kept == "True"

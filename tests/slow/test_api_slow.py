@@ -22,7 +22,7 @@ import distract
         {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
     ],
 )
-def test_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
+def test_function_writes_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
     options = {"judge": "planted:longer", **options}
     ran = run("attack", *typed(options, SINGULAR), "--out", "theirs", "--json")
     mine = distract.attack(**options, out="mine", store="other.sqlite")
@@ -33,7 +33,7 @@ def test_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], ca
     assert len(mine.rows) == len(Path("theirs/rows.jsonl").read_text().splitlines())
 
 
-def test_flips_are_those_that_the_figures_count(run: Command) -> None:
+def test_flips_match_the_figures(run: Command) -> None:
     mine = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
     flips = mine.flips()
     counted = {

@@ -20,7 +20,7 @@ from distract.rewriting.fidelity import inspect
 @pytest.mark.parametrize(
     "piece", ["a ", ". ", "it may be. ", '"', "```\n", "[", "I think the ", "5.", "'a ", "\\(", "<a"]
 )
-def test_a_long_hostile_text_is_rewritten(attack: Attack, piece: str) -> None:
+def test_long_hostile_text_can_be_rewritten(attack: Attack, piece: str) -> None:
     text = piece * (100_000 // len(piece))
     assert len(attack.rewrite(text, (), 0)) > 0.5 * len(text)
 
@@ -46,13 +46,13 @@ def answers(attacked: str | None) -> Iterator[tuple[str, str, str, tuple[Constra
 
 
 @by_distractor
-def test_most_rewrites_of_the_embedded_answers_are_accepted(attack: Attack) -> None:
+def test_most_rewrites_of_embedded_answers_pass(attack: Attack) -> None:
     total, failures = rejected(attack, ((prompt, text, kept) for prompt, text, _, kept in answers(None)))
     assert len(failures) <= 0.1 * total, failures
 
 
 @by_distractor
-def test_recorded_rewrites_are_accepted(attack: Attack) -> None:
+def test_recorded_rewrites_pass(attack: Attack) -> None:
     found = [
         (old, reasons)
         for prompt, old, new, kept in answers(attack.name)

@@ -47,12 +47,12 @@ def printed(name: str, *options: str) -> str:
         ),
     ],
 )
-def test_it_measures_without_a_model(name: str, options: list[str], figure: str) -> None:
+def test_benchmark_runs_without_a_model(name: str, options: list[str], figure: str) -> None:
     assert re.search(figure, printed(name, *options))
 
 
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
-def test_it_measures_how_a_model_reads_and_writes(folders: Mapping[str, Path]) -> None:
+def test_benchmark_measures_reading_and_writing(folders: Mapping[str, Path]) -> None:
     read = printed("reading", "--items", "1", "--generate", "9", "--padded", "--random", "tiny")
     for line in (r"one forward per prompt \(whole run: \d", r"generate\(32\)` per prompt", "padded batches of 16"):
         assert re.search(line, read)
@@ -62,7 +62,9 @@ def test_it_measures_how_a_model_reads_and_writes(folders: Mapping[str, Path]) -
 
 @pytest.mark.vllm
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
-def test_it_measures_vllm(real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark_measures_vllm(
+    real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     # On the engine that is there: another one takes a minute to start.
     monkeypatch.setattr(backend, "Vllm", lambda *_, **__: real)
     script = str(BENCHMARKS / "vllm_engine.py")

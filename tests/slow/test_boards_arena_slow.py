@@ -10,7 +10,7 @@ import pytest
 from test_boards_arena import one, vote
 
 
-def test_memory_holds_no_text(tmp_path: Path) -> None:
+def test_memory_stays_bounded(tmp_path: Path) -> None:
     """A file many times larger than what is kept of it."""
     tracemalloc = pytest.importorskip("tracemalloc")
     buffer = io.StringIO()

@@ -28,7 +28,7 @@ HARD: dict[str, tuple[Played, set[str]]] = {
 
 
 @pytest.mark.parametrize(("rows", "resting"), HARD.values(), ids=HARD)
-def test_hard_matches_have_finite_ratings_at_the_maximum(rows: Played, resting: set[str]) -> None:
+def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str]) -> None:
     matches = matches_of(rows)
     for sd in (30.0, 1000.0, 20_000.0):
         found = rate_bradley_terry(matches, prior=sd)
@@ -52,7 +52,7 @@ def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], m
 
 
 @given(played(), st.integers(0, 5))
-def test_draws_are_prompts_played_as_often_as_they_are_drawn(rows: Played, seed: int) -> None:
+def test_a_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
     matches = matches_of(rows)
     draws = draw(seed, 8, matches.clusters)
     assert draws.weights is not None

@@ -155,7 +155,7 @@ def kept() -> Mapping[str, bytes]:
 
 
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
-def test_an_exchanged_judge_is_noticed_and_asked_afresh(shop: Shop, gone: tuple[str, ...]) -> None:
+def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str, ...]) -> None:
     assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
     before = kept()
     for path in gone:
@@ -183,7 +183,7 @@ def test_an_exchanged_judge_is_noticed_and_asked_afresh(shop: Shop, gone: tuple[
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
 
 
-def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) -> None:
+def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
     assert shop.gate().code == 0
     assert "canary" not in shop.manifest
     before, number = kept(), len(shop.endpoint.asked)
@@ -202,7 +202,7 @@ def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) 
 
 
 @pytest.mark.parametrize(("turned", "code"), [(1, 0), (2, 3)])
-def test_one_other_outcome_is_noise_and_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
+def test_one_changed_outcome_is_noise_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
     shop.endpoint.judge = torn
     assert shop.gate().code == 0
     shop.endpoint.turned = turned
@@ -212,7 +212,7 @@ def test_one_other_outcome_is_noise_and_two_are_another_judge(shop: Shop, turned
 
 
 @pytest.mark.parametrize("protocol", ["pairwise", "cot", "prepair", "swap-synthesize"])
-def test_a_judge_without_probabilities_is_told_by_its_verdicts(shop: Shop, protocol: str) -> None:
+def test_verdicts_identify_a_judge_without_probabilities(shop: Shop, protocol: str) -> None:
     shop.endpoint.says = False
     assert shop.gate(protocol=protocol).code == 0
     shop.endpoint.new()
@@ -225,7 +225,7 @@ def test_a_judge_without_probabilities_is_told_by_its_verdicts(shop: Shop, proto
     assert shop.gate("--fresh", protocol=protocol).code == 1
 
 
-def test_sampled_verdicts_cannot_show_who_gave_them(shop: Shop) -> None:
+def test_sampled_verdicts_cannot_identify_a_judge(shop: Shop) -> None:
     sampled = ("--samples", "3")
     assert shop.gate(*sampled, protocol="cot").code == 0
     again = shop.gate(*sampled, protocol="cot")
@@ -234,7 +234,7 @@ def test_sampled_verdicts_cannot_show_who_gave_them(shop: Shop) -> None:
     assert shop.gate(*sampled, "--fresh", protocol="cot").code == 0
 
 
-def test_who_trusts_the_store_asks_nothing(shop: Shop) -> None:
+def test_trusting_the_store_sends_no_request(shop: Shop) -> None:
     assert shop.gate().code == 0
     shop.endpoint.new()
     shop.endpoint.judge = biased
@@ -244,13 +244,13 @@ def test_who_trusts_the_store_asks_nothing(shop: Shop) -> None:
     assert (shop.gate("--trust-store").code, shop.endpoint.new()) == (0, 0)
 
 
-def test_a_folder_without_its_replies_is_no_evidence(shop: Shop) -> None:
+def test_folder_without_replies_is_no_evidence(shop: Shop) -> None:
     assert shop.gate().code == 0
     shop.endpoint.judge = biased
     assert shop.gate("--store", "other.sqlite").code == 1
 
 
-def test_a_server_that_is_down_passes_nothing(shop: Shop) -> None:
+def test_unreachable_server_never_passes(shop: Shop) -> None:
     assert shop.gate().code == 0
     before = kept()
     shop.endpoint.silent = True
@@ -281,7 +281,7 @@ def kill(patch: pytest.MonkeyPatch, after: int) -> None:
 
 @pytest.mark.parametrize("after", [0, 4])
 @pytest.mark.parametrize("command", ["gate", "attack"])
-def test_a_killed_fresh_run_goes_on_without_the_option(
+def test_killed_fresh_run_resumes_without_the_option(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, command: str, after: int
 ) -> None:
     def ask(*options: object) -> Ran:
@@ -321,7 +321,7 @@ PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
     ],
     ids=lambda command: command[0],
 )
-def test_every_command_that_asks_a_judge_asks_afresh(
+def test_every_judging_command_supports_fresh(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     three = [
@@ -343,14 +343,14 @@ def test_every_command_that_asks_a_judge_asks_afresh(
     assert resumed.err.count("replies: 0 were stored") == judges
 
 
-def test_what_is_explained_may_be_asked_afresh(run: Run) -> None:
+def test_explain_supports_fresh(run: Run) -> None:
     assert run("attack", *PLANTED, "--generator", "rules", "--attack", "assertiveness", "--out", "r").code == 0
     flipped = next(row.case for row in load(Path("r")).rows if row.attack != "none" and row.judgments)
     stored = [run("explain", "r", flipped, *more).err for more in ((), (), ("--fresh",), ())]
     assert [re.search(r"replies: (\d+) were", err)[1] == "0" for err in stored] == [False, False, True, False]  # type: ignore[index]
 
 
-def test_each_fresh_run_is_an_epoch_and_the_newest_is_used(shop: Shop) -> None:
+def test_each_fresh_run_starts_an_epoch_and_the_newest_counts(shop: Shop) -> None:
     epochs = []
     for options in ((), ("--fresh",), ("--fresh",), ()):
         assert shop.gate(*options).code == 0
@@ -360,7 +360,7 @@ def test_each_fresh_run_is_an_epoch_and_the_newest_is_used(shop: Shop) -> None:
     assert shop.endpoint.new() > 3 * ASKED
 
 
-def test_epochs_are_of_one_judge_and_of_any_store(tmp_path: Path) -> None:
+def test_epochs_belong_to_one_judge_in_any_store(tmp_path: Path) -> None:
     who, other = {"model": "m"}, {"model": "n"}
     with Store(tmp_path / "s", who) as store, Store(tmp_path / "s", other) as beside:
         keys = [store.key(request())]
@@ -384,7 +384,7 @@ def test_epochs_are_of_one_judge_and_of_any_store(tmp_path: Path) -> None:
 # Versions.
 
 
-def test_a_version_tells_two_judges_of_one_name_apart(shop: Shop) -> None:
+def test_versions_separate_judges_of_one_name(shop: Shop) -> None:
     def ask(version: str, out: str) -> Ran:
         return shop.gate("--judge-version", version, out=out)
 
@@ -400,7 +400,7 @@ def test_a_version_tells_two_judges_of_one_name_apart(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("judge", ["planted:fair", "planted:longer"])
-def test_any_judge_may_have_a_version(run: Run, judge: str) -> None:
+def test_any_judge_accepts_a_version(run: Run, judge: str) -> None:
     command = ("attack", "--judge", judge, "--generator", "rules", "--limit", "2", "--json")
     results = [run(*command, *more) for more in ((), ("--judge-version", "2"))]
     assert all("made" in one.err and " 0 were stored" in one.err for one in results)
@@ -412,7 +412,7 @@ def test_any_judge_may_have_a_version(run: Run, judge: str) -> None:
 @pytest.mark.parametrize(
     "name", ["http://h/v1#m", "planted:fair", "smollm2-135m", pytest.param("vllm:smollm2-135m", marks=pytest.mark.vllm)]
 )
-def test_a_version_enters_the_identity_of_every_kind_of_backend(name: str) -> None:
+def test_every_backend_identity_includes_the_version(name: str) -> None:
     for library in ("transformers", "torch") if name == "smollm2-135m" else ("vllm",) if "vllm" in name else ():
         pytest.importorskip(library)
     plain, version = open_judge(name).identity, open_judge(name, Options(judge_version="2")).identity
@@ -422,7 +422,7 @@ def test_a_version_enters_the_identity_of_every_kind_of_backend(name: str) -> No
 # A record.
 
 
-def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
+def test_records_state_their_time_and_origin(shop: Shop) -> None:
     where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "a")
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     assert shop.run("attack", *where, *rules, "--judge-version", "july").code == 0
@@ -440,7 +440,7 @@ def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
         assert (refused_.code, f"{option[0]} needs --judge" in refused_.err) == (2, True)
 
 
-def test_a_run_of_stored_replies_says_so_and_is_no_second_run(shop: Shop) -> None:
+def test_run_from_stored_replies_says_so_and_is_not_repeated(shop: Shop) -> None:
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all")
     assert shop.run("attack", *where, *rules, "--out", "a").code == 0
@@ -464,7 +464,7 @@ def test_a_run_of_stored_replies_says_so_and_is_no_second_run(shop: Shop) -> Non
 @given(
     st.lists(st.tuples(st.binary(min_size=4, max_size=4), st.floats(0, 1)), max_size=30, unique_by=lambda one: one[0])
 )
-def test_the_smallest_keys_are_chosen_half_of_them_narrow(drawn: list[tuple[bytes, float]]) -> None:
+def test_canary_picks_the_smallest_keys_half_of_them_narrow(drawn: list[tuple[bytes, float]]) -> None:
     replies = [_StoredReply(key, request(), Reply(probabilities=((1 + m) / 2, (1 - m) / 2))) for key, m in drawn]
     chosen = _choose_stored(replies)
     keys = [one.key for one in chosen]

@@ -57,9 +57,7 @@ def ids_of_text(chat: Chat, text: str) -> tuple[int, ...]:
 
 
 @given(rules=TEXTS, content=TEXTS)
-def test_no_text_changes_the_roles_and_every_text_stands_verbatim(
-    smollm2: Transformers, rules: str, content: str
-) -> None:
+def test_roles_never_change_and_texts_stay_verbatim(smollm2: Transformers, rules: str, content: str) -> None:
     ids = smollm2.encode(asked(rules, content))
     special = [i for i in ids if i in smollm2._chat.tokenizer.added_tokens_decoder]
     assert special == [1, 2, 1, 2, 1]
@@ -77,7 +75,7 @@ def test_harmless_text_gets_the_ids_of_the_whole_text(smollm2: Transformers, rul
 
 
 @given(contents=st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
-def test_a_round_is_encoded_as_its_requests_one_by_one(smollm2: Transformers, contents: list[tuple[str, str]]) -> None:
+def test_batch_encoding_equals_single_encoding(smollm2: Transformers, contents: list[tuple[str, str]]) -> None:
     requests = [asked(*pair) for pair in contents] + [asked(*reversed(pair), choices=()) for pair in contents]
     with timer.measure() as clock:
         together = smollm2._chat.encode_all(requests)
@@ -86,7 +84,7 @@ def test_a_round_is_encoded_as_its_requests_one_by_one(smollm2: Transformers, co
     assert together == [chat.encode(request) for request in requests]
 
 
-def test_choices_are_told_apart_by_the_first_token_that_differs(smollm2: Transformers) -> None:
+def test_first_differing_token_separates_choices(smollm2: Transformers) -> None:
     chat = smollm2._chat
     one = chat.encode(asked("rules", "text"))
     assert smollm2.decode(one.choice_tokens or ()) == "ABC"
@@ -95,7 +93,7 @@ def test_choices_are_told_apart_by_the_first_token_that_differs(smollm2: Transfo
     assert smollm2.decode(spelled.prompt).endswith("assistant\nOutput (")
 
 
-def test_choices_without_a_telling_token_are_scored_to_their_ends(smollm2: Transformers) -> None:
+def test_choices_without_a_separating_token_are_scored_whole(smollm2: Transformers) -> None:
     found = smollm2._chat.encode(asked("rules", "text", choices=("1", "10", "2")))
     assert found.choice_tokens is None
     assert [smollm2.decode(ids) for ids in found.continuations] == ["1", "10", "2"]
@@ -107,7 +105,7 @@ def test_lone_surrogates_are_replaced(smollm2: Transformers) -> None:
     assert "a\ufffdb" in smollm2.decode(smollm2.encode(asked("rules", "a\ud800b")))
 
 
-def test_a_system_role_that_the_template_refuses_joins_the_user(smollm2: Transformers) -> None:
+def test_refused_system_role_joins_the_user_turn(smollm2: Transformers) -> None:
     template = (
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
         "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}"
@@ -117,14 +115,14 @@ def test_a_system_role_that_the_template_refuses_joins_the_user(smollm2: Transfo
     assert text == "<|im_start|>user\nrules\n\ntext<|im_end|>\n<|im_start|>assistant\n[["
 
 
-def test_a_system_role_that_the_template_drops_joins_the_user(smollm2: Transformers) -> None:
+def test_dropped_system_role_joins_the_user_turn(smollm2: Transformers) -> None:
     template = "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
     chat = Chat(copy_of(smollm2, template), "x")
     text = chat.tokenizer.decode(chat.encode(asked("rules", "text")).prompt)
     assert text == "<|im_start|>rules\n\ntext<|im_end|>[["
 
 
-def test_a_token_that_only_the_template_marks_as_structure_is_inert_in_texts(smollm2: Transformers) -> None:
+def test_token_marked_only_by_the_template_is_inert_in_texts(smollm2: Transformers) -> None:
     tokenizer = copy_of(smollm2, "{% for m in messages %}<think>{{ m.content }}</think>{% endfor %}<think>")
     tokenizer.add_tokens(["<think>", "</think>", "<aside>"])
     think, end, aside = tokenizer.convert_tokens_to_ids(["<think>", "</think>", "<aside>"])
@@ -133,7 +131,7 @@ def test_a_token_that_only_the_template_marks_as_structure_is_inert_in_texts(smo
     assert tokenizer.decode(ids) == "<think><think>a</think><<think></think><think><aside></think><think>[["
 
 
-def test_a_tokenizer_that_puts_a_blank_before_every_text(smollm2: Transformers) -> None:
+def test_tokenizer_may_prefix_every_text_with_a_blank(smollm2: Transformers) -> None:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -151,7 +149,7 @@ def test_a_tokenizer_that_puts_a_blank_before_every_text(smollm2: Transformers) 
     assert "".join(tokenizer.convert_ids_to_tokens(ids)) == "<|s|>some▁rules<|s|>text▁<|s|>▁end<|s|>[["
 
 
-def test_where_pieces_do_not_add_up_plain_texts_work_and_hostile_ones_are_refused(
+def test_unseparable_tokenizers_refuse_hostile_texts_only(
     smollm2: Transformers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = Chat(copy_of(smollm2), "stubborn")
@@ -166,7 +164,7 @@ def test_where_pieces_do_not_add_up_plain_texts_work_and_hostile_ones_are_refuse
     ("template", "says"),
     [("", "no chat template"), ("{{ raise_exception('no') }}", "roles"), ("{{ nothing }}", "roles")],
 )
-def test_models_that_cannot_be_asked_say_so_in_one_line(smollm2: Transformers, template: str, says: str) -> None:
+def test_unusable_models_fail_in_one_line(smollm2: Transformers, template: str, says: str) -> None:
     with pytest.raises(BackendError, match=says) as raised:
         Chat(copy_of(smollm2, template), "a-model").encode(asked("text"))
     assert "a-model" in str(raised.value)

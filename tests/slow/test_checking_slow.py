@@ -12,14 +12,14 @@ HARD = ("number",)
 
 
 @pytest.mark.parametrize("path", [DEVELOPED, HELD_OUT])
-def test_changes_that_a_hard_rule_sees_are_never_missed(path: Path) -> None:
+def test_rule_violations_are_never_missed(path: Path) -> None:
     found = rates(path)
     for kind in HARD:
         assert found["missed_change_rate", None, kind][0] == 0
 
 
 @pytest.mark.parametrize(("path", "rejected", "missed"), [(DEVELOPED, 0.05, 0.3), (HELD_OUT, 0.11, 0.4)])
-def test_error_rates_do_not_get_worse(path: Path, rejected: float, missed: float) -> None:
+def test_error_rates_do_not_regress(path: Path, rejected: float, missed: float) -> None:
     found = rates(path)
     for measure, limit in (("false_rejection_rate", rejected), ("missed_change_rate", missed)):
         k, n = found[measure, None, None]

@@ -233,7 +233,7 @@ def cases_of(junit: Path) -> tuple[int, int, int]:
 AFTER = ("Keep the replies", "Upload the JUnit file", "Say how it ended")
 
 
-def test_a_fair_judge_passes_every_step(runner: Runner) -> None:
+def test_fair_judge_passes_every_step(runner: Runner) -> None:
     assert dispatched(runner), runner["Gate"].out
     assert {step.outcome for step in runner.ran} == {"success"}
     assert runner["Gate"].code == 0
@@ -246,7 +246,7 @@ def test_a_fair_judge_passes_every_step(runner: Runner) -> None:
     assert runner["Fetch the replies of earlier runs"].out.startswith(runner["Keep the replies"].out)
 
 
-def test_an_unchanged_judge_is_asked_nothing_on_the_next_push(runner: Runner) -> None:
+def test_unchanged_judge_costs_nothing_on_the_next_push(runner: Runner) -> None:
     assert dispatched(runner)
     kept = runner["Keep the replies"].out.split()[0]
     replies = {file.relative_to(runner.workspace): file.read_bytes() for file in runner.workspace.glob(kept)}
@@ -262,7 +262,7 @@ def test_an_unchanged_judge_is_asked_nothing_on_the_next_push(runner: Runner) ->
     assert re.search(r"replies: [1-9]\d* were stored, 0 made", runner["Gate"].out)
 
 
-def test_a_biased_judge_fails_the_gate_and_the_rest_still_runs(runner: Runner) -> None:
+def test_biased_judge_fails_the_gate_and_later_steps_run(runner: Runner) -> None:
     assert not dispatched(runner, judge="planted:longer", attack="prolixity")
     assert (runner["Gate"].code, runner["Gate the judge"].outcome) == (1, "failure")
     assert [runner[name].outcome for name in AFTER] == ["success"] * 3
@@ -273,7 +273,7 @@ def test_a_biased_judge_fails_the_gate_and_the_rest_still_runs(runner: Runner) -
     assert "too easy to distract" in runner["Say how it ended"].out
 
 
-def test_a_missing_file_fails_the_step_and_leaves_no_result_of_an_earlier_run(runner: Runner) -> None:
+def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> None:
     (runner.workspace / "cases.jsonl").unlink()
     (runner.workspace / "distract-gate.xml").write_text("<testsuites/>", encoding="utf-8")
     assert not dispatched(runner)
@@ -285,7 +285,7 @@ def test_a_missing_file_fails_the_step_and_leaves_no_result_of_an_earlier_run(ru
     assert "did not start" in runner["Say how it ended"].out
 
 
-def test_no_cases_fail_the_step(runner: Runner) -> None:
+def test_empty_data_fail_the_step(runner: Runner) -> None:
     (runner.workspace / "cases.jsonl").write_text("", encoding="utf-8")
     assert not dispatched(runner)
     assert runner["Gate"].code == 2
@@ -302,7 +302,7 @@ def test_inputs_never_become_commands(runner: Runner, text: str) -> None:
     assert not (runner.workspace / "caught").exists()
 
 
-def test_what_a_step_exports_reaches_the_next_ones(runner: Runner) -> None:
+def test_exported_values_reach_later_steps(runner: Runner) -> None:
     (runner.workspace / "bin").mkdir()
     (runner.workspace / "bin" / "greet").write_text("#!/bin/sh\necho hello\n", encoding="utf-8")
     (runner.workspace / "bin" / "greet").chmod(0o755)
@@ -319,14 +319,14 @@ def test_what_a_step_exports_reaches_the_next_ones(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize("name", [WORKFLOW, ACTION])
-def test_no_expression_stands_in_a_script_and_every_action_is_known(name: str) -> None:
+def test_scripts_hold_no_expressions_and_actions_are_known(name: str) -> None:
     document = yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))
     steps = document["runs"]["steps"] if "runs" in document else document["jobs"]["gate"]["steps"]
     assert not [step for step in steps if "${{" in step.get("run", "")]
     assert {step["uses"] for step in steps if "uses" in step} <= {*KNOWN, "./action"}
 
 
-def test_the_workflow_has_no_more_rights_than_it_needs() -> None:
+def test_workflow_has_minimal_permissions() -> None:
     document = yaml.safe_load((EXAMPLE / WORKFLOW).read_text(encoding="utf-8"))
     assert document["permissions"] == {"contents": "read"}
     # YAML 1.1 reads the key `on` as true. The other event would give code of strangers the secrets.
@@ -334,14 +334,14 @@ def test_the_workflow_has_no_more_rights_than_it_needs() -> None:
     assert "pull_request_target" not in document[True]
 
 
-def test_the_projects_own_files_are_read() -> None:
+def test_project_files_are_read() -> None:
     cases = load(str(EXAMPLE / "cases.jsonl")).cases
     assert len(cases) == 48
     assert {len(case.responses) for case in cases} == {2}
     assert merge_limits(settings(EXAMPLE / "pyproject.toml"), {}).threshold("pairwise", "prolixity") == 0.15
 
 
-def test_the_hook_gates_before_a_push(run: Callable[..., Ran]) -> None:
+def test_hook_gates_before_a_push(run: Callable[..., Ran]) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["id"] == "distract-gate"
     assert (hook["language"], hook["entry"], hook["pass_filenames"]) == ("python", "distract gate", False)

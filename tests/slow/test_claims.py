@@ -79,7 +79,7 @@ def in_a_thread(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def test_what_another_process_holds_is_not_taken_and_is_free_when_that_dies(
+def test_locks_exclude_other_processes_until_they_die(
     tmp_path: Path, started: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "replies.sqlite"
@@ -101,7 +101,7 @@ def test_what_another_process_holds_is_not_taken_and_is_free_when_that_dies(
         assert pauses == [PAUSE]
 
 
-def test_a_link_to_a_store_has_the_claims_of_the_store(tmp_path: Path, started: Start) -> None:
+def test_link_to_a_store_shares_its_locks(tmp_path: Path, started: Start) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "s")
     with Claims(tmp_path / "link") as claims:
@@ -109,14 +109,14 @@ def test_a_link_to_a_store_has_the_claims_of_the_store(tmp_path: Path, started: 
         assert says(started(HOLD, tmp_path / "deep" / "s", 1)) == "0"
 
 
-def test_overlapping_claims_in_any_order_neither_meet_nor_wait_in_a_circle(tmp_path: Path, started: Start) -> None:
+def test_overlapping_locks_never_deadlock(tmp_path: Path, started: Start) -> None:
     running = [started(TAKE_TURNS, tmp_path / "s", seed) for seed in range(3)]
     for one in running:
         _, err = one.communicate(timeout=60)
         assert (one.returncode, err) == (0, "")
 
 
-def test_threads_are_told_apart_and_a_closed_one_gives_back_nothing_of_another(tmp_path: Path, started: Start) -> None:
+def test_threads_release_only_their_own_locks(tmp_path: Path, started: Start) -> None:
     def other() -> None:
         with Claims(tmp_path / "." / "s") as claims:
             taken.append(claims.take(KEYS[1:3]))
@@ -132,9 +132,7 @@ def test_threads_are_told_apart_and_a_closed_one_gives_back_nothing_of_another(t
     assert taken[1] == {KEYS[1]}
 
 
-def test_who_asks_while_its_thread_holds_claims_claims_nothing_and_waits_for_nobody(
-    tmp_path: Path, started: Start
-) -> None:
+def test_nested_locking_takes_nothing_and_waits_for_nothing(tmp_path: Path, started: Start) -> None:
     assert says(started(HOLD, tmp_path / "s", 7)) == "1"
     with Claims(tmp_path / "s") as outer, Claims(tmp_path / "s") as inner:
         assert outer.take(KEYS[5:8]) == {KEYS[5], KEYS[6]}
@@ -144,7 +142,7 @@ def test_who_asks_while_its_thread_holds_claims_claims_nothing_and_waits_for_nob
         assert inner.take([KEYS[5], KEYS[7]]) == {KEYS[5]}
 
 
-def test_a_process_may_hold_two_keys_in_one_place_one_after_the_other(tmp_path: Path) -> None:
+def test_process_may_lock_two_keys_in_one_slot_in_turn(tmp_path: Path) -> None:
     twins = [number.to_bytes(8, "big") * 4 for number in (3, 3 + PLACES)]
     with Claims(tmp_path / "s") as claims:
         parts = list(claims.take_batches(twins))
@@ -153,9 +151,7 @@ def test_a_process_may_hold_two_keys_in_one_place_one_after_the_other(tmp_path: 
 
 
 @given(st.lists(st.sampled_from(KEYS)))
-def test_what_was_held_is_free_again_after_an_error(
-    tmp_path_factory: pytest.TempPathFactory, keys: list[bytes]
-) -> None:
+def test_errors_release_locks(tmp_path_factory: pytest.TempPathFactory, keys: list[bytes]) -> None:
     store = tmp_path_factory.mktemp("claims") / "s"
 
     def fail() -> None:
@@ -185,7 +181,7 @@ def unmakable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
 
 
 @pytest.mark.parametrize(("spoil", "why"), [(unlockable, "No locks available"), (unmakable, "Permission denied")])
-def test_where_nothing_can_be_locked_all_is_taken_and_the_reason_told(
+def test_without_locking_everything_is_granted_and_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., None], why: str
 ) -> None:
     def other() -> None:
@@ -201,14 +197,14 @@ def test_where_nothing_can_be_locked_all_is_taken_and_the_reason_told(
     assert taken == [set()]  # one process still knows what its threads ask
 
 
-def test_a_store_in_memory_has_no_file_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_memory_store_has_no_lock_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Claims(None) as claims:
         assert claims.take(KEYS) == set(KEYS)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_thousands_are_held_at_once(tmp_path: Path, started: Start) -> None:
+def test_thousands_of_locks_are_held_at_once(tmp_path: Path, started: Start) -> None:
     many = [number.to_bytes(8, "big") * 4 for number in range(0, 4000 * 7, 7)]
     with Claims(tmp_path / "s") as claims:
         assert claims.take([*many, KEYS[1]]) == {*many, KEYS[1]}

@@ -27,7 +27,7 @@ from distract.studies.estimate import estimate
 
 @pytest.mark.parametrize("name", ["pairwise", "rank", "absolute", "triadic", "cot-consistency", "prepair"])
 @pytest.mark.parametrize("manner", [Manner(), Manner("given", samples=3)])
-def test_the_plan_is_counted_exactly(name: str, manner: Manner, tmp_path: Path) -> None:
+def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> None:
     """Every protocol here always asks the same; what is sampled differs, and so does what is asked about it."""
 
     def wordy(request: Request) -> Reply:
@@ -50,7 +50,7 @@ def test_the_plan_is_counted_exactly(name: str, manner: Manner, tmp_path: Path) 
 # What is said.
 
 
-def test_the_report_fits_eighty_columns_and_names_stay_names() -> None:
+def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:
     cases = [of(f"c{i}", prompt=f"Prompt {i}.") for i in range(60)]
     rows = judged(SWAYED, *cases, names=["rank", "pairwise"])
     rows = [
@@ -76,7 +76,7 @@ def test_the_report_fits_eighty_columns_and_names_stay_names() -> None:
 # The command line.
 
 
-def test_the_real_judge_is_asked_and_read(smollm2: Transformers, tmp_path: Path) -> None:
+def test_real_judge_runs_the_consistency_study(smollm2: Transformers, tmp_path: Path) -> None:
     texts = {"w": "Blue.", "x": "The sky is blue on a clear day.", "y": "Green.", "z": "I do not know."}
     one = case(prompt="What colour is the sky?", responses=[Response(a, (text,)) for a, text in texts.items()])
     job = ready(tmp_path, smollm2, [one], manner=Manner(answer_tokens=16), judge="smollm2-135m", sets=2)

@@ -13,7 +13,7 @@ PIECES = ["a. ", "*", "* a\n", "***\n", "\n", " ", "[", "<<", '"', "`", "?", "1"
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_long_hostile_text_takes_no_time(piece: str) -> None:
+def test_long_hostile_text_breaks_quickly(piece: str) -> None:
     assert {raw["kind"] for raw in HOSTILE} == set(list_kinds())
     text = piece * (200_000 // len(piece))
     # Nothing is timed here: what takes more than linear time would take longer than anybody waits.

@@ -119,7 +119,7 @@ def runs(
     tokens=st.sampled_from([6, 16, 64]),
     sharing=st.sampled_from(["packed", "prefix"]),
 )
-def test_answers_are_those_written_alone(
+def test_packed_answers_equal_answers_written_alone(
     judge: Transformers,
     alone: Callable[[int], Answer],
     sizes: list[tuple[int, int]],
@@ -143,7 +143,7 @@ def test_answers_are_those_written_alone(
     assert all(count <= rows and (count == 1 or places <= budget) for count, places in sizes)
 
 
-def test_the_next_takes_the_place_of_what_is_complete(judge: Transformers, sizes: list[tuple[int, int]]) -> None:
+def test_waiting_prompts_take_freed_rows(judge: Transformers, sizes: list[tuple[int, int]]) -> None:
     sizes.clear()
     prompts = [(number, 1, 2) for number in range(12)]
     told = {at: KnownAnswer((*prompt, *range(at % 4)), at % 4) for at, prompt in enumerate(prompts)}
@@ -155,7 +155,7 @@ def test_the_next_takes_the_place_of_what_is_complete(judge: Transformers, sizes
     assert max(count for count, _ in sizes) == 3
 
 
-def test_a_forward_runs_when_what_it_reads_is_next(judge: Transformers) -> None:
+def test_forwards_run_only_when_their_prompts_are_next(judge: Transformers) -> None:
     prompts = [(number,) * 10 for number in range(8)]
     told = {at: KnownAnswer((*prompt, 1, 2), 2) for at, prompt in enumerate(prompts)}
     read: list[int] = []
@@ -173,7 +173,7 @@ def test_a_forward_runs_when_what_it_reads_is_next(judge: Transformers) -> None:
     assert len(first) + sum(map(len, writing)) == len(read) == 8
 
 
-def test_what_is_no_number_does_not_spoil_the_next_in_its_row(judge: Transformers) -> None:
+def test_nan_does_not_spoil_the_next_answer_in_its_row(judge: Transformers) -> None:
     import torch
 
     # Its second token makes all behind it no number; the other two take its row one after the other.
@@ -195,5 +195,5 @@ def test_what_is_no_number_does_not_spoil_the_next_in_its_row(judge: Transformer
             assert torch.allclose(answer.logits.log_softmax(dim=-1), expected, atol=1e-4)
 
 
-def test_nothing_is_asked_of_nothing(judge: Transformers) -> None:
+def test_no_prompts_give_no_answers(judge: Transformers) -> None:
     assert list(write(judge._loaded, iter(()), {}, 100)) == []

@@ -108,7 +108,7 @@ def cuts(encoder: Encoder) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_which_tokenizers_are_known_to_be_separable(encoders: Callable[..., Encoder], kind: str) -> None:
+def test_only_listed_tokenizers_are_separable(encoders: Callable[..., Encoder], kind: str) -> None:
     assert cuts(encoders(kind)) == (kind in CUT)
 
 
@@ -121,7 +121,7 @@ def test_every_text_gets_the_ids_of_the_whole(encoders: Callable[..., Encoder], 
 
 @given(text=TEXTS)
 @pytest.mark.parametrize("pattern", sorted(encoding._WORDS))
-def test_words_of_every_known_way_end_at_a_line_break(
+def test_known_pretokenizers_end_words_at_line_breaks(
     encoders: Callable[..., Encoder], pattern: str, text: str
 ) -> None:
     encoder = encoders("words", pattern)
@@ -134,7 +134,7 @@ def test_words_of_every_known_way_end_at_a_line_break(
 
 
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4))
-def test_the_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, texts: list[str]) -> None:
+def test_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, texts: list[str]) -> None:
     encoder = smollm2._chat._encoder
     assert cuts(encoder)
     assert encoder.encode(texts) == {text: whole(encoder.tokenizer, text) for text in texts}
@@ -142,7 +142,7 @@ def test_the_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, tex
 
 @given(text=TEXTS)
 @pytest.mark.parametrize("kind", ["gpt2", "metaspace"])
-def test_tokens_that_are_no_special_ones_are_broken_first(made: Callable[..., Any], kind: str, text: str) -> None:
+def test_ordinary_added_tokens_are_split_first(made: Callable[..., Any], kind: str, text: str) -> None:
     tokenizer = made(kind)
     head, *rest = text.split("<think>")
     parts = [head + "<"] + ["think>" + part + "<" for part in rest[:-1]] + ["think>" + rest[-1]] if rest else [head]
@@ -200,7 +200,7 @@ def dropping(inner: Any) -> None:
 
 @pytest.mark.parametrize("how", [crossing, swallowing, stripping, unheard_of, dropping])
 @pytest.mark.parametrize("kind", ["gpt2", "gemma"])
-def test_what_may_reach_across_a_line_break_is_not_cut(
+def test_tokenizers_that_span_line_breaks_are_not_cut(
     made: Callable[..., Any], kind: str, how: Callable[[Any], None]
 ) -> None:
     tokenizer = change(made, kind, how)
@@ -218,14 +218,14 @@ def looking_back(inner: Any) -> None:
     inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"(?<=\n)\w+|."), "isolated"), by_bytes])
 
 
-def test_a_blank_behind_a_token_that_ends_a_line_forbids_cuts(made: Callable[..., Any]) -> None:
+def test_blank_after_a_line_ending_token_prevents_cuts(made: Callable[..., Any]) -> None:
     encoder = Encoder(change(made, "prepend", ending))
     assert not cuts(encoder)
     assert encoder.encode(["end\nword"]) == {"end\nword": whole(encoder.tokenizer, "end\nword")}
     assert cuts(Encoder(change(made, "gpt2", ending)))
 
 
-def test_where_the_trial_fails_nothing_is_cut(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_trial_prevents_cuts(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "_is_separable", lambda backend: True)
     tokenizer = change(made, "gpt2", looking_back)
     encoder = Encoder(tokenizer)
@@ -246,7 +246,7 @@ def handed(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def test_a_line_in_several_texts_is_encoded_once(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_line_is_encoded_once(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = Encoder(made("digits"))
     texts = handed(encoder, monkeypatch)
     encoder.encode(["# One\na long answer\n\n# Two\nanother\n# End", "# One\nanother\n# Two\na long answer\n\n# End"])
@@ -254,7 +254,7 @@ def test_a_line_in_several_texts_is_encoded_once(made: Callable[..., Any], monke
     assert texts.count("a long answer\n\n#") == texts.count("another\n#") == texts.count("# End") == 1
 
 
-def test_what_is_kept_is_bounded_and_what_was_not_used_goes(
+def test_encoder_cache_is_bounded_and_drops_unused_texts(
     made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = Encoder(made("digits"), room=10)
@@ -265,7 +265,7 @@ def test_what_is_kept_is_bounded_and_what_was_not_used_goes(
     assert texts == ["first", "second", "first", "and third", "first", "longer than all the room", "first"]
 
 
-def test_settings_that_others_left_do_not_matter(made: Callable[..., Any]) -> None:
+def test_earlier_tokenizer_settings_do_not_matter(made: Callable[..., Any]) -> None:
     tokenizer = made("digits")
     encoder = Encoder(tokenizer)
     expected = whole(tokenizer, "<s> some words")
@@ -285,7 +285,9 @@ class Slow:
 
 
 @pytest.mark.parametrize("is_fast", [False, True])
-def test_other_tokenizers_are_called(made: Callable[..., Any], is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tokenizers_are_called_directly(
+    made: Callable[..., Any], is_fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(encoding, "_HOSTILE", ("one\n", "more"))
     encoder = Encoder(Slow(made("digits"), is_fast))
     assert not cuts(encoder)

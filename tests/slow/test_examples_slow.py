@@ -9,7 +9,7 @@ import pytest
 from test_examples import EXAMPLES
 
 
-def test_a_judge_of_ones_own_is_tested_in_a_few_lines(pytester: pytest.Pytester) -> None:
+def test_own_judge_is_tested_in_a_few_lines(pytester: pytest.Pytester) -> None:
     text = (EXAMPLES / "test_my_judge.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 25
     pytester.makepyfile(test_my_judge=text)
@@ -20,7 +20,7 @@ def test_a_judge_of_ones_own_is_tested_in_a_few_lines(pytester: pytest.Pytester)
     )
 
 
-def test_the_notebook_runs_as_a_script(
+def test_notebook_runs_as_a_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -47,7 +47,7 @@ def writing(path: Path) -> Iterator[str]:
             yield name
 
 
-def test_one_module_writes_files() -> None:
+def test_only_one_module_writes_files() -> None:
     places = [
         *ROOT.glob("distract/**/*.py"),
         *(f for d in ("judges", "attacks", "leaderboards") for f in (ROOT / d).rglob("*.py")),
@@ -62,7 +62,7 @@ def test_one_module_writes_files() -> None:
 
 
 @pytest.mark.parametrize("how", ["pipe", "file"])
-def test_standard_output_gets_the_file_and_loses_nothing(tmp_path: Path, how: str) -> None:
+def test_standard_output_receives_the_whole_file(tmp_path: Path, how: str) -> None:
     command = [sys.executable, "-m", "distract", "rewrite", "--attack", "sycophancy", "--limit", "2"]
     command += ["--out", "/dev/stdout", "--json"]
     plain = subprocess.run([*command[:-3], "--out", "plain.jsonl", "--json"], cwd=tmp_path, capture_output=True)

@@ -29,9 +29,7 @@ def by_counts(threshold: float, side: Direction, alpha: float, most: int) -> Ite
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("threshold", "alpha"), [(0.1, 0.05), (0.1, 0.0125), (0.3, 0.1), (0.5, 0.05), (0.03, 0.2)])
-def test_a_wrong_decision_is_rare_wherever_it_ends_and_no_limit_could_be_lower(
-    threshold: float, alpha: float, side: Direction
-) -> None:
+def test_wrong_decisions_are_rare_and_limits_are_tight(threshold: float, alpha: float, side: Direction) -> None:
     most = 50
     limits = boundary(threshold, alpha, alpha, most)
     at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")
@@ -50,7 +48,7 @@ def test_a_wrong_decision_is_rare_wherever_it_ends_and_no_limit_could_be_lower(
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_the_longest_exact_way_keeps_its_level(side: Direction) -> None:
+def test_longest_exact_boundary_keeps_its_level(side: Direction) -> None:
     limits = boundary(0.1, 0.05, 0.05, LONGEST)
     assert not limits.inexact
     rate, going, decided = float(chance(0.1, side)), np.ones(1), 0.0

@@ -71,7 +71,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 # What it is for.
 
 
-def test_a_biased_judge_fails_early_and_a_fair_one_passes_on_the_built_in_set(run: Run, watch: Watch) -> None:
+def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
     opened = watch()
     longer = run(*GATE, "--judge", "planted:longer", "--junit", "j.xml")
     assert (longer.code, green("j.xml")) == (1, False)
@@ -90,9 +90,7 @@ def test_a_biased_judge_fails_early_and_a_fair_one_passes_on_the_built_in_set(ru
         fits(ran.out)
 
 
-def test_json_stays_alone_on_stdout_with_annotations_and_in_a_runner(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_json_stays_alone_on_stdout_in_a_runner(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
     (tmp_path / "step.md").write_text("what an earlier step said\n", encoding="utf-8")
@@ -125,7 +123,7 @@ def test_json_stays_alone_on_stdout_with_annotations_and_in_a_runner(
         ("planted:first", ("--control", "--ahead", "3", "--orders", "given")),
     ],
 )
-def test_what_was_asked_is_what_is_told(run: Run, watch: Watch, judge: str, options: tuple[str, ...]) -> None:
+def test_reported_calls_equal_requests_sent(run: Run, watch: Watch, judge: str, options: tuple[str, ...]) -> None:
     opened = watch()
     ran = run(*GATE, "--judge", judge, *options, "--json")
     assert ran.code in (0, 1, 3)
@@ -134,7 +132,7 @@ def test_what_was_asked_is_what_is_told(run: Run, watch: Watch, judge: str, opti
 
 @pytest.mark.parametrize("judge", ["planted:longer", "planted:fair", "planted:longer=0.2"])
 @pytest.mark.parametrize("third", [False, True])
-def test_nothing_is_judged_beyond_the_stop(run: Run, judge: str, third: bool) -> None:
+def test_nothing_is_judged_after_the_stop(run: Run, judge: str, third: bool) -> None:
     data = cases(60)
     if third:
         for case in data[::2]:
@@ -153,7 +151,7 @@ def test_nothing_is_judged_beyond_the_stop(run: Run, judge: str, third: bool) ->
 
 
 @pytest.mark.parametrize("judge", ["planted:longer", "planted:fair"])
-def test_what_is_saved_is_about_what_the_whole_set_takes(run: Run, watch: Watch, judge: str) -> None:
+def test_saved_calls_match_the_cost_of_the_whole_set(run: Run, watch: Watch, judge: str) -> None:
     data = write("d.jsonl", cases(60))
     effort = run(*GATE, "--judge", judge, "--data", data, "--json").document["effort"]
     opened = watch()
@@ -174,7 +172,7 @@ def test_what_is_saved_is_about_what_the_whole_set_takes(run: Run, watch: Watch,
         ("planted:longer=0.3", 1000),
     ],
 )
-def test_a_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: int) -> None:
+def test_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: int) -> None:
     opened = watch()
     data = write("d.jsonl", cases(60))
     arguments = (*GATE, "--judge", judge, "--data", data, "--budget", budget, "--ahead", "5", "--control")
@@ -196,7 +194,7 @@ def test_a_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: 
 # Always the same.
 
 
-def test_the_same_command_gives_the_same_bytes_whatever_the_hash_seed_and_the_store(tmp_path: Path) -> None:
+def test_output_is_independent_of_hash_seed_and_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
     command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:random", "--data", "d.jsonl"]
     command += ["--protocol", "pairwise", "--protocol", "absolute", "--attack", "sycophancy", "--control"]
@@ -212,7 +210,7 @@ def test_the_same_command_gives_the_same_bytes_whatever_the_hash_seed_and_the_st
 
 
 @pytest.mark.parametrize("options", [(), ("--control", "--protocol", "prepair"), ("--budget", "60", "--ahead", "4")])
-def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, options: tuple[str, ...]) -> None:
+def test_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, options: tuple[str, ...]) -> None:
     arguments = (*GATE, "--judge", "planted:random", *options)
     whole = run(*arguments, "--out", "whole", "--store", "s1", "--json")
     Path("j.xml").write_text("stale", encoding="utf-8")
@@ -238,7 +236,7 @@ def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, opti
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int) -> None:
+def test_real_signal_sets_its_exit_code(tmp_path: Path, number: int, code: int) -> None:
     script = (
         "import sys, time\n"
         "from distract.models import scripted\n"
@@ -263,7 +261,7 @@ def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int
     assert not green(str(tmp_path / "j.xml"))
 
 
-def test_two_gates_at_once_share_a_store(tmp_path: Path) -> None:
+def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
     command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:fair", "--data", "d.jsonl"]
     running = [
@@ -294,7 +292,7 @@ def test_two_gates_at_once_share_a_store(tmp_path: Path) -> None:
         ("run.json", "longer"),
     ],
 )
-def test_a_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name: str, damage: str) -> None:
+def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name: str, damage: str) -> None:
     arguments = (*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", cases(30)), *PAIRWISE, "--out", "r")
     whole = run(*arguments)
     assert whole.code == 0
@@ -324,7 +322,7 @@ def test_a_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, nam
 # Thresholds of a project.
 
 
-def test_thresholds_of_the_nearest_project_and_the_command_line_over_them(
+def test_command_line_overrides_the_nearest_project_file(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("gate", *RULES, "--judge", "planted:fair", *PAIRWISE, "--json")
@@ -355,7 +353,7 @@ def test_thresholds_of_the_nearest_project_and_the_command_line_over_them(
     assert run("gate", "r").code == 2
 
 
-def test_limit_and_seed_draw(run: Run) -> None:
+def test_limit_and_seed_draw_cases(run: Run) -> None:
     data = write("d.jsonl", cases(60))
     seen = []
     for seed in (0, 1):
@@ -373,7 +371,7 @@ def test_limit_and_seed_draw(run: Run) -> None:
 # Noise and baselines.
 
 
-def test_a_noisy_judge_passes_by_its_excess_only_and_says_so(run: Run) -> None:
+def test_noisy_judge_passes_by_its_excess_and_says_so(run: Run) -> None:
     data = write("d.jsonl", cases(400))
     plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--json")
     live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--control", "--json")
@@ -393,7 +391,7 @@ def test_a_noisy_judge_passes_by_its_excess_only_and_says_so(run: Run) -> None:
     fits(table.out)
 
 
-def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch) -> None:
+def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
     whole = (*RULES, "--limit", "all", "--measure", "flip_rate")
     for judge in ("planted:fair", "planted:longer=0.5", "planted:longer"):
         assert run("attack", "--judge", judge, *whole, "--out", judge.partition(":")[2]).code == 0
@@ -421,7 +419,7 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
     assert opened[0].asked < 120
 
 
-def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
+def test_threshold_holds_beside_a_baseline(run: Run) -> None:
     """A judge that is as bad as it was is no better for that."""
     attack = ("attack", "--judge", "planted:longer", *RULES, "--limit", "all", "--measure", "flip_rate", "--out")
     for out in ("before", "now"):
@@ -442,7 +440,7 @@ def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
     assert "--max-rise needs --baseline" in wrong.err
 
 
-def test_a_threshold_holds_beside_a_baseline_of_a_live_gate(run: Run) -> None:
+def test_threshold_holds_beside_a_live_baseline(run: Run) -> None:
     judge = ("--judge", "planted:longer", *RULES)
     assert run("attack", *judge, "--limit", "all", "--measure", "flip_rate", "--out", "before").code == 0
     gate = ("gate", *judge, "--baseline", "before", "--max-rise", "0.2")
@@ -458,7 +456,7 @@ def test_a_threshold_holds_beside_a_baseline_of_a_live_gate(run: Run) -> None:
     fits(loose.out)
 
 
-def test_too_few_cases_are_told_before_a_call(run: Run, watch: Watch) -> None:
+def test_too_few_cases_are_reported_before_any_call(run: Run, watch: Watch) -> None:
     watch()
     ran = run(*GATE, "--judge", "planted:fair", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", "20")
     warning = next(one for one in ran.err.splitlines() if one.startswith("warning: "))
@@ -478,7 +476,7 @@ def test_too_few_cases_are_told_before_a_call(run: Run, watch: Watch) -> None:
     assert "warning: " not in enough.err
 
 
-def test_what_is_no_fair_baseline(run: Run) -> None:
+def test_unfair_baselines_are_refused(run: Run) -> None:
     small = write("d.jsonl", cases(40))
     for out, more in (("tweaks", ()), ("mine", ("--data", small)), ("other", ("--attack", "assertiveness"))):
         ran = run("attack", "--judge", "planted:fair", "--generator", "rules", *(more or RULES[2:]), "--limit", "all",
@@ -513,7 +511,7 @@ def test_what_is_no_fair_baseline(run: Run) -> None:
 # Options that do not go together.
 
 
-def test_failures_of_a_finished_run_are_adjusted_for_their_number(run: Run) -> None:
+def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
     names = ("prolixity", "assertiveness", "sycophancy")
     attacks = [word for name in names for word in ("--attack", name)]
     data = write("d.jsonl", cases(40))
@@ -539,7 +537,7 @@ def test_failures_of_a_finished_run_are_adjusted_for_their_number(run: Run) -> N
 # Hostile names.
 
 
-def test_a_hostile_baseline_says_nothing_to_the_runner(run: Run) -> None:
+def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "r").code == 0
     record = json.loads(Path("r/run.json").read_text(encoding="utf-8"))
     # Wrapped at 80 columns a word of it would begin a line.

@@ -29,7 +29,7 @@ from distract.studies.gate.live_rule import replay_gate
 from distract.studies.gate.verdict import Verdict as Said
 
 
-def test_a_failure_may_leave_enough_for_another_check() -> None:
+def test_one_failure_may_leave_enough_for_another_check() -> None:
     """By Holm's adjustment the second of two failures needs less; what was said of it agrees with its bound."""
     found = set()
     for late in range(12):
@@ -47,7 +47,7 @@ def test_a_failure_may_leave_enough_for_another_check() -> None:
     assert (None, "inconclusive") in found
 
 
-def test_a_rise_and_a_threshold_both_have_to_hold() -> None:
+def test_rise_and_threshold_must_both_hold() -> None:
     """A judge that flips as often as before, but too often; one that flips seldom, but more often than before."""
 
     def of(now: list[Came], then: list[bool], limits: Limits) -> Said:
@@ -68,7 +68,7 @@ def test_a_rise_and_a_threshold_both_have_to_hold() -> None:
     assert good.threshold == 0.1
 
 
-def test_a_pass_says_how_many_pairs_were_eligible_and_needs_enough_of_them() -> None:
+def test_pass_states_and_requires_enough_eligible_pairs() -> None:
     few = only(gated([False] * 60 + ["too long"] * 900, 960))
     assert (few.decision, few.eligible_share) == ("pass", 1.0)
     late: Sequence[Came] = ["too long"] * 900 + [False] * 60
@@ -79,7 +79,7 @@ def test_a_pass_says_how_many_pairs_were_eligible_and_needs_enough_of_them() -> 
 
 
 @given(st.data())
-def test_a_gate_read_back_says_what_it_said(data: st.DataObject) -> None:
+def test_stored_gate_reads_back_unchanged(data: st.DataObject) -> None:
     places: tuple[Asked, ...] = (("absolute", "f"), ("pairwise", "f"), ("pairwise", "g"))
     sizes = data.draw(st.integers(5, 60).map(lambda n: [1] * n) | st.lists(st.integers(1, 3), min_size=5, max_size=25))
     measure = data.draw(st.sampled_from(MEASURES[:2]))

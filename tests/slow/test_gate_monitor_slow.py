@@ -189,7 +189,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize("test", EXACT, ids=range(len(EXACT)))
-def test_single_outcomes_stop_just_when_nothing_can_change_the_decision(test: Tried) -> None:
+def test_single_outcomes_stop_only_when_the_decision_is_fixed(test: Tried) -> None:
     oracle = Oracle(test, {1: SINGLES, 0: (PromptOutcome(0),)})
     found = walk(oracle)
     assert {decision for decision, _ in found} >= {"fail", "pass", "inconclusive"}
@@ -206,7 +206,9 @@ CLUSTERED = [
 
 
 @pytest.mark.parametrize(("test", "outcomes"), CLUSTERED, ids=range(len(CLUSTERED)))
-def test_prompts_of_several_values_too(test: Tried, outcomes: tuple[PromptOutcome, ...] | None) -> None:
+def test_several_outcomes_stop_only_when_the_decision_is_fixed(
+    test: Tried, outcomes: tuple[PromptOutcome, ...] | None
+) -> None:
     by = {pairs: several(pairs) if outcomes is None else outcomes for pairs in set(test.pairs)}
     found = walk(Oracle(test, by))
     assert {decision for decision, _ in found} == {"fail", "pass", "inconclusive"}
@@ -214,7 +216,7 @@ def test_prompts_of_several_values_too(test: Tried, outcomes: tuple[PromptOutcom
 
 
 @pytest.mark.parametrize("test", EXACT[1:7], ids=range(6))
-def test_nor_does_any_at_all_in_small_sets(test: Tried) -> None:
+def test_small_sets_never_decide_within_a_batch(test: Tried) -> None:
     for start in product(SINGLES, repeat=3):
         monitor = played(test, start)
         if monitor.decision is None and (count := monitor.batch_size()) > 1:
@@ -237,7 +239,7 @@ def test_bounds_agree_at_every_end(threshold: float, checks: int, most: int) -> 
 
 
 @pytest.mark.parametrize("equal", [1.0, 0.6])
-def test_rows_of_a_prompt_that_depend_on_each_other_make_no_decision_wrong_more_often(equal: float) -> None:
+def test_dependent_rows_do_not_raise_the_error_rate(equal: float) -> None:
     """Four rows a prompt at the threshold itself; a prompt's rows are all the same, or its rate is 0 or much more."""
     rng, gates, found = np.random.default_rng(20), 250, Counter[str]()
     test = Tried(0.2, 0.05, 0.05, (4,) * 40)
@@ -255,7 +257,7 @@ def test_rows_of_a_prompt_that_depend_on_each_other_make_no_decision_wrong_more_
     assert found["inconclusive"]
 
 
-def test_the_simulated_gates_are_the_real_ones() -> None:
+def test_simulated_gates_match_real_ones() -> None:
     flips = correlated(25)
     found, limits = simulated(flips), Limits(T)
     for gate in range(flips.shape[1]):
@@ -290,7 +292,7 @@ def standing(test: Tried, n: int, k: int) -> Monitor:
 
 
 @pytest.mark.parametrize(("threshold", "checks"), [(0.1, 1), (0.3, 4), (0.5, 1)])
-def test_bounds_miss_the_rate_no_more_often_than_they_say(threshold: float, checks: int) -> None:
+def test_bounds_miss_the_rate_no_more_often_than_stated(threshold: float, checks: int) -> None:
     """Exact, at the threshold and elsewhere: every count at which a check of 30 comparisons can stop."""
     most = 30
     test = Tried(threshold, ALPHA / checks, ALPHA, (1,) * most)
@@ -318,7 +320,7 @@ def test_bounds_miss_the_rate_no_more_often_than_they_say(threshold: float, chec
     assert len(found) > 10
 
 
-def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
+def test_bounds_hold_for_checks_stopped_by_another() -> None:
     """One attack may flip .07, another .10; both flip the same tenth: the first failure picks a moment with many."""
     first, second = (Tried(limit, 0.025, 0.05, (1,) * MOST) for limit in (0.07, T))
     strict, loose = first.boundary, second.boundary

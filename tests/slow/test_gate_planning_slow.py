@@ -46,7 +46,7 @@ def played(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, 
 @each("rate", [0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9])
 @each("power", [0.5, 0.8, 0.95])
 @each("checks", [1, 6])
-def test_the_power_stays_from_the_number_on(rate: float, power: float, checks: int) -> None:
+def test_power_stays_above_the_target_from_the_number_on(rate: float, power: float, checks: int) -> None:
     found = analyse_power(0.1, rate, power, 0.95, checks)
     n, passes = found.finished.n, rate < 0.1
     by_scipy, alpha = (pass_power, ALPHA) if passes else (fail_power, ALPHA / checks)
@@ -60,7 +60,7 @@ def test_the_power_stays_from_the_number_on(rate: float, power: float, checks: i
     assert found.finished.power == pytest.approx(told)
 
 
-def test_all_checks_have_to_pass_but_one_is_enough_to_fail() -> None:
+def test_all_checks_must_pass_but_one_failure_is_enough() -> None:
     assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).each == pytest.approx(0.975)
     assert analyse_power(0.1, 0.2, 0.9, 0.95, 4).each == 0.9
     assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).finished == analyse_power(0.1, 0.05, 0.975, 0.95).finished
@@ -70,7 +70,7 @@ def test_all_checks_have_to_pass_but_one_is_enough_to_fail() -> None:
 
 
 @given(st.floats(0.05, 0.95), st.sampled_from([0.4, 0.2, 0.05]), st.sampled_from([0.4, 0.1]), st.integers(1, 8))
-def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
+def test_live_plan_follows_the_monitor_on_every_path(
     threshold: float, alpha_fail: float, alpha_pass: float, cap: int
 ) -> None:
     test = gate.Hypothesis(threshold, alpha_fail, alpha_pass, (1,) * cap)
@@ -88,7 +88,7 @@ def test_a_live_gate_goes_as_its_monitor_does_on_every_way(
         assert soon >= 0.5 - 1e-12
 
 
-def test_the_live_plan_agrees_with_a_simulation_of_the_monitor() -> None:
+def test_live_plan_agrees_with_a_monitor_simulation() -> None:
     found = analyse_power(0.1, 0.25, 0.8, 0.95).live
     assert found is not None
     test, rng = gate.Hypothesis(0.1, 1 - 0.95, 1 - 0.95, (1,) * found.cap), np.random.default_rng(7)
@@ -100,14 +100,14 @@ def test_the_live_plan_agrees_with_a_simulation_of_the_monitor() -> None:
     assert taken.mean() == pytest.approx(found.mean, abs=4 * taken.std() / 20)
 
 
-def test_a_live_gate_that_is_not_planned_says_why() -> None:
+def test_unplanned_live_gate_says_why() -> None:
     sure = analyse_power(0.1, 0.05, 0.9999, 0.95)
     assert sure.live is None
     assert "decides wrongly on few comparisons more often" in sure.notes[-1]
 
 
 @given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0.5, 0.999), st.floats(0.5, 0.999), st.integers(1, 20))
-def test_any_plan_holds_what_was_asked_for_or_says_no(
+def test_any_plan_meets_its_targets_or_says_no(
     threshold: float, rate: float, power: float, confidence: float, checks: int
 ) -> None:
     assume(abs(threshold - rate) > 0.03)
@@ -125,7 +125,7 @@ def test_any_plan_holds_what_was_asked_for_or_says_no(
 
 
 @each("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
-def test_a_set_that_ends_earlier_has_the_limits_of_a_longer_one(threshold: float) -> None:
+def test_early_end_keeps_the_limits_of_a_longer_set(threshold: float) -> None:
     long = boundary(threshold, 0.01, ALPHA, 400)
     for rate in (0.0, threshold / 2, threshold, 0.95):
         passes, fails = decision_chances(long, rate)

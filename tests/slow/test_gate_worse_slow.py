@@ -17,7 +17,7 @@ from distract.studies.gate.limits import Limits
     [(42, 0.05, 0.10, 0.05), (42, 0.05, 0.15, 0.02), (42, 0.10, 0.30, 0.02), (100, 0.05, 0.10, 0.07),
      (100, 0.05, 0.15, 0.02)],
 )  # fmt: skip
-def test_a_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
+def test_real_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
     """Judges that flip more, outcomes correlated by half: at most 5% pass at the largest rise to accept."""
     rng, passed, trials = random.Random(4), 0, 250
     for _ in range(trials):
@@ -31,7 +31,7 @@ def test_a_rise_seldom_passes(n: int, before: float, now: float, most: float) ->
 
 
 @pytest.mark.parametrize("prompts", [None, 25])
-def test_a_judge_that_did_not_change_fails_no_oftener_than_it_may(prompts: int | None) -> None:
+def test_unchanged_judge_fails_no_more_often_than_allowed(prompts: int | None) -> None:
     """Flips drawn anew at the same rates: each prompt has one, which its pairs share."""
     rng, failed, trials = random.Random(5), 0, 1000
     for _ in range(trials):
@@ -41,7 +41,7 @@ def test_a_judge_that_did_not_change_fails_no_oftener_than_it_may(prompts: int |
     assert failed / trials <= 0.05
 
 
-def test_real_runs_of_planted_judges(run: Run) -> None:
+def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
     def attack(judge: str, out: str, limit: str = "all", generator: str = "rules") -> LoadedRun:
         options = ("--generator", generator, "--attack", "prolixity", "--limit", limit, "--json")
         assert run("attack", "--judge", judge, "--measure", "flip_rate", "--out", out, *options).code == 0

@@ -213,7 +213,7 @@ def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
     shop("check", "original", "rewrite", "--json")
 
 
-def test_texts_that_are_judged(shop: Shop, fuzz: Fuzz) -> None:
+def test_hostile_responses_can_be_judged(shop: Shop, fuzz: Fuzz) -> None:
     for seed in count(fuzz.seed):
         for number, some in enumerate(batches(seed)):
             if fuzz.is_over:
@@ -224,7 +224,7 @@ def test_texts_that_are_judged(shop: Shop, fuzz: Fuzz) -> None:
             return
 
 
-def test_texts_that_a_model_says(shop: Shop) -> None:
+def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
     """As verdicts of a judge, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
     said = texts(0)
 
@@ -252,7 +252,7 @@ def test_texts_that_a_model_says(shop: Shop) -> None:
         shop(*made, "--out", "t.jsonl", writes=("here/t.jsonl",))
 
 
-def test_texts_that_are_names(shop: Shop, fuzz: Fuzz) -> None:
+def test_hostile_names_are_accepted_or_refused_in_one_line(shop: Shop, fuzz: Fuzz) -> None:
     """As ids and authors: taken, or said to be wrong in one line; alike by case or normal form, they stay apart."""
     judged = ("attack", "--judge", "planted:longer", "--generator", "rules", "--protocol", "pairwise")
     taken = list[str]()
@@ -322,14 +322,14 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_that_are_no_data(shop: Shop, name: str) -> None:
+def test_non_data_files_are_refused(shop: Shop, name: str) -> None:
     shop.path("file.jsonl").write_bytes(FILES[name])
     for command in COMMANDS:
         shop(*command, "file.jsonl", writes=("here/out", "here/.distract"))
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_files_of_a_run_that_are_none(shop: Shop, name: str) -> None:
+def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
     write(shop.path("cases.jsonl"), [record(f"c{i}", *PLAIN, preferred="x") for i in range(3)])
     judged = (
         "attack",
@@ -356,7 +356,7 @@ def test_files_of_a_run_that_are_none(shop: Shop, name: str) -> None:
         path.write_bytes(kept)
 
 
-def test_lines_of_a_megabyte(shop: Shop) -> None:
+def test_megabyte_lines_are_handled(shop: Shop) -> None:
     long = ["a" * 1_000_000, "very " * 200_000, " " * 1_000_000 + PLAIN[0]]
     write(shop.path("cases.jsonl"), [record(f"c{i}", text, PLAIN[1], prompt=f"{text}?") for i, text in enumerate(long)])
     judged = ("--judge", "planted:longer", "--data", "cases.jsonl", "--generator", "rules", "--protocol", "pairwise")
@@ -364,6 +364,6 @@ def test_lines_of_a_megabyte(shop: Shop) -> None:
     shop("report", "one")
 
 
-def test_texts_that_look_alike_are_different() -> None:
+def test_lookalike_texts_stay_different() -> None:
     assert unicodedata.normalize("NFC", "A\u030a") == "Å"
     assert len(set(texts(0))) > 200

@@ -12,7 +12,7 @@ from distract.models.scripted import make_planted
 from distract.testing import invariants
 
 
-def test_at_the_threshold_it_is_seldom_wrong_either_way(tmp_path: Path) -> None:
+def test_decisions_at_the_threshold_are_seldom_wrong(tmp_path: Path) -> None:
     with Judge("j", make_planted("bold=0.2"), store=tmp_path / "s") as judge:
         for number in range(20):
             cases = biased(f"s{number}-", 40)

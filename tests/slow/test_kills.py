@@ -297,14 +297,12 @@ def _nothing_twice(runs: list[Run], wanted: Counter[bytes]) -> None:
         )
 
 
-def test_a_command_that_is_killed_again_and_again_loses_and_pays_nothing(
-    house: House, fuzz: Fuzz, tmp_path: Path
-) -> None:
+def test_repeated_kills_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
     fuzz.each(KILLS, lambda draw: check(house, next(folders), [draw.choice([*COMMANDS])], draw))
 
 
-def test_two_commands_on_one_store_lose_and_pay_nothing_either(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
+def test_two_commands_on_one_store_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
 
     def both(draw: Random) -> int:

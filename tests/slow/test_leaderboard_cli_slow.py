@@ -12,7 +12,7 @@ from test_leaderboard_cli import PLAY, Run, data, votes
 from distract.core.runs import load
 
 
-def test_the_lowest_are_restyled_and_both_boards_stand_side_by_side(run: Run) -> None:
+def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
     data("d.jsonl")
     found = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run")
     assert found.code == 0, found.err
@@ -34,7 +34,7 @@ def test_the_lowest_are_restyled_and_both_boards_stand_side_by_side(run: Run) ->
     assert "no call is made" in again.err
 
 
-def test_a_second_run_gives_the_same_bytes(run: Run) -> None:
+def test_rerun_writes_the_same_bytes(run: Run) -> None:
     data("d.jsonl")
     for out in ("one", "two"):
         assert (
@@ -44,7 +44,7 @@ def test_a_second_run_gives_the_same_bytes(run: Run) -> None:
         assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
 
 
-def test_another_system_asks_nothing_new(run: Run) -> None:
+def test_another_system_sends_no_new_request(run: Run) -> None:
     data("d.jsonl")
     assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "one").code == 0
     more = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--system", "bradley-terry", "--system", "elo")
@@ -58,7 +58,7 @@ def test_another_system_asks_nothing_new(run: Run) -> None:
     assert "called style-control" not in lengths.err
 
 
-def test_a_plan_is_shown_and_nothing_is_asked(run: Run) -> None:
+def test_dry_run_shows_the_plan_and_asks_nothing(run: Run) -> None:
     data("d.jsonl")
     command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--plan")
     found = run(*command, "--json")
@@ -73,7 +73,7 @@ def test_a_plan_is_shown_and_nothing_is_asked(run: Run) -> None:
     assert f", {24 + 6 + 2 * (36 + 18)} made" in made.err
 
 
-def test_a_plan_of_sampled_matches_is_no_less_than_what_is_played(run: Run) -> None:
+def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
     data("d.jsonl", cases=20)
     for seed in range(3):
         command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--pairs", 40, "--seed", seed)
@@ -87,7 +87,7 @@ def test_a_plan_of_sampled_matches_is_no_less_than_what_is_played(run: Run) -> N
     assert named["rewrites"] <= 20
 
 
-def test_an_unfinished_run_shows_no_attack(run: Run) -> None:
+def test_unfinished_run_shows_no_attack(run: Run) -> None:
     data("d.jsonl")
     assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "run").code == 0
     for name in ("manifest.json", "summary.json"):
@@ -112,7 +112,7 @@ def test_large_counts_and_sigma_fit(run: Run) -> None:
     assert "18.0k" in found.out
 
 
-def test_a_run_is_compared_with_another(run: Run) -> None:
+def test_run_is_compared_with_another(run: Run) -> None:
     data("d.jsonl")
     assert run(*PLAY, "--data", "d.jsonl", "--out", "one").code == 0
     command = ["leaderboard", "--judge", "planted:longer", "--data", "d.jsonl", "--limit", "all", "--against", "one"]

@@ -82,7 +82,7 @@ def ran(lowest: Path, folder: Path, *command: object, code: int = 0, **environme
     return done.stdout
 
 
-def test_every_bound_is_stated_and_installed(lowest: Path, tmp_path: Path) -> None:
+def test_every_lower_bound_is_stated_and_installed(lowest: Path, tmp_path: Path) -> None:
     assert all("==" in pin for pin in pins(*PROJECT["optional-dependencies"]))
     listed = json.loads(ran(lowest, tmp_path, "python", "-m", "pip", "list", "--format", "json"))
     versions = {one["name"].lower(): one["version"] for one in listed}
@@ -91,7 +91,7 @@ def test_every_bound_is_stated_and_installed(lowest: Path, tmp_path: Path) -> No
         assert f"{versions[name]}.".startswith(f"{version}."), pin
 
 
-def test_commands(lowest: Path, tmp_path: Path) -> None:
+def test_commands_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     for command in ("", "attack", "gate", "leaderboard"):
         assert "Usage: distract" in ran(lowest, tmp_path, "distract", *command.split(), "--help")
     assert "planted:longer" in ran(lowest, tmp_path, "distract", "list")
@@ -105,7 +105,7 @@ def test_commands(lowest: Path, tmp_path: Path) -> None:
     ran(lowest, tmp_path, "distract", "consistency", "--judge", "planted:fair", "--limit", "2", code=2)
 
 
-def test_rating_systems_and_tables(lowest: Path, tmp_path: Path) -> None:
+def test_rating_systems_and_tables_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     write = (
         "import pyarrow, pyarrow.parquet as parquet\n"
         "pairs = [('x', 'y', 'model_a'), ('y', 'z', 'model_a'), ('z', 'x', 'model_b'), ('x', 'z', 'tie')] * 5\n"
@@ -119,7 +119,7 @@ def test_rating_systems_and_tables(lowest: Path, tmp_path: Path) -> None:
     assert [len(board["rows"]) for board in json.loads(shown)["boards"]] == [3] * 4
 
 
-def test_libraries_of_extras(lowest: Path, tmp_path: Path) -> None:
+def test_extras_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     script = (
         "from distract.data.constraints.language import detect\n"
         "from distract.data.datasets import hub\n"
@@ -131,7 +131,7 @@ def test_libraries_of_extras(lowest: Path, tmp_path: Path) -> None:
     ran(lowest, tmp_path, "python", "-c", script)
 
 
-def test_the_client_of_servers(lowest: Path, tmp_path: Path) -> None:
+def test_server_client_works_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     def prefers_a(asked: Asked) -> dict[str, Any]:
         if "continue_final_message" in asked.body:
             return completion("A", logprobs=[token("A", {"A": 0.6, "B": 0.2, "C": 0.1})], finish="length")
@@ -144,7 +144,7 @@ def test_the_client_of_servers(lowest: Path, tmp_path: Path) -> None:
     assert json.loads(shown)["results"]
 
 
-def test_the_plugin_of_pytest(lowest: Path, tmp_path: Path) -> None:
+def test_pytest_plugin_works_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(TEST, encoding="utf-8")
     assert "1 passed" in ran(lowest, tmp_path, "pytest", "--judge", "planted:fair", "-p", "no:cacheprovider")
     assert "1 failed" in ran(lowest, tmp_path, "pytest", "--judge", "planted:longer", "-p", "no:cacheprovider", code=1)

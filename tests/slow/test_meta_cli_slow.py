@@ -16,7 +16,7 @@ from test_meta_cli import ASKED, REPLAY, curly, printed, source, write
 # Files of other formats, joined with labels.
 
 
-def test_every_golden_file_is_replayed_together(run: Any) -> None:
+def test_every_golden_file_replays_in_one_run(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY}")
     assert ran.code == 0, ran.err
     fits(ran.out)
@@ -28,7 +28,7 @@ def test_every_golden_file_is_replayed_together(run: Any) -> None:
 # Judges that are asked.
 
 
-def test_several_judges_have_a_folder_each_and_one_document(run: Any) -> None:
+def test_each_judge_has_a_folder_and_all_share_one_document(run: Any) -> None:
     judges = ("planted:longer", "planted:first", "planted:random=0.5")
     arguments = ("meta", *(part for judge in judges for part in ("--judge", judge)), "--data", write("d.jsonl"), *ASKED)
     ran = run(*arguments, "--out", "all", "--json")
@@ -57,7 +57,7 @@ def test_several_judges_have_a_folder_each_and_one_document(run: Any) -> None:
     assert replayed.document["panel"] == ran.document["panel"]
 
 
-def test_pairs_whose_order_was_drawn_are_the_same_pairs(run: Any) -> None:
+def test_drawn_order_does_not_change_which_pair_it_is(run: Any) -> None:
     data = write("d.jsonl", 12, preferred="x")
     options = ("--data", data, "--limit", "all")
     assert run("attack", "--judge", "planted:longer", "--generator", "rules", *options, "--out", "a").code == 0
@@ -66,7 +66,7 @@ def test_pairs_whose_order_was_drawn_are_the_same_pairs(run: Any) -> None:
     assert ran.document["panel"]["difficulty"]["n"] == 12
 
 
-def test_a_replayed_run_keeps_its_noise_floor(run: Any) -> None:
+def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     names = (*ASKED, "--protocol", "cot-consistency", "--control")
     asked = run("meta", "--judge", "planted:random", "--data", curly("d.jsonl"), *names, "--out", "r", "--json")
     ran = run("meta", "--judge", "replay:r", "--json")

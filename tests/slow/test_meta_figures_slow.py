@@ -31,7 +31,7 @@ from distract.studies.meta.measures import figures
 
 
 @given(asked())
-def test_every_figure_is_what_a_naive_count_gives(judged: list[JudgeRows]) -> None:
+def test_every_figure_matches_a_naive_count(judged: list[JudgeRows]) -> None:
     check(judged, CONTROLS)
 
 
@@ -73,7 +73,7 @@ def told(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> d
 
 
 @given(asked(), st.randoms(use_true_random=False))
-def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[JudgeRows], rng: random.Random) -> None:
+def test_row_and_protocol_order_do_not_matter(judged: list[JudgeRows], rng: random.Random) -> None:
     mixed = [
         replace(one, rows={rule: tuple(rng.sample(rows, len(rows))) for rule, rows in one.rows.items()})
         for one in rng.sample(judged, len(judged))
@@ -82,9 +82,7 @@ def test_the_order_of_rows_and_protocols_changes_nothing(judged: list[JudgeRows]
 
 
 @given(asked(), st.permutations(list(KINDS)))
-def test_names_of_authors_prompts_judges_and_protocols_change_nothing(
-    judged: list[JudgeRows], order: list[str]
-) -> None:
+def test_names_do_not_matter(judged: list[JudgeRows], order: list[str]) -> None:
     new = {name: f"q{place}" for place, name in enumerate(order)}
     old = {to: name for name, to in new.items()}
 
@@ -98,9 +96,7 @@ def test_names_of_authors_prompts_judges_and_protocols_change_nothing(
 
 
 @given(asked(), st.sets(st.sampled_from(list(KINDS))))
-def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(
-    judged: list[JudgeRows], which: set[str]
-) -> None:
+def test_swapping_a_and_b_swaps_only_the_order_names(judged: list[JudgeRows], which: set[str]) -> None:
     turned = {"given": "swapped", "swapped": "given"}
     mixed = [through([one], exchanged)[0] if one.protocol in which else one for one in judged]
     after = [
@@ -111,9 +107,7 @@ def test_which_of_two_is_called_a_changes_only_the_names_of_the_orders(
 
 
 @given(asked(), st.randoms(use_true_random=False))
-def test_rows_that_call_a_what_others_call_b_are_the_same_comparisons(
-    judged: list[JudgeRows], rng: random.Random
-) -> None:
+def test_rows_with_swapped_names_are_the_same_comparisons(judged: list[JudgeRows], rng: random.Random) -> None:
     mixed = through(judged, lambda row: exchanged(row) if rng.random() < 0.5 else row)
     # Alpha and kappa are about the letters: which of two is called by which is in their marginals.
     found, before = (told([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged))

@@ -67,7 +67,7 @@ def told(found: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[J
 
 
 @given(UNEVEN, LABELS, st.sampled_from(["base", "cot", None]))
-def test_judges_are_compared_on_what_all_of_them_were_asked(
+def test_judges_are_compared_on_their_common_comparisons(
     found: Answers, labels: Mapping[tuple[str, int], str | None], base: str | None
 ) -> None:
     # Ways of asking of which nothing can be said are none; nor is a judge that has no other.
@@ -145,7 +145,7 @@ print(judges(["d1"], ["d1"], ["d2"], ["d2"], ["d3"], ["d3"]))
 """
 
 
-def test_judges_of_different_data_sets_are_compared_the_same_way_each_time() -> None:
+def test_comparison_across_data_sets_is_deterministic() -> None:
     script = SCRIPT.format(tests=[one for one in sys.path if Path(one).is_dir()])
     said = set()
     for seed in ("0", "1", "2", "3", "4"):

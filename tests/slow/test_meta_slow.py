@@ -36,7 +36,7 @@ def by_attack(rows: Sequence[Row], protocol: str) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -> None:
+def test_controls_repeat_the_same_pairs(tmp_path: Path, samples: int) -> None:
     names, manner = ["base", "cot", "cot-consistency"], Manner(samples=samples)
     job = ready(tmp_path, "random", [*map(spaced, PLANTED[:4])], names, control=True, manner=manner)
     loaded = run(job)
@@ -61,9 +61,7 @@ def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -
 
 @pytest.mark.parametrize("reads_slots", [True, False])
 @pytest.mark.parametrize("samples", [1, 3])
-def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
-    tmp_path: Path, samples: int, reads_slots: bool
-) -> None:
+def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samples: int, reads_slots: bool) -> None:
     """A pair of which neither response changes would be answered from the store; one changed response is enough."""
     cases = [PLANTED[0], spaced(PLANTED[1], "x"), spaced(PLANTED[2], "y"), spaced(PLANTED[3]), PLANTED[4]]
     names, tally = ["base", "cot", "cot-consistency", "absolute"], Tally()
@@ -105,7 +103,7 @@ def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
     ],
 )
 @pytest.mark.parametrize("number", [3, 10, 40])
-def test_the_estimate_is_what_is_asked(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
+def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
     cases = [long(i, "xy"[i % 2]) for i in range(number)]
     # One that reads texts: what a control leaves as it was is not asked again.
     job = ready(tmp_path, ScriptedBackend(fair, reads_slots=False), cases, names, **more)

@@ -29,7 +29,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 # Addresses and keys
 
 
-def test_it_is_a_streaming_backend_that_costs_nothing_to_name() -> None:
+def test_streaming_backend_costs_nothing_to_construct() -> None:
     judge = OpenAI("gpt-x", base_url="HTTPS://API.OpenAI.com:443/v1/")
     assert isinstance(judge, StreamingBackend)
     assert judge.identity == {"engine": "openai", "model": "gpt-x", "server": "https://api.openai.com/v1"}
@@ -51,7 +51,7 @@ def upstream() -> Iterator[FakeServer]:
 
 
 @pytest.mark.parametrize("wrong", FAULTS)
-def test_a_passing_fault_costs_nothing_but_time(wrong: str, upstream: FakeServer) -> None:
+def test_transient_fault_costs_only_time(wrong: str, upstream: FakeServer) -> None:
     requests = [words(f"{wrong} {i}") for i in range(24)]
     with FaultProxy(upstream.url, lambda content, time: wrong if time <= 2 and content[-1] in "048" else None) as proxy:
         replies = ask(backend(proxy.url, timeout=1.0 if wrong == "stall" else 20.0, concurrency=8), *requests)
@@ -60,7 +60,7 @@ def test_a_passing_fault_costs_nothing_but_time(wrong: str, upstream: FakeServer
     assert [reply.text for reply in replies] == [f"re: {wrong} {i}" for i in range(24)]
 
 
-def test_a_mixture_of_faults_with_64_at_once_loses_nothing(upstream: FakeServer) -> None:
+def test_mixed_faults_at_64_concurrent_requests_lose_nothing(upstream: FakeServer) -> None:
     draw = random.Random(7)
     # Stalls are rare, since each costs its time.
     weights = [0.1 if wrong == "stall" else 1.0 for wrong in FAULTS]
@@ -73,7 +73,7 @@ def test_a_mixture_of_faults_with_64_at_once_loses_nothing(upstream: FakeServer)
     assert [reply.text for reply in replies] == [f"re: {content}" for content in drawn]
 
 
-def test_what_is_known_of_a_server_is_asked_once() -> None:
+def test_server_capabilities_are_probed_once() -> None:
     with FakeServer(prefers_a, tokenize=tokens_of_vllm) as server:
         judge = backend(server.url, concurrency=32)
         ask(judge, *(words(str(i)) for i in range(64)))
@@ -82,7 +82,7 @@ def test_what_is_known_of_a_server_is_asked_once() -> None:
 
 
 @pytest.mark.parametrize("digits", [1, 4299, 4300, 5000])
-def test_a_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., Ran], digits: int) -> None:
+def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., Ran], digits: int) -> None:
     """The count of a reply that is stored, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
     attack = ("attack", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 4, "--attempts", 1, "--judge")

@@ -26,7 +26,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_a_server_that_only_sends_too_much_ends_the_run() -> None:
+def test_server_with_oversized_answers_ends_the_run() -> None:
     with Endless(lambda asked: Answer(b"endless")) as server, pytest.raises(BackendError, match=TOO_LARGE) as error:
         ask(server.url, *map(str, range(20)), concurrency=2)
     assert str(error.value).endswith("(2 attempts)")
@@ -34,7 +34,7 @@ def test_a_server_that_only_sends_too_much_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_a_bomb_is_unpacked_as_far_as_the_bound(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compression_bomb_is_unpacked_up_to_the_limit(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     held = []
     add = http._Body.add
 
@@ -53,7 +53,7 @@ def test_a_bomb_is_unpacked_as_far_as_the_bound(encoding: str, monkeypatch: pyte
     assert max(step for _, step in held) <= STEP
 
 
-def test_a_verdict_among_a_million_places_is_found_in_as_many_steps() -> None:
+def test_verdict_search_takes_linear_time() -> None:
     """It takes seconds; where every place is looked for from the start, it takes many minutes."""
     request = Request((Message("user", "x"),), choices=("A", "B"), prefill="[[")
     likely = (("A", -0.1),)

@@ -155,7 +155,7 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", MANNERS)
-def test_a_run_is_the_same_whatever_the_order_of_replies_and_however_many_at_once(kind: str, tmp_path: Path) -> None:
+def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: Path) -> None:
     found = list[list[bytes]]()
     for number, concurrency in enumerate((1, 4, 16)):
         script = shuffled(MANNERS[kind], number)
@@ -180,9 +180,7 @@ def test_a_run_is_the_same_whatever_the_order_of_replies_and_however_many_at_onc
 
 @pytest.mark.parametrize("kind", ["continues", "ignores the start", "5 likely tokens, ignores the start"])
 @pytest.mark.parametrize("others", [-1, 0, 7])
-def test_a_killed_run_goes_on_in_the_same_manners_without_a_second_probe(
-    kind: str, others: int, tmp_path: Path
-) -> None:
+def test_killed_run_resumes_without_a_second_probe(kind: str, others: int, tmp_path: Path) -> None:
     script, left = MANNERS[kind], 10**6
 
     def mortal(asked: Asked) -> dict[str, Any] | Answer:
@@ -205,7 +203,7 @@ def test_a_killed_run_goes_on_in_the_same_manners_without_a_second_probe(
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def test_another_run_in_the_same_store_is_not_probed_and_another_store_is(tmp_path: Path) -> None:
+def test_probes_are_kept_per_store(tmp_path: Path) -> None:
     script = MANNERS["ignores the start"]
     with FakeServer(script, owner="someone", probed=script) as server:
         attacked(server.url, tmp_path / "one")
@@ -252,7 +250,7 @@ REQUESTS = st.builds(
 
 
 @given(requests=st.lists(REQUESTS, min_size=2, max_size=8, unique=True), draw=st.randoms(use_true_random=False))
-def test_what_one_request_is_refused_no_other_one_hears_of(requests: list[Request], draw: random.Random) -> None:
+def test_one_refused_feature_does_not_affect_other_requests(requests: list[Request], draw: random.Random) -> None:
     def replies(asked: Sequence[Request], concurrency: int) -> dict[Request, Reply]:
         model = backend(server.url, concurrency=concurrency)
         pairs = [pair for batch in model.reply(asked, frozenset(range(len(asked)))) for pair in batch]
@@ -275,12 +273,12 @@ def test_what_one_request_is_refused_no_other_one_hears_of(requests: list[Reques
         top=st.sampled_from((5, 20)),
     )
 )
-def test_manners_are_read_as_they_are_written(manners: Capabilities) -> None:
+def test_capabilities_round_trip(manners: Capabilities) -> None:
     assert Capabilities.read(manners.write()) == manners
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"omit": 1}', '{"omit": [], "odd": 1}', "\u0000"])
-def test_a_damaged_probe_is_one_clear_line(text: str, tmp_path: Path) -> None:
+def test_damaged_probe_is_one_clear_line(text: str, tmp_path: Path) -> None:
     with FakeServer(judge()) as server:
         model = backend(server.url)
         assert isinstance(model, ProbingBackend)
@@ -291,7 +289,7 @@ def test_a_damaged_probe_is_one_clear_line(text: str, tmp_path: Path) -> None:
         assert not server.asked
 
 
-def test_probes_are_counted_for_the_model_that_they_are_sent_to(tmp_path: Path) -> None:
+def test_probes_count_for_the_model_they_are_sent_to(tmp_path: Path) -> None:
     with FakeServer(judge()) as server:
         model, tally = backend(server.url), Tally()
         with Store(tmp_path / "s", model.identity) as store, store.claims() as claims:

@@ -99,7 +99,7 @@ OTHERWISE = [
 @pytest.mark.parametrize(
     ("given_", "expected", "kept"), [(*one, True) for one in CONTENT] + [(*one, False) for one in OTHERWISE]
 )
-def test_only_what_is_said_of_the_content_is_kept(given_: Answer, expected: str, kept: bool, tmp_path: Path) -> None:
+def test_only_content_refusals_are_stored(given_: Answer, expected: str, kept: bool, tmp_path: Path) -> None:
     with FakeServer(lambda asked: given_ if asked.content == "odd" else completion("fine")) as server:
         replies, stored = asked_of(server.url, tmp_path, "one", "odd", "two")
         assert [reply.text for reply in replies[::2]] == ["fine", "fine"]
@@ -111,7 +111,7 @@ def test_only_what_is_said_of_the_content_is_kept(given_: Answer, expected: str,
         assert {asked.content for asked in server.chats[before:]} == (set() if kept else {"odd"})
 
 
-def test_a_text_in_parts_is_a_text() -> None:
+def test_text_in_parts_is_joined() -> None:
     parts: Any = [
         {"type": "thinking", "thinking": "B?"},
         {"type": "text", "text": "[[A"},
@@ -126,7 +126,7 @@ ACCOUNT = [answer_ for answer_, said in OTHERWISE if said[10:13] in ("401", "402
 
 
 @pytest.mark.parametrize("fault", ACCOUNT)
-def test_five_faults_of_the_account_in_a_row_end_the_run(fault: Answer, tmp_path: Path) -> None:
+def test_five_account_faults_in_a_row_end_the_run(fault: Answer, tmp_path: Path) -> None:
     with FakeServer(lambda asked: fault if asked.content.startswith("odd") else completion("fine")) as server:
         for number in (4, 5):
             contents = ["fine 0", *(f"odd {i}" for i in range(number)), "fine 1", *(f"odd {i}x" for i in range(4))]
@@ -142,7 +142,7 @@ def test_five_faults_of_the_account_in_a_row_end_the_run(fault: Answer, tmp_path
 
 
 @pytest.mark.parametrize("status", [400, 418, 422, 451])
-def test_faults_of_another_kind_do_not_end_it(status: int, tmp_path: Path) -> None:
+def test_other_faults_do_not_end_the_run(status: int, tmp_path: Path) -> None:
     with FakeServer(lambda asked: refused(status, "No.") if asked.content != "fine" else completion("fine")) as server:
         replies, stored = asked_of(server.url, tmp_path, "fine", *map(str, range(12)))
     assert [reply.answered for reply in replies] == [True, *[False] * 12]
@@ -150,7 +150,7 @@ def test_faults_of_another_kind_do_not_end_it(status: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 410])
-def test_a_run_that_begins_with_a_wrong_key_or_address_ends_with_its_first_request(status: int, tmp_path: Path) -> None:
+def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) -> None:
     with FakeServer(lambda asked: completion("fine"), probed=lambda asked: refused(status, "Not for you")) as server:
         with pytest.raises(UsageError, match=str(status)):
             asked_of(server.url, tmp_path, "one", "two")
@@ -177,7 +177,7 @@ def command(server: FakeServer, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [refused(418, "I'm a teapot"), refused(422, "No."), Answer(completion(None))])
-def test_a_run_with_gaps_is_not_complete_and_the_same_command_fills_them(
+def test_incomplete_run_is_completed_by_the_same_command(
     fault: Answer, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     with FakeServer(rating) as server:
@@ -204,7 +204,7 @@ def test_a_run_with_gaps_is_not_complete_and_the_same_command_fills_them(
 
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize(("share", "code"), [(0.0, 0), (0.5, 3)])
-def test_a_gate_never_passes_where_too_many_requests_got_no_answer(
+def test_gate_never_passes_with_too_many_unanswered_requests(
     share: float, code: int, live: bool, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     with FakeServer(failing(share, refused(418, "I'm a teapot"))) as server:
@@ -226,7 +226,7 @@ def test_a_gate_never_passes_where_too_many_requests_got_no_answer(
         (refused(400, "Flagged by the content filter"), 3, "no verdict was valid"),
     ],
 )
-def test_how_a_run_ends_that_is_turned_down_throughout(
+def test_fully_refused_run_ends_with_the_right_code(
     fault: Answer, code: int, part: str, run: Callable[..., Any]
 ) -> None:
     with FakeServer(lambda asked: fault) as server:

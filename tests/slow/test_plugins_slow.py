@@ -58,7 +58,7 @@ from test_plugins import GATE, SAYS, Install, Run, module
     ],
     ids=str,
 )
-def test_a_plugin_that_fails_is_named(run: Run, plugin: Install, wrong: dict[str, str], why: str) -> None:
+def test_failing_plugin_is_named(run: Run, plugin: Install, wrong: dict[str, str], why: str) -> None:
     plugin(module(**wrong))
     theirs = not {"ask", "judgment"} & wrong.keys()
     ran = run(*GATE, *(("--attack", "loud", "--protocol", "pairwise") if theirs else ("--protocol", "mine")))
@@ -90,7 +90,7 @@ cli.main()
     ],
     ids=str,
 )
-def test_a_process_ends_as_it_should(wrong: dict[str, str], code: int, said: str, tmp_path: Path) -> None:
+def test_process_ends_with_the_right_exit_code(wrong: dict[str, str], code: int, said: str, tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text(module(**wrong), encoding="utf-8")
     command = [sys.executable, "-c", PROCESS, *GATE, *SAYS]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)

@@ -78,7 +78,7 @@ def printed(result: pytest.RunResult) -> str:
     return "\n".join(result.outlines)
 
 
-def test_it_loads_pytest_and_itself_only() -> None:
+def test_plugin_loads_only_pytest_and_itself() -> None:
     program = """
 import sys, pytest
 before = set(sys.modules)
@@ -103,7 +103,7 @@ class TestWhichTestsRun:
         ],
         ids=str,
     )
-    def test_marked_ones_when_asked_for(
+    def test_marker_or_judge_option_selects_marked_tests(
         self, pytester: pytest.Pytester, arguments: list[str], passed: int, left_out: int
     ) -> None:
         pytester.makepyfile(test_mixed=MIXED)
@@ -125,14 +125,14 @@ class TestWhichTestsRun:
         ],
         ids=str,
     )
-    def test_one_that_is_named_is_asked_for(self, pytester: pytest.Pytester, names: list[str], passed: int) -> None:
+    def test_tests_selected_by_name_run(self, pytester: pytest.Pytester, names: list[str], passed: int) -> None:
         pytester.makepyfile(test_mixed=MIXED, test_other=MARKED)
         pytester.mkdir("inner")
         pytester.makepyprojecttoml('[tool.distract]\njudge = "planted:fair"')
         result = inner(pytester, *names)
         result.assert_outcomes(passed=passed, deselected="test_other.py" in names)
 
-    def test_those_without_the_marker_keep_their_own_judge(self, pytester: pytest.Pytester) -> None:
+    def test_unmarked_tests_keep_their_own_judge(self, pytester: pytest.Pytester) -> None:
         pytester.makepyfile("""
             import pytest
             @pytest.fixture
@@ -147,7 +147,7 @@ class TestWhichTestsRun:
         assert " distract " not in printed(result)
 
     @pytest.mark.parametrize("more", [["--collect-only"], ["-p", "no:xdist"], ["-p", "no:terminal"], ["--co", "-qq"]])
-    def test_other_options_of_pytest_go_with_it(self, pytester: pytest.Pytester, more: list[str]) -> None:
+    def test_other_pytest_options_still_work(self, pytester: pytest.Pytester, more: list[str]) -> None:
         pytester.makepyfile(MIXED)
         result = inner(pytester, "--judge", "planted:fair", *more)
         assert result.ret == 0
@@ -172,7 +172,7 @@ class TestWhichJudge:
         ],
         ids=str,
     )
-    def test_what_is_wrong_is_one_line(
+    def test_wrong_settings_are_one_line(
         self, pytester: pytest.Pytester, project: str, arguments: list[str], said: str
     ) -> None:
         pytester.makepyfile(MARKED)
@@ -183,7 +183,7 @@ class TestWhichJudge:
         assert said in result.outlines[start + 1]
         assert "short test summary" in result.outlines[start + 2]
 
-    def test_settings_of_the_root_folder_and_options_over_them(self, pytester: pytest.Pytester) -> None:
+    def test_options_override_the_settings_of_the_root_folder(self, pytester: pytest.Pytester) -> None:
         pytester.makepyfile(**{"deep/test_it": MARKED})
         pytester.makepyprojecttoml(
             '[tool.distract]\njudge = "planted:first"\nstore = "kept/here"\n[tool.distract.gate]'
@@ -195,7 +195,7 @@ class TestWhichJudge:
         assert "judge planted:fair: 2 calls made, 0 saved by the store" in result.outlines
         assert (pytester.path / "other").is_file()
 
-    def test_replies_lie_where_commands_keep_them(self, pytester: pytest.Pytester) -> None:
+    def test_replies_lie_in_the_store_of_the_commands(self, pytester: pytest.Pytester) -> None:
         away = """
 @pytest.fixture(autouse=True, scope="session")
 def away(tmp_path_factory):
@@ -208,7 +208,7 @@ def away(tmp_path_factory):
             assert f"judge planted:fair: {made} calls made, {2 - made} saved by the store" in result.outlines
         assert (pytester.path / ".distract" / "replies.sqlite").is_file()
 
-    def test_one_that_a_conftest_makes_is_counted_and_closed_whatever_its_name(self, pytester: pytest.Pytester) -> None:
+    def test_judge_fixture_of_any_name_is_counted_and_closed(self, pytester: pytest.Pytester) -> None:
         pytester.makeconftest(OWN_JUDGE.replace("def judge(", "def mine(") + """
 @pytest.fixture
 def same(mine): return mine
@@ -239,7 +239,7 @@ def test_found(judge):
 """
 
 
-def test_what_was_found_is_in_the_summary(pytester: pytest.Pytester) -> None:
+def test_summary_lists_invariants_and_counterexamples(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(OWN_JUDGE)
     pytester.makepyfile(ASKING + FINDING)
     result = inner(pytester)
@@ -255,7 +255,7 @@ def test_what_was_found_is_in_the_summary(pytester: pytest.Pytester) -> None:
     ]
 
 
-def test_under_xdist_no_request_is_judged_twice_and_one_summary_says_so(pytester: pytest.Pytester) -> None:
+def test_xdist_judges_each_request_once_and_prints_one_summary(pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     pytester.makeconftest(OWN_JUDGE)
     file = f"""{ASKING}
@@ -296,14 +296,14 @@ def test_left_out(judge):
 @pytest.mark.parametrize(
     ("option", "wanted"), [("--judge", "the name of a judge"), ("--distract-store", "the path of a file")]
 )
-def test_an_empty_name_is_no_green_run(pytester: pytest.Pytester, option: str, wanted: str) -> None:
+def test_empty_option_is_a_usage_error(pytester: pytest.Pytester, option: str, wanted: str) -> None:
     pytester.makepyfile(MARKED)
     result = inner(pytester, option, "")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {option}: expected {wanted}, found nothing"])
 
 
-def test_a_judge_for_each_test_keeps_no_files_open(pytester: pytest.Pytester) -> None:
+def test_one_judge_per_test_keeps_no_files_open(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("""
 import os
 import pytest
@@ -328,7 +328,7 @@ def test_it(judge, number):
     assert "judge planted:fair: 6 calls made, 34 saved by the store" in result.outlines
 
 
-def test_a_judge_that_a_conftest_cannot_make_is_one_line(pytester: pytest.Pytester) -> None:
+def test_failing_judge_fixture_is_one_line(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("""
 import pytest
 from distract.judging.judge import Judge

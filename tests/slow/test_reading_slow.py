@@ -10,7 +10,7 @@ OPEN = written("open_verdicts.jsonl")
 on their first runs 2, 1, 0, 1, 0 and 2 texts were read wrong, and 1, 1, 4, 2, 2 and 2 of 72 verdicts each missed."""
 
 
-def test_no_open_text_is_read_wrong_and_few_are_missed() -> None:
+def test_open_texts_are_never_misread_and_seldom_missed() -> None:
     readings = [(read(case), case["reading"], case["text"]) for case in OPEN]
     assert [text for reading, truth, text in readings if reading not in (None, truth)] == []
     missed = [text for reading, truth, text in readings if reading is None and truth]
@@ -55,5 +55,5 @@ MATERIAL = "So the verdict is [[A]] for them. " * 500
     ],
     ids=range(28),
 )
-def test_long_texts_take_no_long_time(name: str, text: str, expected: str | None) -> None:
+def test_long_texts_parse_quickly(name: str, text: str, expected: str | None) -> None:
     assert FORMATS[name].read(text, LABELS[name], [MATERIAL]) == expected

@@ -68,7 +68,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subproc
     return data, folder / "run", done
 
 
-def test_a_run_gives_a_valid_document(whole: tuple[Path, Path, Any]) -> None:
+def test_run_gives_a_valid_document(whole: tuple[Path, Path, Any]) -> None:
     _, run, done = whole
     assert done.stdout == (run / "summary.json").read_text(encoding="utf-8")
     assert "prompts of the judge were read packed" in done.stderr
@@ -83,7 +83,7 @@ def test_a_run_gives_a_valid_document(whole: tuple[Path, Path, Any]) -> None:
     assert results["tie_rate", "pairwise", None, "sycophancy"]["n"] == 2
 
 
-def test_killed_in_the_middle_it_resumes_to_the_same_bytes(
+def test_killed_run_resumes_to_the_same_bytes(
     whole: tuple[Path, Path, subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     data, expected, uninterrupted = whole

@@ -31,7 +31,7 @@ def test_every_protocol_judges_a_real_case_in_one_order(folders: Mapping[str, Pa
     judged(Transformers(str(folders["llama"])), protocols(), tmp_path, TOKENS)
 
 
-def test_a_protocol_of_each_kind_on_the_embedded_judge(smollm2: Transformers, tmp_path: Path) -> None:
+def test_one_protocol_of_each_kind_runs_on_the_embedded_judge(smollm2: Transformers, tmp_path: Path) -> None:
     judged(smollm2, {name: protocols()[name] for name in KINDS}, tmp_path, TOKENS // 3)
 
 

@@ -56,9 +56,7 @@ def quiet(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, i
     return json.loads(done.stdout)["results"], stored(folder)
 
 
-def test_a_run_through_every_transient_fault_is_the_run_without(
-    server: str, quiet: tuple[Any, int], tmp_path: Path
-) -> None:
+def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int], tmp_path: Path) -> None:
     faults = iter(AGAIN * 100)
     lock = threading.Lock()
 
@@ -77,7 +75,7 @@ def test_a_run_through_every_transient_fault_is_the_run_without(
 @pytest.mark.parametrize(
     ("fault", "said"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
 )
-def test_what_a_judge_will_not_say_is_its_failure(fault: str, said: str, server: str, tmp_path: Path) -> None:
+def test_refusal_of_a_real_judge_is_its_failure(fault: str, said: str, server: str, tmp_path: Path) -> None:
     with FaultProxy(server, lambda content, time: fault) as proxy:
         done = ran(attack(proxy.url, tmp_path))
     assert done.returncode == 3, done.stderr
@@ -86,9 +84,7 @@ def test_what_a_judge_will_not_say_is_its_failure(fault: str, said: str, server:
     assert {judgment["failure"] for row in rows for judgment in row["judgments"]} == {said}
 
 
-def test_a_server_that_dies_costs_nothing_that_was_paid_for(
-    server: str, quiet: tuple[Any, int], tmp_path: Path
-) -> None:
+def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tmp_path: Path) -> None:
     alive, asked = 3, list[str]()
 
     def plan(content: str, time: int) -> str | None:
@@ -112,7 +108,7 @@ def test_a_server_that_dies_costs_nothing_that_was_paid_for(
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
-def test_ctrl_c_ends_soon_keeps_what_came_and_says_how_to_go_on(
+def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
     server: str, quiet: tuple[Any, int], tmp_path: Path
 ) -> None:
     stalled, asked = True, list[str]()
@@ -142,7 +138,7 @@ def test_ctrl_c_ends_soon_keeps_what_came_and_says_how_to_go_on(
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
-def test_64_requests_are_under_way_at_once_and_each_has_its_own_reply(server: str) -> None:
+def test_64_concurrent_requests_each_get_their_own_reply(server: str) -> None:
     requests = [request(f"Which is larger, {number} or 50? Answer A, B or C.") for number in range(72)]
 
     def replies(backend: OpenAI, number: int) -> dict[int, Any]:

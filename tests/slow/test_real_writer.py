@@ -62,7 +62,7 @@ def judge(
     return found
 
 
-def test_written_in_one_go_or_recorded_first_by_a_real_model(data: str, tmp_path: Path, smollm2: Transformers) -> None:
+def test_one_run_equals_recording_first_with_a_real_model(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     models: dict[Role, Backend] = {"generator": smollm2, "verifier": smollm2}
     how: dict[str, Any] = {"generator": NAME, "verifier": NAME, "models": models}
     found = judge(data, tmp_path / "one", smollm2, **how)
@@ -91,9 +91,7 @@ def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2:
     assert asked["text"] == len(sides)
 
 
-def test_making_data_with_a_model_that_cannot_is_a_yield_of_nothing(
-    data: str, tmp_path: Path, smollm2: Transformers
-) -> None:
+def test_run_of_a_weak_writer_reports_its_yield(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     pairs = maker.pair_job(data, (), NAME, ASKING, None, None, 0)
     assert dict(pairs.left_out) == {"more than one turn": 1}
     with open_stores({"generator": smollm2}, tmp_path / "s") as models:

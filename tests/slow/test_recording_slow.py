@@ -26,7 +26,7 @@ def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
     finish(session.prepare(selected, setup), folder.with_suffix(".sqlite"))
 
 
-def test_recorded_first_or_written_in_one_go_the_rewrites_and_the_rows_are_the_same(tmp_path: Path) -> None:
+def test_recording_first_changes_neither_rewrites_nor_rows(tmp_path: Path) -> None:
     rewrites = record(tmp_path / "f.jsonl")
     assert {made.is_accepted for made in rewrites} == {True, False}
     reasons = {reason.partition(":")[0] for made in rewrites for reason in made.reasons}

@@ -33,7 +33,7 @@ GATE = ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.3", "--attack",
 
 @pytest.mark.parametrize("command", [ATTACK, GATE], ids=["attack", "gate"])
 @pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values(), *CUT.values()], ids=[*GONE, *TAKEN, *CUT])
-def test_a_run_whose_store_is_gone_or_cut_ends_with_4_and_goes_on(
+def test_run_with_a_lost_store_exits_with_4_and_resumes(
     run: Callable[..., Ran],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -78,7 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, 
     return path.read_bytes(), replies, store.epoch
 
 
-def test_a_damaged_page_is_one_line_and_never_another_reply(
+def test_damaged_page_is_one_line_and_never_another_reply(
     tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
 ) -> None:
     content, replies, epoch = whole
@@ -108,7 +108,7 @@ def test_a_damaged_page_is_one_line_and_never_another_reply(
     assert {"len", "get", "open"} <= counts.keys()
 
 
-def test_commands_end_with_one_line_whatever_page_is_damaged(
+def test_commands_report_any_damaged_page_in_one_line(
     run: Callable[..., Ran], tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
 ) -> None:
     assert run(*ATTACK, "--store", "s", "--out", "r").code == 0

@@ -160,7 +160,7 @@ def bound(request: pytest.FixtureRequest) -> Fuzz:
 
 
 @pytest.mark.parametrize("name", [*FAULTS, *REDIRECTS])
-def test_a_server_at_fault_costs_no_reply_and_gets_no_key(house: House, bound: Fuzz, name: str, tmp_path: Path) -> None:
+def test_faulty_server_loses_no_reply_and_gets_no_key(house: House, bound: Fuzz, name: str, tmp_path: Path) -> None:
     if bound.is_over:
         pytest.skip("the time of all faults is up; see --slow-seconds")
     for round in range(10 if bound.is_nightly else 1):

@@ -69,7 +69,7 @@ def lone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, int]:
     return folder, asked, len((folder / "asked").read_text().split())
 
 
-def test_two_commands_that_ask_a_server_at_once_ask_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+def test_two_commands_send_a_server_request_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server, at_server(server, tmp_path, "a") as one, at_server(server, tmp_path, "b") as two:
         for command in (one, two):
             command.says("plan:")
@@ -82,7 +82,7 @@ def test_two_commands_that_ask_a_server_at_once_ask_once(lone: tuple[Path, int, 
     assert rows(tmp_path, "a") == rows(tmp_path, "b") == rows(lone[0], "server")
 
 
-def test_two_commands_that_ask_a_model_here_at_once_ask_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+def test_two_commands_ask_a_local_model_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with local(tmp_path, "a") as one, local(tmp_path, "b") as two:
         for command in (one, two):
             command.says("plan:")
@@ -94,9 +94,7 @@ def test_two_commands_that_ask_a_model_here_at_once_ask_once(lone: tuple[Path, i
     assert rows(tmp_path, "a") == rows(tmp_path, "b") == rows(lone[0], "local")
 
 
-def test_where_one_that_asks_a_server_is_killed_the_other_asks_for_what_was_under_way(
-    lone: tuple[Path, int, int], tmp_path: Path
-) -> None:
+def test_other_command_takes_over_killed_server_requests(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server, at_server(server, tmp_path, "a") as one:
         server.saw(4)
         with at_server(server, tmp_path, "b") as two:
@@ -109,9 +107,7 @@ def test_where_one_that_asks_a_server_is_killed_the_other_asks_for_what_was_unde
     assert rows(tmp_path, "b") == rows(lone[0], "server")
 
 
-def test_where_one_that_asks_a_model_here_is_killed_the_other_asks_for_what_was_under_way(
-    lone: tuple[Path, int, int], tmp_path: Path
-) -> None:
+def test_other_command_takes_over_killed_local_requests(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with local(tmp_path, "a") as one:
         one.says("asked", "out")
         with local(tmp_path, "b") as two:
@@ -124,9 +120,7 @@ def test_where_one_that_asks_a_model_here_is_killed_the_other_asks_for_what_was_
     assert rows(tmp_path, "b") == rows(lone[0], "local")
 
 
-def test_the_second_command_on_a_run_folder_ends_and_names_the_first(
-    lone: tuple[Path, int, int], tmp_path: Path
-) -> None:
+def test_second_command_on_a_run_folder_names_the_first(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server, at_server(server, tmp_path, "a") as one:
         server.saw(4)
         with at_server(server, tmp_path, "a", "another") as two:
@@ -141,7 +135,7 @@ def test_the_second_command_on_a_run_folder_ends_and_names_the_first(
     assert "run.lock" not in {path.name for path in (tmp_path / "a").iterdir()}
 
 
-def test_a_run_folder_of_a_killed_command_is_free_at_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+def test_killed_command_frees_its_run_folder_at_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server:
         with at_server(server, tmp_path, "a") as one:
             server.saw(4)
@@ -167,7 +161,7 @@ class Together(Shuffled):
 
 
 @pytest.mark.parametrize("kind", ["stream", "rounds"])
-def test_threads_on_one_store_ask_once_in_total(tmp_path: Path, kind: str) -> None:
+def test_threads_on_one_store_send_each_request_once(tmp_path: Path, kind: str) -> None:
     barrier = threading.Barrier(3)
     streams = [Together(barrier, seed=seed, capacity=3) for seed in range(3)]
     backends: list[Any] = streams if kind == "stream" else [Recording() for _ in range(3)]
@@ -202,9 +196,7 @@ def test_threads_on_one_store_ask_once_in_total(tmp_path: Path, kind: str) -> No
 
 
 @pytest.mark.parametrize("backend", [Shuffled(), Recording()], ids=["stream", "rounds"])
-def test_a_store_that_cannot_be_locked_is_used_all_the_same_and_that_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any
-) -> None:
+def test_unlockable_store_is_used_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     def lockf(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 

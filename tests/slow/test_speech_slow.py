@@ -13,7 +13,7 @@ HOSTILE = (*PIECES, "\n\n", ">\n", "# ", "actually ", "...", "here is a ", "i ",
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_long_hostile_text_takes_no_time(piece: str) -> None:
+def test_long_hostile_text_takes_little_time(piece: str) -> None:
     text = piece * (100_000 // len(piece))
     # Nothing is timed here: a pattern that backtracks would take longer than anybody waits.
     assert inspect(("Go on.",), ("It is late.",), (text,), marker=len)[0]

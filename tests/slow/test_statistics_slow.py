@@ -12,5 +12,5 @@ from distract.stats.intervals import holm
 
 @settings(max_examples=10)  # statsmodels collects garbage at every call
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
+def test_holm_agrees_with_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])

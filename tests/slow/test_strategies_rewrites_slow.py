@@ -20,7 +20,7 @@ from distract.testing import strategies
 from distract.testing.strategies import drawn_rewrites
 
 
-def test_a_rewrite_is_weak_or_whole_or_between() -> None:
+def test_rewrites_range_from_weak_to_whole() -> None:
     counts = set()
     for case in drawn(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
         for original, made in both(case):
@@ -34,14 +34,14 @@ def test_a_rewrite_is_weak_or_whole_or_between() -> None:
     assert len(counts) > 8
 
 
-def test_all_of_a_case_shrinks() -> None:
+def test_all_parts_of_a_case_shrink() -> None:
     case = simplest(strategies.rewrites("assertiveness"), lambda case: True)
     assert case.prompt == ("How do I make tea?",)
     assert [len(find_edits(old.turns, new.turns)) for old, new in both(case)] == [1, 1]
 
 
 @pytest.mark.parametrize("attack", [None, *ATTACKS, "severity-3"])
-def test_hardly_anything_is_drawn_in_vain(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_draws_are_rejected(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bool] = []
     changed = drawn_rewrites._is_changed
 
@@ -92,7 +92,7 @@ def failing(chosen: settings) -> tuple[str, int]:
 
 # Both ways of hypothesis: what failed is kept and comes first; or the same examples are drawn again.
 @pytest.mark.parametrize("again", [False, True], ids=["kept", "drawn again"])
-def test_a_failing_example_is_replayed_without_the_model(
+def test_failing_example_replays_without_the_model(
     again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -99,7 +99,7 @@ ENCODINGS = {
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_no_encoding_breaks_a_command_and_no_text_is_one(encoding: str, tmp_path: Path) -> None:
+def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_path: Path) -> None:
     write(tmp_path)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_", "GITHUB"))}
     environment = {**kept, "COLUMNS": "80", "TERM": "dumb", **ENCODINGS[encoding]}
@@ -151,11 +151,11 @@ def written(*parts: str, encoding: str = "utf-8") -> str:
         (("a ", " " * 999, "::b"), "a " + " " * 999 + "::b"),
     ],
 )
-def test_commands_are_broken_up_however_they_are_written(parts: tuple[str, ...], expected: str) -> None:
+def test_runner_commands_are_defused_in_any_spelling(parts: tuple[str, ...], expected: str) -> None:
     assert written(*parts).replace("\u2060", "~") == expected
 
 
-def test_an_encoding_gets_what_it_has() -> None:
+def test_encodings_receive_what_they_can_express() -> None:
     text = "– █· → é 水 \ud800\n"
     assert written(text, encoding="ascii") == "- #. > \\xe9 \\u6c34 \\ud800\n"
     assert written(text, encoding="cp1252") == "– #· > é \\u6c34 \\ud800\n"

@@ -13,7 +13,7 @@ from test_style_control import LOGIT, naive, planted
 from distract.stats.ratings.draws import draw
 
 
-def test_many_matches_are_worked_on_in_parts() -> None:
+def test_many_matches_are_processed_in_parts() -> None:
     # More matches than are kept as rows, and the same ones each counted for itself.
     matches = planted(4, 40_000, 50, 60)
     found = rate_style_control(matches)
@@ -22,7 +22,7 @@ def test_many_matches_are_worked_on_in_parts() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_draws_vary_as_the_sandwich_says(known: bool) -> None:
+def test_draws_vary_as_the_sandwich_predicts(known: bool) -> None:
     matches = planted(4, 400, 100, 100, known=known)
     found = rate_style_control(matches)
     draws = draw(0, 1000, matches.clusters, table=known)

@@ -6,7 +6,7 @@ import pytest
 from test_trueskill import EXACT, ours, simulated, table, theirs
 
 
-def test_with_an_exact_error_function_the_library_agrees_to_the_last_digits() -> None:
+def test_exact_error_function_agrees_with_the_library() -> None:
     played = simulated(6, 1689)
     found = ours.rate(table(played), order="file")
     share = sum(outcome == "tie" for _, _, outcome in played) / len(played)

@@ -40,7 +40,7 @@ def carried(folder: Path, store: Path, backend: ScriptedBackend) -> LoadedRun:
     return finish(session.prepare(selected, setup), store).run
 
 
-def test_every_answer_that_could_not_be_read_is_kept_once(tmp_path: Path) -> None:
+def test_every_unreadable_answer_is_kept_once(tmp_path: Path) -> None:
     loaded = carried(tmp_path / "r", tmp_path / "s", ScriptedBackend(moody))
     kept = texts(tmp_path / "r")
     assert {one["protocol"] for one in kept} == {*PROTOCOLS}
@@ -64,7 +64,7 @@ def test_every_answer_that_could_not_be_read_is_kept_once(tmp_path: Path) -> Non
     assert looked["absolute"] == [f"[[{n}" for n in range(1, 8)]
 
 
-def test_it_is_no_part_of_the_run_and_is_the_same_after_a_kill(tmp_path: Path) -> None:
+def test_unread_file_is_outside_the_run_and_survives_a_kill(tmp_path: Path) -> None:
     whole = carried(tmp_path / "whole", tmp_path / "s1", ScriptedBackend(moody))
     calls = list[Request]()
 

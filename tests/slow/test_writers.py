@@ -17,7 +17,7 @@ CODE = (
 )
 
 
-def test_the_checksum_is_the_same_in_every_process_and_depends_on_the_attacks() -> None:
+def test_checksum_is_stable_across_processes_and_covers_attacks() -> None:
     found = set()
     for seed in ("0", "1", "2", "3"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
@@ -39,5 +39,5 @@ def test_the_checksum_is_the_same_in_every_process_and_depends_on_the_attacks() 
         (("a", "b"), "a", ("a", "b")),
     ],
 )
-def test_a_change_is_found_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
+def test_change_is_located_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
     assert _edit_one_turn(turns, new) == expected

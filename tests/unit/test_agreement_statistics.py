@@ -87,25 +87,25 @@ FOUR = ["111", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", "
     ],
     ids=["two values", "nominal", "with missing values"],
 )
-def test_published_alphas(units: list[Sequence[str]], published: float) -> None:
+def test_alphas_match_published_values(units: list[Sequence[str]], published: float) -> None:
     assert alpha(units) == pytest.approx(published, abs=0.0005)
 
 
 # Fleiss, Levin and Paik, Statistical methods for rates and proportions, chapter 18: 100 diagnoses, kappa = .68.
-def test_a_published_kappa() -> None:
+def test_kappa_matches_a_published_value() -> None:
     table = {("p", "p"): 75, ("p", "n"): 1, ("p", "o"): 4, ("n", "p"): 5, ("n", "n"): 4, ("n", "o"): 1, ("o", "o"): 10}
     pairs = list(Counter(table).elements())
     assert kappa([x for x, _ in pairs], [y for _, y in pairs]) == pytest.approx(0.23 / 0.34)
 
 
 @given(units_of)
-def test_alpha_is_its_definition(units: list[list[str | None]]) -> None:
+def test_alpha_follows_its_definition(units: list[list[str | None]]) -> None:
     expected = alpha_by_definition(units)
     assert alpha(units) == (None if expected is None else pytest.approx(float(expected), abs=1e-12))
 
 
 @given(st.integers(2, 4).flatmap(lambda n: st.lists(st.lists(verdicts, min_size=n, max_size=n), min_size=1)))
-def test_alpha_of_complete_data_is_fleiss_kappa_corrected_for_its_size(units: list[list[str | None]]) -> None:
+def test_complete_data_reduce_alpha_to_corrected_fleiss_kappa(units: list[list[str | None]]) -> None:
     categories = sorted({value for unit in units for value in unit}, key=str)
     assume(len(categories) > 1)
     fleiss = fleiss_kappa([[unit.count(category) for category in categories] for unit in units])
@@ -114,7 +114,7 @@ def test_alpha_of_complete_data_is_fleiss_kappa_corrected_for_its_size(units: li
 
 
 @given(pairs_of)
-def test_kappa_is_its_definition_and_that_of_statsmodels(pairs: list[tuple[str | None, str | None]]) -> None:
+def test_kappa_follows_its_definition_and_statsmodels(pairs: list[tuple[str | None, str | None]]) -> None:
     expected = kappa_by_definition(pairs)
     found = kappa([x for x, _ in pairs], [y for _, y in pairs])
     if expected is None:
@@ -158,7 +158,7 @@ def test_unequal_lengths_are_refused() -> None:
 
 
 @given(units_of, st.randoms(use_true_random=False))
-def test_alphas_interval_is_its_definition(units: list[list[str | None]], draw: random.Random) -> None:
+def test_alpha_interval_follows_its_definition(units: list[list[str | None]], draw: random.Random) -> None:
     units = [unit for unit in units if len(unit) > 1]
     clusters = clusters_for(len(units), draw)
     assume(len(set(clusters)) > 1)
@@ -177,7 +177,7 @@ def test_alphas_interval_is_its_definition(units: list[list[str | None]], draw: 
 
 
 @given(pairs_of, st.randoms(use_true_random=False))
-def test_kappas_interval_is_its_definition(pairs: list[tuple[str | None, str | None]], draw: random.Random) -> None:
+def test_kappa_interval_follows_its_definition(pairs: list[tuple[str | None, str | None]], draw: random.Random) -> None:
     clusters = clusters_for(len(pairs), draw)
     assume(len(set(clusters)) > 1)
 
@@ -195,7 +195,7 @@ def test_kappas_interval_is_its_definition(pairs: list[tuple[str | None, str | N
 
 
 @given(pairs_of, st.randoms(use_true_random=False), st.sampled_from([0.8, 0.95, 0.99]))
-def test_intervals_hold_the_estimate_and_are_no_points(
+def test_intervals_contain_the_estimate_and_have_width(
     pairs: list[tuple[str | None, str | None]], draw: random.Random, confidence: float
 ) -> None:
     clusters = clusters_for(len(pairs), draw)
@@ -211,7 +211,7 @@ def test_intervals_hold_the_estimate_and_are_no_points(
 
 
 @given(pairs_of, st.randoms(use_true_random=False))
-def test_names_and_order_change_nothing(pairs: list[tuple[str | None, str | None]], draw: random.Random) -> None:
+def test_names_and_order_do_not_matter(pairs: list[tuple[str | None, str | None]], draw: random.Random) -> None:
     clusters = clusters_for(len(pairs), draw)
     places = list(range(len(pairs)))
     draw.shuffle(places)
@@ -230,7 +230,9 @@ def test_names_and_order_change_nothing(pairs: list[tuple[str | None, str | None
 
 
 @given(pairs_of, st.randoms(use_true_random=False))
-def test_repeating_every_row_narrows_nothing(pairs: list[tuple[str | None, str | None]], draw: random.Random) -> None:
+def test_repeated_rows_do_not_narrow_the_interval(
+    pairs: list[tuple[str | None, str | None]], draw: random.Random
+) -> None:
     clusters = clusters_for(len(pairs), draw)
     first, second = [x for x, _ in pairs], [y for _, y in pairs]
     once = kappa_interval(first, second, clusters)
@@ -242,7 +244,7 @@ def test_repeating_every_row_narrows_nothing(pairs: list[tuple[str | None, str |
 
 
 @pytest.mark.parametrize("m", [2, 10, 50, 400])
-def test_without_disagreement_the_clusters_bound_what_was_not_seen(m: int) -> None:
+def test_without_disagreement_clusters_bound_the_unseen(m: int) -> None:
     clusters = [i // 4 for i in range(4 * m)]
     values = ["a" if i % 2 else "b" for i in range(4 * m)]
     bound = max(-1.0, 1 - (1 - 0.025 ** (1 / m)) / 0.5)
@@ -250,7 +252,7 @@ def test_without_disagreement_the_clusters_bound_what_was_not_seen(m: int) -> No
     assert kappa_interval(values, values, clusters) == pytest.approx((bound, 1.0))
 
 
-def test_a_rater_who_never_varies_shows_next_to_nothing() -> None:
+def test_constant_rater_gives_a_wide_interval() -> None:
     second = (["a"] * 9 + ["b"]) * 10
     assert kappa(["a"] * 100, second) == 0
     low, high = kappa_interval(["a"] * 100, second, range(100)) or (0, 0)
@@ -268,7 +270,7 @@ def test_opposite_raters_reach_the_other_end() -> None:
     assert -1 < high < 0
 
 
-def test_intervals_cover_where_few_disagree_and_prompts_differ() -> None:
+def test_intervals_cover_rare_disagreement_and_varied_prompts() -> None:
     draw, held = random.Random(3), 0
     p, steady = 0.5, 0.95  # alpha of two draws that are one with this chance, else apart
     for _ in range(400):
@@ -285,12 +287,12 @@ def test_intervals_cover_where_few_disagree_and_prompts_differ() -> None:
 
 
 @given(st.lists(st.integers(-5, 5)), st.booleans())
-def test_ranks_are_scipys(values: list[float], descending: bool) -> None:
+def test_ranks_agree_with_scipy(values: list[float], descending: bool) -> None:
     assert ranks(values, descending) == list(stats.rankdata([-v if descending else v for v in values]))
 
 
 @given(points_of)
-def test_spearman_is_its_definition_and_scipys(points: list[tuple[int, int]]) -> None:
+def test_spearman_follows_its_definition_and_scipy(points: list[tuple[int, int]]) -> None:
     x, y = [a for a, _ in points], [b for _, b in points]
     found = spearman(x, y)
     if len(set(x)) == 1 or len(set(y)) == 1:
@@ -311,7 +313,7 @@ def test_spearman_is_its_definition_and_scipys(points: list[tuple[int, int]]) ->
 
 
 @given(points_of, st.sampled_from([0.8, 0.95, 0.99]))
-def test_spearmans_interval(points: list[tuple[int, int]], confidence: float) -> None:
+def test_spearman_interval_follows_its_definition(points: list[tuple[int, int]], confidence: float) -> None:
     x, y = [a for a, _ in points], [b for _, b in points]
     r, interval, n = spearman(x, y), spearman_interval(x, y, confidence), len(x)
     assert (interval is None) == (r is None or n < 4)
@@ -326,7 +328,7 @@ def test_spearmans_interval(points: list[tuple[int, int]], confidence: float) ->
     assert mirrored == pytest.approx((-interval[1], -interval[0]), abs=1e-9)
 
 
-def test_a_perfect_correlation_is_bounded_as_its_nearest_neighbour() -> None:
+def test_perfect_correlation_is_bounded_by_its_nearest_neighbour() -> None:
     swapped = spearman_interval(range(6), [1, 0, 2, 3, 4, 5])
     assert swapped is not None
     assert spearman_interval(range(6), range(6)) == pytest.approx((swapped[0], 1.0))

@@ -60,7 +60,7 @@ SINGULAR = {"attacks": "attack", "protocols": "protocol", "measures": "measure"}
     ("name", "kinds"),
     [("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,))],
 )
-def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, ...]) -> None:
+def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...]) -> None:
     hints = {hint for kind in kinds for hint in get_type_hints(kind)}
     command = cli.get_command(click.Context(cli), name)
     assert command
@@ -78,7 +78,7 @@ def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, 
             assert signature[key].default == defaults[key]
 
 
-def test_a_run_is_read_back_and_not_made_twice(run: Command) -> None:
+def test_run_is_loaded_and_not_repeated(run: Command) -> None:
     mine = distract.attack(**PLANTED, out="mine")
     again = distract.attack(**PLANTED, out="mine")
     assert again.notes == ("this run is complete in mine: no call is made",)
@@ -100,7 +100,7 @@ def test_fresh_asks_again(run: Command) -> None:
     assert epoch() < epoch(fresh=True)
 
 
-def test_a_table_has_a_row_for_each(run: Command) -> None:
+def test_table_has_one_row_per_record(run: Command) -> None:
     pytest.importorskip("pandas")
     mine = distract.attack(**PLANTED)
     table = mine.to_frame()
@@ -116,7 +116,7 @@ def test_a_table_has_a_row_for_each(run: Command) -> None:
     assert table["requests"].sum() == sum(len(row.keys) for row in mine.rows)
 
 
-def test_without_pandas_a_line_says_what_to_install(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def absent(name: str, *rest: Any) -> Any:
@@ -130,7 +130,7 @@ def test_without_pandas_a_line_says_what_to_install(run: Command, monkeypatch: p
         mine.to_frame()
 
 
-def test_cases_are_data(run: Command) -> None:
+def test_cases_may_be_data(run: Command) -> None:
     cases = distract.load("tweakset")[:9]
     Path("cases.jsonl").write_text("".join(f"{native.format_line(case)}\n" for case in cases), encoding="utf-8")
     mine = distract.attack(**PLANTED, data=cases, out="mine")
@@ -141,7 +141,7 @@ def test_cases_are_data(run: Command) -> None:
     assert data[0] == {**data[1], "name": "cases"}
 
 
-def test_a_run_outlives_a_change_of_folder_and_says_when_its_own_has_gone(
+def test_run_outlives_a_folder_change_and_reports_its_loss(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = distract.attack(**PLANTED, out="mine")
@@ -155,13 +155,13 @@ def test_a_run_outlives_a_change_of_folder_and_says_when_its_own_has_gone(
             look()
 
 
-def test_a_judge_of_whom_nothing_can_be_said_is_noted(run: Command) -> None:
+def test_judge_without_valid_verdicts_is_noted(run: Command) -> None:
     silent = distract.attack(judge="planted:garbage", limit=3)
     assert silent.notes[-1] == "no verdict was valid: nothing can be said about this judge"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no signal is held back on Windows")
-def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_call_keeps_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     reply, numbers = scripted.ScriptedBackend.reply, itertools.count()
 
     def interrupted(self: scripted.ScriptedBackend, *asked: Any) -> Any:
@@ -191,13 +191,13 @@ def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypat
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_travel_between_processes(error: distract.DistractError) -> None:
+def test_errors_survive_pickling(error: distract.DistractError) -> None:
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(again), str(again)) == (type(error), str(error))
 
 
 @pytest.mark.parametrize("certify", [False, True])
-def test_a_gate_returns_what_the_command_says(run: Command, certify: bool, capsys: Any) -> None:
+def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, capsys: Any) -> None:
     mine = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
     ran = run("gate", "mine", *typed(rates, {}), "--json")
@@ -209,7 +209,7 @@ def test_a_gate_returns_what_the_command_says(run: Command, certify: bool, capsy
         assert {check.decision for check in verdict.checks} >= {"fail"}
 
 
-def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
+def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
     options: Any = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "protocols": ["pairwise"], "budget": 40}
     ran = run("gate", *typed(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
     verdict = distract.gate(**options, max_flip_rate=0.1, out="mine", store="other.sqlite")
@@ -254,7 +254,7 @@ def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
         ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses need data with a name"),
     ],
 )
-def test_what_is_wrong_raises_one_line(run: Command, options: dict[str, Any], said: str, capsys: Any) -> None:
+def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], said: str, capsys: Any) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.attack(**{"judge": "planted:longer", **options})
     assert said in str(error.value)
@@ -275,13 +275,13 @@ def test_what_is_wrong_raises_one_line(run: Command, options: dict[str, Any], sa
         ({"max_rise": 0.1}, "--max-rise needs --baseline"),
     ],
 )
-def test_what_is_wrong_with_a_gate_raises_one_line(run: Command, options: dict[str, Any], said: str) -> None:
+def test_wrong_gate_arguments_raise_one_line(run: Command, options: dict[str, Any], said: str) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.gate(**options)
     assert said in str(error.value)
 
 
-def test_load_reads_cases_and_says_where_a_file_is_wrong(tmp_path: Path) -> None:
+def test_load_reads_cases_and_locates_errors(tmp_path: Path) -> None:
     cases = distract.load("tweakset")
     assert (len(cases), type(cases[0])) == (42, distract.Case)
     bad = tmp_path / "bad.jsonl"

@@ -67,7 +67,7 @@ def copied(run: LoadedRun, to: Path) -> Path:
     return to
 
 
-def test_the_document_has_the_smallest_flips_and_their_words(finished: LoadedRun) -> None:
+def test_document_lists_the_smallest_flips_and_their_words(finished: LoadedRun) -> None:
     found = json.loads(finished.summary or "")["minimal"]
     assert len(found["flips"]) == len(finished.minimal or ()) == 2
     for flip, record in zip(found["flips"], finished.minimal or (), strict=True):
@@ -96,7 +96,7 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: LoadedRun
     assert {(word["word"], word["change"]): word["flips"] for word in found["words"]} == words
 
 
-def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: LoadedRun) -> None:
+def test_each_smallest_flip_flips_and_no_smaller_one_does(finished: LoadedRun) -> None:
     from distract.core.plan import Comparison
     from distract.core.records import Response
     from distract.data import datasets
@@ -119,7 +119,7 @@ def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Load
                 assert not wins(apply_edits(one.original, [kept for kept in one.edits if kept != edit]))
 
 
-def test_two_runs_of_one_command_give_the_same_bytes(finished: LoadedRun, tmp_path: Path) -> None:
+def test_rerun_writes_the_same_bytes(finished: LoadedRun, tmp_path: Path) -> None:
     again, tally = carried(Failing(), tmp_path / "r", finished.path.parent / "s")
     fresh, _ = carried(Failing(), tmp_path / "t", tmp_path / "s")
     for name in FILES:
@@ -130,7 +130,7 @@ def test_two_runs_of_one_command_give_the_same_bytes(finished: LoadedRun, tmp_pa
         assert load(one.path) == one
 
 
-def test_a_run_that_breaks_in_the_search_pays_for_nothing_twice(tmp_path: Path) -> None:
+def test_interrupted_search_pays_nothing_twice(tmp_path: Path) -> None:
     def breaks() -> Reply:
         raise BackendError("the model broke")
 
@@ -148,7 +148,7 @@ def test_a_run_that_breaks_in_the_search_pays_for_nothing_twice(tmp_path: Path) 
     assert (done.path / "minimal.jsonl").read_bytes() == (tmp_path / "whole" / "minimal.jsonl").read_bytes()
 
 
-def test_a_search_without_an_answer_is_left_open_and_asked_again(tmp_path: Path) -> None:
+def test_unanswered_search_stays_open_and_is_repeated(tmp_path: Path) -> None:
     _, tally = carried(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
     silent = Failing(tally.made, lambda: Reply(failure="no reply: 503"))
     done, used = carried(silent, tmp_path / "r", tmp_path / "s")
@@ -159,7 +159,7 @@ def test_a_search_without_an_answer_is_left_open_and_asked_again(tmp_path: Path)
 
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
-def test_damage_is_never_taken_for_a_whole_run(finished: LoadedRun, tmp_path: Path, damage: str) -> None:
+def test_damaged_run_never_counts_as_complete(finished: LoadedRun, tmp_path: Path, damage: str) -> None:
     path = copied(finished, tmp_path / "r") / "minimal.jsonl"
     text = path.read_text(encoding="utf-8")
     if damage == "gone":
@@ -182,7 +182,7 @@ def test_damage_is_never_taken_for_a_whole_run(finished: LoadedRun, tmp_path: Pa
         lambda record: record["edits"][0].update(new="else"),
     ],
 )
-def test_a_record_that_is_none_is_named_by_its_line(
+def test_invalid_record_is_named_by_its_line(
     finished: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
 ) -> None:
     path = copied(finished, tmp_path / "r") / "minimal.jsonl"
@@ -193,7 +193,7 @@ def test_a_record_that_is_none_is_named_by_its_line(
         load(path.parent)
 
 
-def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: LoadedRun) -> None:
+def test_run_without_minimal_stays_the_same(tmp_path: Path, finished: LoadedRun) -> None:
     plain, _ = carried(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
     assert plain.minimal is None
     assert "minimal" not in plain.parameters
@@ -204,7 +204,7 @@ def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: Loade
         assert (plain.path / name).read_bytes() == (finished.path / name).read_bytes()
 
 
-def test_the_command_says_shows_and_shows_again(run: Run) -> None:
+def test_command_and_report_show_the_same(run: Run) -> None:
     made = run(*ONE, "--minimal", "3", "--out", "r")
     assert made.code == 0
     assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in made.err
@@ -221,21 +221,21 @@ def test_the_command_says_shows_and_shows_again(run: Run) -> None:
     fits(made.out)
 
 
-def test_where_nothing_flips_there_is_nothing_to_explain(run: Run) -> None:
+def test_without_flips_there_is_nothing_to_explain(run: Run) -> None:
     fair = run("attack", "--judge", "planted:fair", *ONE[3:], "--minimal", "2", "--out", "r")
     assert (fair.code, "found no flip to explain" in fair.words) == (0, True)
     assert json.loads(Path("r/summary.json").read_text())["minimal"] == {"flips": [], "words": []}
     assert run(*ONE, "--minimal", "-1").code == 2
 
 
-def test_protocols_take_turns_and_scores_are_decided_by_their_rule(run: Run) -> None:
+def test_protocols_take_turns_and_scores_follow_their_rule(run: Run) -> None:
     both = ("--protocol", "absolute", "--protocol", "pairwise", "--attack", "prolixity", "--limit", "3")
     made = run("attack", "--judge", "planted:longer", *RULES[3:], *both, "--minimal", "2", "--json")
     flips = made.document["minimal"]["flips"]
     assert sorted((flip["protocol"], flip["rule"]) for flip in flips) == [("absolute", "score"), ("pairwise", None)]
 
 
-def test_where_the_data_lie_is_kept_as_it_was_said_and_decides_nothing(run: Run, tmp_path: Path) -> None:
+def test_data_location_is_recorded_verbatim_and_decides_nothing(run: Run, tmp_path: Path) -> None:
     case = {"id": "c", "prompt": "p", "responses": [{"author": a, "text": f"It might be {a}."} for a in "xy"]}
     Path("d.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
     for spec in ("d.jsonl", "./d.jsonl", "native:d.jsonl"):

@@ -69,7 +69,7 @@ constraints = st.lists(
 
 @by_attack
 @given(text=texts, kept=constraints, seed=seeds)
-def test_rewriting_is_deterministic_and_changes_no_constraint(
+def test_rewriting_is_deterministic_and_keeps_constraints(
     attack: Attack, text: str, kept: tuple[Constraint, ...], seed: int
 ) -> None:
     new = attack.rewrite(text, kept, seed)
@@ -84,7 +84,7 @@ def test_rewriting_is_deterministic_and_changes_no_constraint(
         )
     ).map(" ".join)
 )
-def test_a_pattern_that_is_left_out_matches_nowhere(text: str) -> None:
+def test_omitted_pattern_matches_nowhere(text: str) -> None:
     tried = [(pattern.pattern, new) for pattern, new in lexicon.rules(text)]
     matching = [(pattern, new) for _, pattern, new in lexicon._RULES if re.search(pattern, text)]
     assert [rule for rule in tried if rule in matching] == matching
@@ -99,7 +99,7 @@ def test_code_quotations_addresses_and_numbers_survive(attack: Attack, text: str
 
 @by_attack
 @given(text=st.text())
-def test_markers_take_any_text(attack: Attack, text: str) -> None:
+def test_markers_accept_any_text(attack: Attack, text: str) -> None:
     assert attack.control or isinstance(attack.marker and attack.marker(text), float)
 
 
@@ -186,7 +186,7 @@ def test_rewrites_vary_with_the_seed(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=[f"{g['attack']}-{g['seed']}" for g in GOLDEN])
-def test_texts_checked_by_eye(golden: dict[str, str | int]) -> None:
+def test_hand_checked_rewrites_stay_the_same(golden: dict[str, str | int]) -> None:
     attack = ATTACKS[str(golden["attack"])]
     assert attack.rewrite(str(golden["text"]), (), int(golden["seed"])) == golden["rewrite"]
 

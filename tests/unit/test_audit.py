@@ -54,12 +54,12 @@ def audited(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
         (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
     ],
 )
-def test_the_good_response(one: Case, good: str | None) -> None:
+def test_good_response_is_selected(one: Case, good: str | None) -> None:
     found = good_response(one)
     assert (found and found.author) == good
 
 
-def test_pairs_are_of_different_authors_and_of_severity_one_at_most() -> None:
+def test_pairs_have_two_authors_and_at_most_one_severity() -> None:
     low = [replace(Y, author=f"low-{s}", severity=s) for s in (1, 2, 3)]
     rewrite = replace(X, attack="louder")
     assert [(a.author, b.author) for a, b in pairs(case(responses=[X, rewrite, *low]))] == [("x", "low-1")]
@@ -68,7 +68,7 @@ def test_pairs_are_of_different_authors_and_of_severity_one_at_most() -> None:
     assert pairs(case(responses=[X])) == []
 
 
-def test_the_dispreferred_response_is_rewritten_and_judged_again() -> None:
+def test_dispreferred_response_is_rewritten_and_judged_again() -> None:
     done = audited(case(responses=[X, Y], preferred="x"))
     flips = [r for r in done.rows if r.design == "flip" and r.protocol == "pairwise"]
     assert [(r.attack, r.target) for r in flips] == [("none", None), ("louder", "a")]
@@ -81,7 +81,7 @@ def test_the_dispreferred_response_is_rewritten_and_judged_again() -> None:
     assert len(done.rewrites) == 1
 
 
-def test_scores_whose_rules_disagree_attack_both_sides() -> None:
+def test_disagreeing_score_rules_attack_both_sides() -> None:
     def answer(request: Request) -> str:
         slots = request.slots
         assert slots is not None
@@ -106,7 +106,7 @@ def test_rejected_and_missing_rewrites_are_not_judged() -> None:
     assert done.rewrites == []
 
 
-def test_recorded_rewrites_are_found_by_author_and_severity() -> None:
+def test_recorded_rewrites_match_by_author_and_severity() -> None:
     low = replace(Y, author="low", severity=1)
     recorded = [
         replace(X, attack="louder", turns=("Red is certainly a colour.",)),
@@ -124,7 +124,7 @@ def test_controls_are_written_by_rule_and_may_change_nothing() -> None:
     assert [j.preferred for j in fixed[0].judgments] == ["tie", "tie"]
 
 
-def test_what_cannot_be_compared_is_a_row_with_the_reason() -> None:
+def test_incomparable_responses_give_a_row_with_the_reason() -> None:
     done = audited(case(responses=[X]))
     assert {(r.design, r.excluded) for r in done.rows if r.excluded} == {
         ("flip", "no two responses by different authors")
@@ -135,13 +135,13 @@ def test_what_cannot_be_compared_is_a_row_with_the_reason() -> None:
     }
 
 
-def test_one_design_alone_asks_only_its_questions() -> None:
+def test_single_design_asks_only_its_own_questions() -> None:
     one = case(responses=[X, Y], preferred="x")
     assert {r.design for r in audited(one, designs=frozenset({"fixed"})).rows} == {"fixed"}
     assert {r.design for r in audited(one, designs=frozenset({"flip"})).rows} == {"flip"}
 
 
-def test_only_what_is_open_is_asked_and_the_controls_beside_it() -> None:
+def test_only_open_pairs_are_asked_with_their_controls() -> None:
     pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
     bold = replace(LOUDER, name="bolder")
     places = frozenset({("pairwise", "louder"), ("absolute", "bolder")})
@@ -166,7 +166,7 @@ def test_only_what_is_open_is_asked_and_the_controls_beside_it() -> None:
     assert {made.response.attack for made in done.rewrites} == {"louder", "bolder", "control"}
 
 
-def test_a_score_is_asked_for_once_however_many_comparisons_it_serves() -> None:
+def test_score_is_requested_once_for_many_comparisons() -> None:
     backend, tally = make_planted("longer"), Tally()
     parameters = AuditConfig("longer", (protocols()["absolute"],), (LOUDER, CONTROL), find_writer("rules"))
     with Store(Path(":memory:"), backend.identity, True) as store:
@@ -194,7 +194,7 @@ def degraded(one: Case, *degradations: object, generator: str = "rules", **chang
     return audited(one, "fair", writer=find_writer(generator), **given)
 
 
-def test_a_good_response_is_compared_with_one_that_breaks_so_many_constraints() -> None:
+def test_good_response_meets_responses_with_broken_constraints() -> None:
     louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
     done = degraded(TITLED, SEVERITY[1], SEVERITY[2], louder, SEVERITY[3])
     rows = [r for r in done.rows if r.protocol == "pairwise"]
@@ -213,7 +213,7 @@ def test_a_good_response_is_compared_with_one_that_breaks_so_many_constraints() 
     assert made[1, None].original == ("red is a colour",)
 
 
-def test_recorded_responses_of_a_severity_are_verified() -> None:
+def test_recorded_severity_responses_are_verified() -> None:
     low = [Response("low", ("Red, blue",), None, 2), Response("low", ("Certainly! Red, blue",), "louder", 2)]
     one = replace(TITLED, responses=(*TITLED.responses, *low, Response("sly", ("red",), None, 1)), preferred="x")
     louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
@@ -246,12 +246,12 @@ def test_one_turn_of_several_is_made_worse() -> None:
         replace(TITLED, responses=(Response("x", ("Red",)), Response("y", ("blue",))), preferred="x"),
     ],
 )
-def test_a_good_response_must_meet_all_constraints(one: Case) -> None:
+def test_good_response_must_meet_all_constraints(one: Case) -> None:
     excluded = {r.excluded for r in degraded(one, SEVERITY[1]).rows}
     assert excluded == {"no good response is known to meet all the constraints"}
 
 
-def test_a_verifier_adds_reasons_and_evidence() -> None:
+def test_verifier_adds_reasons_and_evidence() -> None:
     asked: list[tuple[str, str]] = []
 
     def verify(one: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
@@ -280,13 +280,13 @@ def refuse(*arguments: object) -> str:
         (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
     ],
 )
-def test_an_attack_that_fails_is_named_with_the_case(attack: Attack, said: str) -> None:
+def test_failing_attack_is_named_with_the_case(attack: Attack, said: str) -> None:
     with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:
         audited(case(responses=[X, Y], preferred="x"), attacks=(attack,))
     assert said in str(error.value)
 
 
-def test_a_case_with_too_few_responses_is_excluded_and_counted() -> None:
+def test_case_with_too_few_responses_is_excluded_and_counted() -> None:
     only: dict[str, Any] = {"designs": frozenset({"flip"})}
     third, fourth = Response("z", ("Green.",)), Response("w", ("A white one.",))
     for name, least in (("triadic", 3), ("quadruple", 4), ("rank", 2)):
@@ -300,13 +300,13 @@ def test_a_case_with_too_few_responses_is_excluded_and_counted() -> None:
                 assert len(rows[0].judgments) == (least if name != "rank" else 2)
 
 
-def test_a_rewrite_is_shown_with_the_other_responses_and_not_with_its_original() -> None:
+def test_rewrite_appears_with_the_others_but_not_its_original() -> None:
     pair = Comparison(case(responses=[X, Y, Response("z", ("Green.",))]), replace(X, attack="f"), Y)
     assert [one.author for one in other_responses(pair, 3)] == ["z"]
     assert other_responses(pair, 2) == ()
 
 
-def test_without_a_reference_who_needs_one_does_not_judge() -> None:
+def test_missing_reference_excludes_protocols_that_need_one() -> None:
     parameters: dict[str, Any] = {"protocols": (protocols()["strong-reference"],), "designs": frozenset({"flip"})}
     one = case(responses=[X, Y])
     assert {row.excluded for row in audited(one, **parameters).rows} == {"no reference in the data"}
@@ -315,7 +315,7 @@ def test_without_a_reference_who_needs_one_does_not_judge() -> None:
     assert not exclusion_reason(protocols()["wild-bench"], one, helped=False)
 
 
-def test_a_row_has_each_request_once_with_its_tokens() -> None:
+def test_row_lists_each_request_once_with_its_tokens() -> None:
     def answer(asked: Request) -> Reply:
         found = Reply(probabilities=(0.9, 0.1)) if asked.choices else Reply("Ask.", tokens_out=5)
         return replace(found, tokens_in=len(asked.messages[1].content))
@@ -330,7 +330,7 @@ def test_a_row_has_each_request_once_with_its_tokens() -> None:
     assert len({key for row in done.rows for key in row.keys}) == 1 + 2 * len(done.rows)
 
 
-def test_the_manner_decides_orders_samples_and_room() -> None:
+def test_manner_sets_orders_samples_and_room() -> None:
     parameters: dict[str, Any] = {"designs": frozenset({"flip"}), "protocols": (protocols()["cot"],)}
     for manner, orders, calls in ((Manner(), 2, 2), (Manner("given"), 1, 1), (Manner("both", 3), 2, 6)):
         row = audited(case(responses=[X, Y]), manner=manner, **parameters).rows[0]

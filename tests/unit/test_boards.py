@@ -89,7 +89,7 @@ def some(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
     ]
 
 
-def test_the_drawn_interval_is_that_of_its_definition() -> None:
+def test_drawn_interval_follows_its_definition() -> None:
     rows = some()
     draws = draw_prompts(matches(rows), POINTS, 5, 300)
     made = build_board(matches(rows), POINTS, draws=draws)
@@ -132,7 +132,7 @@ def shares(rows: Sequence[Row]) -> dict[str, float]:
     return {name: points[name] / played[name] for name in played}
 
 
-def test_the_sandwich_needs_no_draws_and_agrees_with_them() -> None:
+def test_sandwich_needs_no_draws_and_agrees_with_them() -> None:
     played = matches(some(prompts=60))
     one, other = build_board(played, CLOSED), build_board(played, POINTS)
     assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
@@ -145,12 +145,12 @@ def test_the_sandwich_needs_no_draws_and_agrees_with_them() -> None:
         assert left == pytest.approx(right)
 
 
-def test_a_share_stays_between_0_and_1() -> None:
+def test_share_stays_between_0_and_1() -> None:
     rows: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "2"), ("x", "y", "b", "3")]
     assert [(s.low, s.high) for s in build_board(matches(rows), CLOSED).standings] == [(0.0, 1.0)] * 2
 
 
-def test_counts_are_those_of_the_matches() -> None:
+def test_counts_match_the_matches() -> None:
     rows: list[Row] = [("x", "y", "a", "1"), ("y", "x", "a", "2"), ("x", "z", "tie", "2"), ("z", "y", "b", "3")]
     made = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in build_board(matches(rows), POINTS).standings}
     assert made == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
@@ -168,16 +168,16 @@ def test_counts_are_those_of_the_matches() -> None:
         ([[1.0, 2.0], [2.0, 1.0]], "points", [[2, 1], [1, 2]]),
     ],
 )
-def test_ranks(ratings: list[Any], unit: str, expected: list[Any]) -> None:
+def test_ranks_follow_ratings(ratings: list[Any], unit: str, expected: list[Any]) -> None:
     assert ranks(np.array(ratings), unit).tolist() == expected
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
-def test_a_rank_counts_who_is_better(ratings: list[int]) -> None:
+def test_rank_counts_better_models(ratings: list[int]) -> None:
     assert ranks(np.array(ratings, float)).tolist() == [1 + sum(y > x for y in ratings) for x in ratings]
 
 
-def test_equal_models_are_listed_by_name_and_share_a_rank() -> None:
+def test_equal_models_sort_by_name_and_share_a_rank() -> None:
     rows: list[Row] = [("b", "a", "tie", "1"), ("c", "a", "b", "1"), ("c", "b", "b", "2")]
     assert [(s.model, s.rank) for s in build_board(matches(rows), POINTS).standings] == [("a", 1), ("b", 1), ("c", 3)]
 
@@ -224,7 +224,7 @@ def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) 
         assert any(said in note for note in made.notes) or not said, made.notes
 
 
-def test_a_tie_only_table_is_flat() -> None:
+def test_tie_only_table_is_flat() -> None:
     played = matches(HARD["all ties"][0])
     for system in ratings.systems().values():
         if not system.lengths and "order" not in system.parameters:
@@ -233,7 +233,7 @@ def test_a_tie_only_table_is_flat() -> None:
             assert (one.low, one.rank_low, one.rank, other.rank) == (None, None, 1, 1)
 
 
-def test_an_anchor_is_given_and_no_estimate() -> None:
+def test_anchor_is_fixed_and_not_estimated() -> None:
     made = build_board(matches(some()), CLOSED, {"anchor": "b"})
     assert all(s.low is not None for s in made.standings)
     flat = matches([("x", "y", "a", str(i)) for i in range(9)])
@@ -241,7 +241,7 @@ def test_an_anchor_is_given_and_no_estimate() -> None:
     assert ends == {"x": (1.0, 1.0), "y": (None, None)}
 
 
-def test_a_model_that_a_draw_leaves_out_keeps_its_rating() -> None:
+def test_model_missing_from_a_draw_keeps_its_rating() -> None:
     rows: list[Row] = [*some(prompts=5), ("z", "a", "a", "p0"), ("z", "a", "b", "p1"), ("z", "b", "b", "p1")]
     standing = next(s for s in build_board(matches(rows), POINTS).standings if s.model == "z")
     assert standing.error is not None
@@ -255,7 +255,7 @@ def repeated(played: Matches, times: int) -> Matches:
     return Matches(played.models, a, b, outcome)
 
 
-def test_draws_fit_what_is_rated() -> None:
+def test_draws_fit_the_rated_matches() -> None:
     played = matches(some())
     online = RatingSystem("online", "", lambda matches, *, order="file": rate(matches), redraw)
     assert draw_prompts(played, POINTS, 0).count == boards.DRAWS
@@ -283,7 +283,7 @@ def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> Non
         build_board(matches(rows, known), POINTS, draws=draw_prompts(matches(some()), POINTS, 0, 5))
 
 
-def test_an_unknown_parameter_is_named() -> None:
+def test_unknown_parameter_is_named() -> None:
     with pytest.raises(UsageError, match=r"points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"):
         build_board(matches(some()), POINTS, {"k": 1})
 
@@ -307,7 +307,7 @@ def _points(monkeypatch: pytest.MonkeyPatch) -> None:
         ("points:label=a:b=c", {"label": "a:b=c"}),
     ],
 )
-def test_parse(spec: str, expected: Mapping[str, Any]) -> None:
+def test_system_choice_parses_parameters(spec: str, expected: Mapping[str, Any]) -> None:
     system, found = parse_spec(spec)
     assert (system.name, found) == ("points", expected)
     assert [type(value) for value in found.values()] == [type(value) for value in expected.values()]
@@ -327,7 +327,7 @@ def test_parse(spec: str, expected: Mapping[str, Any]) -> None:
         ("points:times=1,times=2", "points: parameter 'times' is given twice"),
     ],
 )
-def test_parse_says_what_is_wrong(spec: str, message: str) -> None:
+def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_spec(spec)
     assert str(raised.value) == message
@@ -335,7 +335,7 @@ def test_parse_says_what_is_wrong(spec: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ratings.systems())
-def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
+def test_every_default_parses_on_the_command_line(name: str) -> None:
     system = ratings.get_system(name)
     given = {key: value for key, value in system.parameters.items() if value is not None}
     assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
@@ -354,7 +354,7 @@ def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
         ("w>x w>y x>z y>z", "{w}, {x}, {y}, {z}"),
     ],
 )
-def test_groups_from_top_to_bottom(rows: str, expected: str) -> None:
+def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
     played = graph(rows)
     assert groups.find_groups(played) == [played.models]
     said = groups.notes(played)
@@ -366,13 +366,13 @@ def graph(text: str) -> Matches:
     return matches([(pair[0], pair[2], {">": "a", "=": "tie"}[pair[1]], pair) for pair in text.split()])
 
 
-def test_groups_that_never_met() -> None:
+def test_separate_groups_are_noted() -> None:
     played = graph("a>b d>c e=d")
     assert groups.find_groups(played) == [("a", "b"), ("c", "d", "e")]
     assert groups.notes(played) == ("ratings are comparable within a group only: {a, b}, {c, d, e}",)
 
 
-def test_long_lists_and_names_are_short_in_a_note() -> None:
+def test_notes_shorten_long_lists_and_names() -> None:
     rows: list[Row] = [(f"m{i:03}", f"m{i + 1:03}" + "x" * 99, "a", "p") for i in range(0, 200, 2)]
     (note,) = groups.notes(matches(rows))
     assert len(note) < 900
@@ -385,7 +385,7 @@ pairs = st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.sampl
 
 
 @given(st.lists(pairs.filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=12))
-def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None:
+def test_groups_follow_reachability(played: list[tuple[str, str, str]]) -> None:
     rows: list[Row] = [(*pair, "p") for pair in played]
     made = matches(rows)
     beats = {(x, y) for a, b, o in played for x, y in [(a, b), (b, a)] if o == "tie" or (o == "a") == (x == a)}
@@ -415,7 +415,7 @@ def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None
         lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) -> None:
+def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
     theirs = RatingSystem("theirs", "", rated, redraw)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
         build_board(matches([("x", "y", "a", "p")]), theirs)
@@ -428,7 +428,7 @@ def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) ->
         *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
     ],
 )
-def test_what_it_does_wrong_with_draws_is_said_too(redrawn: Any) -> None:
+def test_redraw_errors_of_a_foreign_rating_system_are_reported(redrawn: Any) -> None:
     theirs = RatingSystem("theirs", "", rate, redrawn)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
         build_board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), theirs)

@@ -86,7 +86,7 @@ NAMES = ["gpt-4", "a, b", 'the "best"', "[red]模型[/red]", "🦙", "model_b", 
 @pytest.mark.parametrize("name", FORMS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_every_form_gives_what_a_plain_loop_gives(name: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, data: st.DataObject) -> None:
     rows = data.draw(
         st.lists(
             st.builds(
@@ -132,7 +132,7 @@ def test_every_form_gives_what_a_plain_loop_gives(name: str, tmp_path: Path, dat
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("word", [word for word in WORDS if word] + ["A", "B", "Tie", "TIE (bothbad)", "Error", "NaN"])
-def test_winners_say_what_the_table_says(word: str, name: str, tmp_path: Path) -> None:
+def test_winners_match_the_table(word: str, name: str, tmp_path: Path) -> None:
     found = cells([vote(winner="model_a"), vote(winner=word)], tmp_path, name).matches
     meaning = WORDS[word.casefold()]
     assert found.invalid == (meaning is None)
@@ -153,7 +153,7 @@ def test_null_is_no_verdict_and_a_name_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_kaggles_columns_are_read(name: str, tmp_path: Path) -> None:
+def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
     def row(*hot: int, text: object = "ok") -> dict[str, Any]:
         flags = dict(zip(("winner_model_a", "winner_model_b", "winner_tie"), hot, strict=True))
         return {
@@ -193,7 +193,7 @@ def test_kaggles_columns_are_read(name: str, tmp_path: Path) -> None:
         (("turn",), [(1,), (1,), (2,)], None),
     ],
 )
-def test_prompts_are_told_by_the_first_column_that_there_is(
+def test_first_known_column_identifies_the_prompt(
     columns: tuple[str, ...], rows: list[tuple[Any, ...]], prompts: list[str] | None, tmp_path: Path
 ) -> None:
     found = cells([vote(**dict(zip(columns, row, strict=True))) for row in rows], tmp_path).matches
@@ -206,7 +206,7 @@ def spoken(user: str, *assistant: object) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("name", ["v.jsonl", "v.json", "v.parquet"])
-def test_conversations_tell_the_prompt_and_the_lengths(name: str, tmp_path: Path) -> None:
+def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> None:
     rows = [
         vote(conversation_a=spoken("hi", "1", "22"), conversation_b=spoken("hi", "")),
         vote(conversation_a=spoken("hi", "ü🦙"), conversation_b=spoken("hi", "333")),
@@ -232,7 +232,7 @@ def test_conversations_tell_the_prompt_and_the_lengths(name: str, tmp_path: Path
         [{}, {"response_a": "r", "response_b": "s"}],
     ],
 )
-def test_lengths_of_some_rows_are_none(more: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_some_rows_may_lack_lengths(more: list[dict[str, Any]], tmp_path: Path) -> None:
     assert cells([vote(**one) for one in more], tmp_path).matches.lengths is None
 
 
@@ -323,7 +323,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("key", WRONG)
-def test_what_is_wrong_is_one_line_that_names_its_place(key: str, tmp_path: Path) -> None:
+def test_malformed_votes_are_located_in_one_line(key: str, tmp_path: Path) -> None:
     text, expected = WRONG[key]
     (tmp_path / "v").write_text(text, encoding="utf-8", newline="")
     with pytest.raises(DataError, match=expected) as caught:
@@ -359,13 +359,13 @@ def test_odd_files_are_read(key: str, tmp_path: Path) -> None:
         b'[{"model_a": "x", "model_b": "y", "winner": "tie"},\n\n{"model_a": "\xff"}]',
     ],
 )
-def test_bytes_that_are_no_text_name_their_line(raw: bytes, tmp_path: Path) -> None:
+def test_undecodable_bytes_name_their_line(raw: bytes, tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(raw)
     with pytest.raises(DataError, match=r"v:3: not UTF-8; convert the file"):
         read(str(tmp_path / "v"))
 
 
-def test_a_long_cell_is_read_and_the_limit_of_the_process_is_as_before(tmp_path: Path) -> None:
+def test_long_cell_is_read_and_the_csv_limit_restored(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     found = cells([vote(prompt="p" * 200_000), vote(prompt="p" * 200_000)], tmp_path, "v.csv").matches
     assert found.prompts == (named("p" * 200_000),)
@@ -373,7 +373,7 @@ def test_a_long_cell_is_read_and_the_limit_of_the_process_is_as_before(tmp_path:
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64])
-def test_an_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "CHUNK", chunk)
     rows = [{"n": n, "text": 'ü🦙 "]},{[ \\', "more": [1.5, None, {"x": True}]} for n in range(5)]
     for indent in (None, 2):
@@ -391,7 +391,7 @@ def test_an_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, mon
         list(json_stream.stream_array(tmp_path / "v"))
 
 
-def test_parquet_names_the_row(tmp_path: Path) -> None:
+def test_parquet_errors_name_the_row(tmp_path: Path) -> None:
     library = pytest.importorskip("pyarrow")
     path = tmp_path / "v.parquet"
     as_parquet(path, [vote(), vote(winner="draw")])
@@ -420,24 +420,24 @@ def test_parquet_names_the_row(tmp_path: Path) -> None:
         read(str(broken))
 
 
-def test_without_its_library_parquet_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_parquet_library_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     as_parquet(tmp_path / "v.parquet", [vote()])
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(UsageError, match=r'needs pyarrow, which is not installed: pip install "\.\[parquet\]"'):
         read(str(tmp_path / "v.parquet"))
 
 
-def test_votes_count_as_often_as_they_are_there(tmp_path: Path) -> None:
+def test_repeated_votes_count_repeatedly(tmp_path: Path) -> None:
     assert len(cells([vote(), vote(), vote("y", "x")], tmp_path).matches) == 3
 
 
-def test_names_that_only_look_alike_are_two_models(tmp_path: Path) -> None:
+def test_lookalike_names_are_two_models(tmp_path: Path) -> None:
     rows = [vote("GPT-4", "gpt-4"), vote("\u00e9", "e\u0301")]
     for name in FORMS:
         assert len(cells(rows, tmp_path, name).matches.models) == 4
 
 
-def test_columns_that_nobody_asks_for_may_hold_anything(tmp_path: Path) -> None:
+def test_unused_columns_may_hold_anything(tmp_path: Path) -> None:
     parquet, library = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
     table = library.Table.from_pylist([vote()])
     odd = {

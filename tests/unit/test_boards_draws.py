@@ -12,7 +12,7 @@ from distract.stats.ratings.draws import draw
 
 
 @given(st.integers(0, 9), st.integers(2, 20), st.integers(1, 40))
-def test_every_draw_has_as_many_prompts_as_there_are(seed: int, count: int, clusters: int) -> None:
+def test_every_draw_has_as_many_prompts_as_the_data(seed: int, count: int, clusters: int) -> None:
     weights = draw(seed, count, clusters).weights
     assert weights is not None
     assert weights.shape == (count, clusters)
@@ -20,7 +20,7 @@ def test_every_draw_has_as_many_prompts_as_there_are(seed: int, count: int, clus
     assert np.array_equal(weights, draw(seed, count, clusters).weights)  # type: ignore[arg-type]
 
 
-def test_a_prompt_is_drawn_once_on_average_as_chance_has_it() -> None:
+def test_prompt_draws_have_bootstrap_moments() -> None:
     weights = draw(0, 4000, 50).weights
     assert weights is not None
     assert weights.mean() == 1
@@ -36,14 +36,14 @@ def test_more_draws_begin_with_the_same_ones() -> None:
     assert np.array_equal(few, many[:5])
 
 
-def test_another_seed_draws_others() -> None:
+def test_seeds_give_different_draws() -> None:
     one, other = draw(0, 5, 30).weights, draw(1, 5, 30).weights
     assert one is not None
     assert other is not None
     assert not np.array_equal(one, other)
 
 
-def test_there_is_no_table_where_none_is_wanted_or_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_table_where_none_is_needed_or_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draw(0, 10, 10, table=False).weights is None
     monkeypatch.setattr(draws, "MAX_WEIGHTS", 99)
     assert draw(0, 10, 10).weights is None
@@ -60,7 +60,7 @@ def test_normal_numbers_belong_to_a_name() -> None:
     assert not np.array_equal(one, draw(1, 2000, 1).normal(["🦙"]))
 
 
-def test_a_generator_belongs_to_a_seed_and_a_purpose() -> None:
+def test_generator_belongs_to_a_seed_and_a_purpose() -> None:
     drawn = draw(0, 2, 1)
     first = drawn.generator("cells").random(4)
     assert np.array_equal(first, drawn.generator("cells").random(4))

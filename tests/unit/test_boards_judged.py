@@ -78,7 +78,7 @@ def written(path: Path, rows: Iterable[object]) -> str:
         (fastchat("error", "model_1"), None),
     ],
 )
-def test_both_orders_agreeing_win(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:
+def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:
     other = {**row, "question_id": "82", **{key: "tie" for key in row if "winner" in key}}
     (source,) = read(written(tmp_path / "v.jsonl", [row, other]))
     found = source.matches
@@ -87,14 +87,14 @@ def test_both_orders_agreeing_win(row: dict[str, Any], expected: int | None, tmp
     assert found.models == ("x", "y")
 
 
-def test_both_turns_of_a_question_are_one_prompt_and_a_pair_counts_once(tmp_path: Path) -> None:
+def test_both_turns_are_one_prompt_and_a_pair_counts_once(tmp_path: Path) -> None:
     rows = [pairwise("A", "B", turn=1), pairwise("B", "A", turn=2), pairwise("B", "A", a="y", b="x", turn=1)]
     (source,) = read(written(tmp_path / "v.jsonl", rows))
     assert played(source.matches) == [(named("81"), "x", "y", "x"), (named("81"), "x", "y", "y")]
     assert source.left_out == {"judged before (the first judgment counts)": 1}
 
 
-def test_judges_of_one_file_are_apart(tmp_path: Path) -> None:
+def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
     rows = [
         fastchat("model_1", "model_1"),
         fastchat("model_1", "model_1", ["j", "pair-math-v1"], question_id=82),
@@ -124,12 +124,12 @@ def test_judges_of_one_file_are_apart(tmp_path: Path) -> None:
         ([pairwise(None, "B"), pairwise("A", "error")], r"nothing can be rated: .*no valid verdict \(1\)"),
     ],
 )
-def test_what_is_wrong_with_judgments_is_one_line(rows: list[Any], expected: str, tmp_path: Path) -> None:
+def test_wrong_judgments_are_one_line(rows: list[Any], expected: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=expected):
         read(written(tmp_path / "v.jsonl", rows))
 
 
-def test_a_folder_without_judgments_is_told(tmp_path: Path) -> None:
+def test_folder_without_judgments_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no judgments; name the folder of one judge, or a file"):
         read(f"mtbench-judges:{tmp_path}")
     with pytest.raises(DataError, match="is a directory without a run or judgments; name a file in it"):
@@ -169,7 +169,7 @@ def test_labelled_sets_are_matches_between_authors(name: str, models: tuple[str,
     assert (source.format, source.sha256) == (form, data.checksum)
 
 
-def test_cases_that_are_no_match_are_counted(tmp_path: Path) -> None:
+def test_unusable_cases_are_counted(tmp_path: Path) -> None:
     x, y, z = (Response(author, (author,)) for author in "xyz")
     rewrite = Response("x", ("X!",), "assertiveness")
     cases = [
@@ -232,7 +232,7 @@ def test_rows_of_two_authors_before_a_rewrite_are_matches() -> None:
     assert (source.name, source.protocol, source.rule, source.attack) == ("n", "pairwise", None, "none")
 
 
-def test_a_pair_of_several_triples_counts_once() -> None:
+def test_pair_in_several_triples_counts_once() -> None:
     rows = [
         row("1", [A, A], design="triple", beside=(Side("v"),)),
         row("1", [A, A], design="triple", beside=(Side("w"),)),
@@ -243,7 +243,7 @@ def test_a_pair_of_several_triples_counts_once() -> None:
     assert [winner for *_, winner in told(rows)] == ["x", "y", "y"]
 
 
-def test_under_an_attack_what_was_judged_again_takes_the_place_of_what_was_before() -> None:
+def test_attacked_judgments_replace_the_earlier_ones() -> None:
     rows = [
         row("1", [A, A]),
         row("2", [A, A]),
@@ -274,7 +274,7 @@ def test_scores_are_matches_by_either_rule() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), min_size=1, max_size=8))
-def test_adding_to_all_scores_changes_no_match(found: list[tuple[int, str, bool]]) -> None:
+def test_constant_added_to_all_scores_changes_no_match(found: list[tuple[int, str, bool]]) -> None:
     def rows(more: int) -> list[Row]:
         return [
             row(f"{n}", [scored((4 + gap * (side == "a") + more, 4 + gap * (side == "b") + more), (4, 4))])
@@ -284,7 +284,7 @@ def test_adding_to_all_scores_changes_no_match(found: list[tuple[int, str, bool]
     assert told(rows(0), rule="score") == told(rows(1), rule="score")
 
 
-def test_lengths_are_known_where_every_row_says_them() -> None:
+def test_lengths_are_known_if_every_row_has_them() -> None:
     rows = [row("1", [A, A], lengths=(3, 4)), row("2", [B, B], lengths=(0, 9)), row("3", [NONE])]
     lengths = from_rows(rows, "pairwise", None).matches.lengths
     assert lengths is not None
@@ -313,7 +313,7 @@ def run(path: Path, rows: Iterable[Row], finish: bool = True) -> str:
     return str(path)
 
 
-def test_a_run_folder_has_a_source_for_each_protocol_and_rule(tmp_path: Path) -> None:
+def test_run_folder_has_a_source_for_each_protocol_and_rule(tmp_path: Path) -> None:
     score = scored((5.2, 4.9), (5, 5))
     rows = [
         row("1", [A, A], design="flip"),
@@ -330,7 +330,7 @@ def test_a_run_folder_has_a_source_for_each_protocol_and_rule(tmp_path: Path) ->
         assert len({one.sha256 for one in found}) == 1
 
 
-def test_a_protocol_without_a_valid_verdict_is_passed_over_and_named(tmp_path: Path) -> None:
+def test_protocol_without_valid_verdicts_is_skipped_and_named(tmp_path: Path) -> None:
     rows = [row("1", [NONE]), row("1", [scored((5, 4), (5, 4))], protocol="absolute")]
     found = read(run(tmp_path / "r", rows))
     assert [one.rule for one in found] == ["score", "rating"]
@@ -339,7 +339,7 @@ def test_a_protocol_without_a_valid_verdict_is_passed_over_and_named(tmp_path: P
         read(run(tmp_path / "bad" / "r", rows[:1]))
 
 
-def test_a_run_that_cannot_be_relied_on_is_refused(tmp_path: Path) -> None:
+def test_unreliable_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="r: the run is unfinished"):
         read(run(tmp_path / "r", [row("1", [A, A])], finish=False))
     with pytest.raises(DataError, match="s: holds no comparison of two authors before a rewrite"):

@@ -25,7 +25,7 @@ Played = Sequence[tuple[Sequence[str], str, int]]
 
 
 @given(played)
-def test_everything_can_be_read_back(rows: Played) -> None:
+def test_matches_round_trip(rows: Played) -> None:
     a, b = [pair[0] for pair, _, _ in rows], [pair[1] for pair, _, _ in rows]
     outcomes, prompts = [outcome for _, outcome, _ in rows], [f"p{prompt}" for *_, prompt in rows]
     made = encode(iter(a), iter(b), iter(outcomes), iter(prompts), [(i, 2 * i) for i in range(len(rows))], 7)
@@ -43,13 +43,13 @@ def test_everything_can_be_read_back(rows: Played) -> None:
     assert made.outcome.dtype.name == "int8"
 
 
-def test_without_prompts_each_match_is_one() -> None:
+def test_each_match_is_a_cluster_without_prompts() -> None:
     made = encode(["x", "y", "x"], ["y", "x", "y"], ["a", "tie", "b"])
     assert made.cluster is None
     assert (made.prompts, made.clusters, made.lengths, made.invalid) == ((), 3, None, 0)
 
 
-def test_a_match_may_be_played_again() -> None:
+def test_match_may_be_played_again() -> None:
     assert len(encode(["x", "x"], ["y", "y"], ["a", "a"], ["p", "p"])) == 2
 
 
@@ -67,12 +67,12 @@ def test_a_match_may_be_played_again() -> None:
         ((["x"], ["y"], ["a"], ["p"], []), "columns of matches differ in length"),
     ],
 )
-def test_what_is_no_match(arguments: tuple[list[str], ...], message: str) -> None:
+def test_invalid_matches_are_refused(arguments: tuple[list[str], ...], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         encode(*arguments)  # type: ignore[arg-type]
     assert str(raised.value) == message
 
 
 @pytest.mark.parametrize("names", [("x", "y"), ("y", "x")])
-def test_numbers_follow_names_and_not_the_order_of_matches(names: tuple[str, str]) -> None:
+def test_numbers_follow_names_not_match_order(names: tuple[str, str]) -> None:
     assert encode([names[0]], [names[1]], ["a"]).a.tolist() == [sorted(names).index(names[0])]

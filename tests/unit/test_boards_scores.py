@@ -47,7 +47,7 @@ def of(*scores: tuple[str, float | None], prompt: int = 1, **more: Any) -> Rows:
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_every_model_meets_every_other_one_on_each_prompt(tmp_path: Path, suffix: str) -> None:
+def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: str) -> None:
     rows = [*of(("x", 7.0), ("y", 3.0), ("z", 7.0)), *of(("z", 2.0), ("x", 1.0), prompt=2)]
     spec = written(tmp_path / f"scores.{suffix}", rows)
     assert played(spec) == [("x", "y", "a"), ("x", "z", "tie"), ("y", "z", "b"), ("z", "x", "a")]
@@ -56,14 +56,14 @@ def test_every_model_meets_every_other_one_on_each_prompt(tmp_path: Path, suffix
     assert played(f"scores:{spec}") == played(spec)
 
 
-def test_turns_and_judges_are_apart_and_count_for_one_prompt(tmp_path: Path) -> None:
+def test_turns_and_judges_stay_apart_within_one_prompt(tmp_path: Path) -> None:
     rows = [row for turn in (1, 2) for row in of(("x", turn), ("y", 1.5), turn=turn, judge=["gpt-4", "single-v1"])]
     spec = written(tmp_path / "scores.jsonl", rows)
     assert played(spec) == [("x", "y", "b"), ("x", "y", "a")]
     assert read(spec)[0].matches.clusters == 1
 
 
-def test_what_is_no_score_makes_no_match(tmp_path: Path) -> None:
+def test_missing_score_makes_no_match(tmp_path: Path) -> None:
     rows = [*of(("x", None), ("y", 1.0), ("z", -1.0)), *of(("x", 2.0), ("y", -1.0), prompt=2)]
     (source,) = read(written(tmp_path / "scores.jsonl", rows))
     assert (len(source.matches), source.matches.invalid) == (2, 2)
@@ -76,7 +76,7 @@ def test_what_is_no_score_makes_no_match(tmp_path: Path) -> None:
     st.lists(st.dictionaries(st.sampled_from("wxyz"), st.integers(-20, 20), min_size=2), min_size=1, max_size=6),
     st.integers(-1000, 1000),
 )
-def test_a_constant_on_all_scores_changes_nothing(
+def test_constant_added_to_all_scores_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, prompts: list[dict[str, int]], constant: int
 ) -> None:
     folder = tmp_path_factory.mktemp("scores")
@@ -112,7 +112,7 @@ def test_wrong_scores_are_one_line(tmp_path: Path, rows: Rows, said: str) -> Non
         read(written(tmp_path / "scores.jsonl", rows))
 
 
-def test_the_order_of_rows_of_a_prompt_is_the_order_of_the_pair(tmp_path: Path) -> None:
+def test_row_order_within_a_prompt_sets_the_pair_order(tmp_path: Path) -> None:
     (source,) = read(written(tmp_path / "s.jsonl", of(("z", 1), ("a", 2))))
     assert source.matches.models == ("a", "z")
     assert np.array_equal(source.matches.a, [1])

@@ -56,7 +56,7 @@ def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
     }
 
 
-def test_it_is_its_definition() -> None:
+def test_shift_follows_its_definition() -> None:
     rows, m, count = some(prompts=12), 12, 300
     before, after = matches(rows), matches(changed(rows, "d"))
     found = shifted(before, after, count=count)
@@ -93,7 +93,7 @@ def test_it_is_its_definition() -> None:
     )
 
 
-def test_pairing_narrows_what_prompts_share() -> None:
+def test_pairing_removes_shared_prompt_noise() -> None:
     rows = some(prompts=60)
     found = shifted(matches(rows), matches(changed(rows, "d", share=0.2)))
     for change, standing in zip(found.changes, found.before.standings, strict=True):
@@ -106,7 +106,7 @@ def test_pairing_narrows_what_prompts_share() -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 @pytest.mark.parametrize("known", [True, False])
-def test_a_board_and_itself(system: RatingSystem, known: bool) -> None:
+def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) -> None:
     played = with_lengths(matches(some(), known))
     found = shifted(played, played, system, 30)
     # Nothing varies here, which does not say that nothing would on other prompts.
@@ -124,7 +124,7 @@ def with_lengths(played: Matches) -> Matches:
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
-def test_the_way_back_is_the_opposite(system: RatingSystem) -> None:
+def test_reverse_shift_is_the_opposite(system: RatingSystem) -> None:
     rows = some()
     before, after = with_lengths(matches(rows)), with_lengths(matches(changed(rows, "d")))
     there, back = shifted(before, after, system, 60), shifted(after, before, system, 60)
@@ -145,7 +145,7 @@ def test_the_way_back_is_the_opposite(system: RatingSystem) -> None:
 
 
 @given(st.integers(0, 10**6), st.permutations("abcd"))
-def test_names_change_nothing(seed: int, names: Sequence[str]) -> None:
+def test_names_do_not_matter(seed: int, names: Sequence[str]) -> None:
     rows = some(seed, 6)
     new = dict(zip("abcd", names, strict=True))
     later = changed(rows, "c", seed)
@@ -158,13 +158,13 @@ def test_names_change_nothing(seed: int, names: Sequence[str]) -> None:
         assert (change.low, change.high) == pytest.approx((twin.low, twin.high))
 
 
-def test_the_order_of_prompts_in_the_second_board_changes_nothing() -> None:
+def test_prompt_order_in_the_second_board_does_not_matter() -> None:
     rows = some()
     later = changed(rows, "d")
     assert shifted(matches(rows), matches(later)) == shifted(matches(rows), matches(later[::-1]))
 
 
-def test_union_keeps_the_first_numbers_and_adds_new_ones() -> None:
+def test_union_keeps_old_numbers_and_adds_new_ones() -> None:
     one, other = matches([("x", "y", "a", "p"), ("x", "y", "b", "q")]), matches([("x", "y", "a", t) for t in "rqs"])
     before, after = merge_prompts(one, other)
     assert before.prompts == after.prompts == ("p", "q", "r", "s")
@@ -176,7 +176,7 @@ def test_union_keeps_the_first_numbers_and_adds_new_ones() -> None:
     assert np.array_equal(again[1].cluster, after.cluster)  # type: ignore[arg-type]
 
 
-def test_boards_of_other_prompts_are_as_good_as_independent() -> None:
+def test_boards_of_other_prompts_are_nearly_independent() -> None:
     rows, later = some(0, 40), [(a, b, o, f"new {p}") for a, b, o, p in some(1, 40)]
     found = shifted(matches(rows), matches(later), count=1000)
     assert found.prompts == 80
@@ -190,7 +190,7 @@ def test_boards_of_other_prompts_are_as_good_as_independent() -> None:
         assert change.change - change.low == pytest.approx(half, rel=0.15)
 
 
-def test_the_same_slots_are_paired_without_prompts() -> None:
+def test_slots_are_paired_without_prompts() -> None:
     rows = some()
     before, after = matches(rows, False), matches(changed(rows, "d"), False)
     found = shifted(before, after)
@@ -205,14 +205,14 @@ def test_the_same_slots_are_paired_without_prompts() -> None:
         assert near.low > far.low
 
 
-def test_a_table_that_does_not_fit_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_table_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = some()
     monkeypatch.setattr(shifts, "MAX_WEIGHTS", DRAWS * (len(rows) - 1))
     assert not shifted(matches(rows, False), matches(changed(rows, "d"), False)).paired
 
 
 @pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
-def test_one_side_without_prompts(first: bool, second: bool) -> None:
+def test_one_side_may_lack_prompts(first: bool, second: bool) -> None:
     rows = some()
     found = shifted(matches(rows, first), matches(changed(rows, "d"), second))
     assert not found.paired
@@ -230,7 +230,7 @@ def test_models_on_one_board_only_have_no_change() -> None:
     assert found.notes == ("on one board only: a, x; ratings are relative to the models of their board",)
 
 
-def test_no_model_in_common() -> None:
+def test_boards_without_a_common_model_show_no_change() -> None:
     found = shifted(matches(some()), matches(some(models="wxyz")))
     assert (found.models, found.tau, found.tau_low, found.tau_high) == (0, None, None, None)
     assert all(change.change is None for change in found.changes)
@@ -251,7 +251,7 @@ def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -
         assert -1 <= found.tau_low <= found.tau <= found.tau_high <= 1
 
 
-def test_what_has_no_interval_says_why() -> None:
+def test_missing_interval_says_why() -> None:
     one: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "1")]
     found = shifted(matches(one), matches(changed(one, "y")))
     assert found.notes == ("fewer than two prompts on a board: no change has an interval",)
@@ -277,6 +277,6 @@ def test_draws_of_other_prompts_are_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=8))
-def test_kendall_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+def test_kendall_agrees_with_scipy(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs).T
     assert kendall_tau(x[None], y[None])[0] == pytest.approx(stats.kendalltau(x, y).statistic, nan_ok=True)

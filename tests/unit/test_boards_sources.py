@@ -16,11 +16,11 @@ GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 VOTES = "model_a,model_b,winner\nx,y,tie\n"
 
 
-def test_every_data_set_that_is_read_is_a_format() -> None:
+def test_every_readable_data_set_is_a_format() -> None:
     assert {"arena", "mtbench-judges", "run", "scores", *READERS} == {*FORMATS}
 
 
-def test_a_path_that_exists_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_path_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("arena:v.csv", "nope:v.csv", "hub:v.csv", "v.csv"):
         Path(name).write_text(VOTES)
@@ -47,7 +47,7 @@ def test_a_path_that_exists_wins_over_a_format(tmp_path: Path, monkeypatch: pyte
         ("tweakset", DataError, r"nothing can be rated: not two responses of different authors \(\d+\)"),
     ],
 )
-def test_what_cannot_be_found_is_one_line(
+def test_missing_source_is_one_line(
     spec: str, kind: type[DistractError], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -55,7 +55,7 @@ def test_what_cannot_be_found_is_one_line(
         read(spec)
 
 
-def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+def test_irregular_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="pipe: is no regular file"):
         read(str(tmp_path / "pipe"))
@@ -74,12 +74,12 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
         ("mt-bench-human.jsonl", "arena"),  # votes are told before the cases that are made of them
     ],
 )
-def test_formats_are_told_by_content(name: str, form: str) -> None:
+def test_content_identifies_the_format(name: str, form: str) -> None:
     (source,) = read(str(GOLDEN / name))
     assert source.format == form
 
 
-def test_votes_of_people_are_read_as_votes_or_as_cases() -> None:
+def test_human_votes_are_read_as_votes_or_as_cases() -> None:
     path = GOLDEN / "mt-bench-human.jsonl"
     votes, cases = (read(f"{form}:{path}")[0] for form in ("arena", "mt-bench-human"))
     assert len(votes.matches) > len(cases.matches)
@@ -87,7 +87,7 @@ def test_votes_of_people_are_read_as_votes_or_as_cases() -> None:
     assert cases.left_out == {"the annotators do not agree": 1}
 
 
-def test_labelled_sets_of_the_hub_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distract.data.hub.load_rows", lambda _: (GOLDEN / "rewardbench.jsonl").read_text())
     for spec in ("hub:org/name", "rewardbench:hub:org/name"):
         (source,) = read(spec)
@@ -100,7 +100,7 @@ def test_prompts_without_comparisons_are_no_matches(name: str) -> None:
         read(str(GOLDEN / name))
 
 
-def test_a_vote_file_with_other_names_is_told_what_it_lacks(tmp_path: Path) -> None:
+def test_vote_file_with_unknown_columns_lists_the_missing_ones(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
     path.write_text(json.dumps({"left": "x", "right": "y", "winner": "left"}))
     with pytest.raises(DataError, match="field 'model_a': missing; found 'left', 'right', 'winner'"):

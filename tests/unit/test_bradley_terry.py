@@ -105,7 +105,7 @@ def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered:
 
 
 @given(played(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
-def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
+def test_ratings_agree_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
     matches = matches_of(rows, clustered)
     found = rate_bradley_terry(matches, prior=sd)
     theta = naive(rows, matches.models, sd)
@@ -116,7 +116,7 @@ def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: fl
 
 
 @given(played(), st.randoms(use_true_random=False))
-def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Played, random: Any) -> None:
+def test_match_and_model_order_do_not_matter(rows: Played, random: Any) -> None:
     turned = [(b, a, SWAPPED[o], p) if random.random() < 0.5 else (a, b, o, p) for a, b, o, p in rows]
     random.shuffle(turned)
     one, other = rate_bradley_terry(matches_of(rows)), rate_bradley_terry(matches_of(turned))
@@ -150,13 +150,13 @@ def test_swapping_two_names_swaps_their_ratings() -> None:
 
 
 @given(played().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
-def test_a_table_of_ties_is_flat(rows: Played) -> None:
+def test_table_of_ties_is_flat(rows: Played) -> None:
     found = rate_bradley_terry(matches_of(rows), anchor_rating=1500)
     assert found.rating == pytest.approx(np.full(len(found.models), 1500.0), abs=1e-9)
     assert not found.notes
 
 
-def test_doubling_all_matches_narrows_the_interval_by_the_square_root_of_two() -> None:
+def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
     rows = random_rows(5, 400, 20)
     one, two = (rate_bradley_terry(matches_of(some, False), prior=3e4).covariance for some in (rows, rows * 2))
     assert one is not None
@@ -167,7 +167,7 @@ def test_doubling_all_matches_narrows_the_interval_by_the_square_root_of_two() -
     assert one == pytest.approx(two, rel=1e-3)
 
 
-def test_a_prompt_for_each_match_is_no_prompt_at_all() -> None:
+def test_one_prompt_per_match_equals_no_prompts() -> None:
     rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 60, 6))]
     expected = rate_bradley_terry(matches_of(rows, False)).covariance
     assert rate_bradley_terry(matches_of(rows)).covariance == pytest.approx(expected)
@@ -176,7 +176,7 @@ def test_a_prompt_for_each_match_is_no_prompt_at_all() -> None:
     assert rate_bradley_terry(matches).covariance == pytest.approx(expected)
 
 
-def test_evalica_and_choix_agree_where_every_model_lost_to_every_other_in_the_end() -> None:
+def test_evalica_and_choix_agree_on_connected_models() -> None:
     rows = random_rows(6, 600, 30)
     matches = matches_of(rows)
     code = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
@@ -217,7 +217,7 @@ def test_statsmodels_has_the_same_sandwich(clustered: bool) -> None:
     assert found.covariance[0] == pytest.approx(np.zeros(5), abs=1e-9)
 
 
-def test_an_anchor_has_its_rating_and_no_variance() -> None:
+def test_anchor_keeps_its_rating_without_variance() -> None:
     matches = matches_of(random_rows(4, 300, 15))
     free, held = rate_bradley_terry(matches), rate_bradley_terry(matches, anchor="m2", anchor_rating=1234.5)
     assert held.rating[2] == 1234.5
@@ -231,7 +231,7 @@ def test_an_anchor_has_its_rating_and_no_variance() -> None:
     assert (drawn[:, 2] == 1234.5).all()
 
 
-def test_scale_and_base_are_units_only() -> None:
+def test_scale_and_base_are_only_units() -> None:
     matches = matches_of(random_rows(4, 300, 15))
     elo = rate_bradley_terry(matches)
     logits = rate_bradley_terry(matches, prior=1000 / LOGIT, scale=1, base=math.e, anchor_rating=0)
@@ -248,7 +248,7 @@ def test_scale_and_base_are_units_only() -> None:
     assert rate_bradley_terry(matches, interval="bootstrap").covariance is None
 
 
-def test_what_rests_on_the_prior_is_said() -> None:
+def test_notes_name_ratings_that_rest_on_the_prior() -> None:
     rows = [("a\x1b[31m\nb", "c", "a", "p")] * 1200
     assert rate_bradley_terry(matches_of(rows)).notes == (
         "a\\x1b[31m b won all of its 1,200 matches: its rating rests on the prior",
@@ -260,7 +260,7 @@ def test_what_rests_on_the_prior_is_said() -> None:
     assert found.rating == pytest.approx([1000.0] * 3)
 
 
-def test_groups_that_never_met_differ_as_the_prior_says() -> None:
+def test_separate_groups_differ_as_the_prior_says() -> None:
     rows = random_rows(3, 300, 20)
     rows += [(f"other {a}", f"other {b}", o, p) for a, b, o, p in random_rows(3, 300, 20, seed=1)]
     matches = matches_of(rows)
@@ -273,7 +273,7 @@ def test_groups_that_never_met_differ_as_the_prior_says() -> None:
     assert (redraw(matches, draw(3, 1000, matches.clusters)) @ gap).std() == pytest.approx(expected, rel=0.08)
 
 
-def test_a_model_that_never_lost_has_a_wide_interval() -> None:
+def test_undefeated_model_has_a_wide_interval() -> None:
     rows = [*random_rows(4, 400, 20), *[("best", f"m{i % 4}", "a", f"q{i % 20}") for i in range(40)]]
     found = rate_bradley_terry(matches_of(rows))
     assert found.covariance is not None
@@ -306,7 +306,7 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
 
 
 @pytest.mark.parametrize("table", [True, False])
-def test_draws_vary_as_the_sandwich_says(table: bool) -> None:
+def test_draws_vary_as_the_sandwich_predicts(table: bool) -> None:
     matches = matches_of(random_rows(6, 1689, 113), clustered=table)
     found = rate_bradley_terry(matches)
     draws = draw(0, 1500, matches.clusters, table=table)
@@ -318,14 +318,14 @@ def test_draws_vary_as_the_sandwich_says(table: bool) -> None:
     assert (redraw(matches, draws) == drawn).all()
 
 
-def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() -> None:
+def test_single_match_weights_equal_one_match_prompts() -> None:
     rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 80, 8))]
     draws = draw(1, 20, 80)
     expected = redraw(matches_of(rows), draws)
     assert redraw(matches_of(rows, clustered=False), draws) == pytest.approx(expected)
 
 
-def test_weights_of_one_leave_the_rating_but_for_the_prior() -> None:
+def test_unit_weights_change_the_rating_only_by_the_prior() -> None:
     matches = matches_of(random_rows(4, 400, 10))
     flat = Draws(0, 3, np.ones((3, 10), np.uint8))
     expected = rate_bradley_terry(matches, prior=10).rating
@@ -335,7 +335,7 @@ def test_weights_of_one_leave_the_rating_but_for_the_prior() -> None:
     )
 
 
-def test_200_models_and_1689_matches() -> None:
+def test_200_models_and_1689_matches_are_rated() -> None:
     rows = random_rows(200, 1689, 113)
     found = rate_bradley_terry(matches_of(rows))
     assert np.isfinite(found.rating).all()
@@ -343,7 +343,7 @@ def test_200_models_and_1689_matches() -> None:
     assert (np.diag(found.covariance) > 0).all()
 
 
-def test_work_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_in_parts_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = matches_of(random_rows(7, 500, 40))
     draws = draw(0, 30, matches.clusters)
     whole, drawn = rate_bradley_terry(matches), redraw(matches, draws)
@@ -357,7 +357,7 @@ def test_work_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redraw(matches, draws) == pytest.approx(drawn)
 
 
-def test_chances_are_exact_however_small() -> None:
+def test_tiny_chances_are_exact() -> None:
     odds = np.array([-1000.0, -40.0, 0.0, 1.0, 40.0, 1000.0])
     p, q = logistic.chances(odds)
     assert p == pytest.approx(special.expit(np.maximum(odds, -700)), rel=1e-14)
@@ -377,7 +377,7 @@ def test_chances_are_exact_however_small() -> None:
         ({"interval": "wald"}, "interval is 'wald'; expected sandwich or bootstrap"),
     ],
 )
-def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = matches_of([("a", "b", "a", "p")])
     with pytest.raises(UsageError) as error:
         rate_bradley_terry(matches, **parameters)
@@ -386,12 +386,12 @@ def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -
         redraw(matches, draw(0, 2, 1), **parameters)
 
 
-def test_an_unknown_anchor_lists_the_models() -> None:
+def test_unknown_anchor_lists_the_models() -> None:
     with pytest.raises(UnknownName, match=r"unknown model 'c'.*known: a, b"):
         rate_bradley_terry(matches_of([("a", "b", "a", "p")]), anchor="c")
 
 
-def test_it_is_the_system_that_is_used_where_none_is_named() -> None:
+def test_bradley_terry_is_the_default_system() -> None:
     system = ratings.systems()["bradley-terry"]
     assert system.default
     assert system.unit == "points"

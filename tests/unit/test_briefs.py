@@ -38,7 +38,7 @@ def some_rows(draw: st.DrawFn) -> list[Row]:
 
 
 @given(some_rows())
-def test_what_is_counted_in_brief_is_what_is_counted_of_the_rows(rows: list[Row]) -> None:
+def test_compact_rows_give_the_same_counts_as_rows(rows: list[Row]) -> None:
     briefs = CompactRows(rows[:3], {"p": (), "absolute": ("score", "rating")})
     briefs.extend(rows[3:])
     for protocol, rules in (("p", (None,)), ("absolute", ("score", "rating"))):
@@ -52,7 +52,7 @@ def test_what_is_counted_in_brief_is_what_is_counted_of_the_rows(rows: list[Row]
 
 
 @given(st.lists(st.tuples(st.sampled_from("klmn"), st.integers(0, 9), st.integers(0, 9)), max_size=12))
-def test_a_request_that_serves_several_verdicts_is_spent_once(used: list[tuple[str, int, int]]) -> None:
+def test_request_shared_by_verdicts_is_spent_once(used: list[tuple[str, int, int]]) -> None:
     judged = row("c", [verdict("a")], protocol="p")
     rows = [replace(judged, keys=(key,), tokens=((prompt, answer),)) for key, prompt, answer in used]
     calls = {key: (prompt, answer) for key, prompt, answer in used}
@@ -61,7 +61,7 @@ def test_a_request_that_serves_several_verdicts_is_spent_once(used: list[tuple[s
     assert (spent.prompts, spent.answers) == tuple(sum(one[at] for one in calls.values()) for at in (0, 1))
 
 
-def test_records_are_read_as_the_file_grows(tmp_path: Path) -> None:
+def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
     rows = [row(f"c{number}", [verdict("a"), verdict(None)]) for number in range(4)]
     path = tmp_path / "rows.jsonl"
     found = RecordFile(path, read)
@@ -81,7 +81,7 @@ def test_records_are_read_as_the_file_grows(tmp_path: Path) -> None:
     ("line", "why"),
     [(b"\xff", "not UTF-8"), (b"{}", r":1: not a record"), (b"[" * 100_000, r":1: not a record"), (b"\xef", "UTF-8")],
 )
-def test_a_line_that_is_no_record_is_said_so(tmp_path: Path, line: bytes, why: str) -> None:
+def test_invalid_record_line_is_reported(tmp_path: Path, line: bytes, why: str) -> None:
     (tmp_path / "rows.jsonl").write_bytes(line + b"\n")
     with pytest.raises(DataError, match=why):
         list(RecordFile(tmp_path / "rows.jsonl", read))

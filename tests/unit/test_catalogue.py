@@ -30,23 +30,23 @@ def opened(names: dict[Role, str | None], options: Options | None = None, **more
     return open_models(names, options, **more).models
 
 
-def test_a_model_with_several_roles_is_opened_once() -> None:
+def test_model_with_several_roles_is_opened_once() -> None:
     models = opened({"judge": EMBEDDED, "generator": EMBEDDED, "verifier": EMBEDDED})
     assert models["judge"] is models["generator"] is models["verifier"]
 
 
-def test_one_model_under_two_names_is_opened_once(tmp_path: Path) -> None:
+def test_two_names_of_one_model_open_it_once(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     models = opened({"judge": f"transformers:{tmp_path}", "generator": str(tmp_path)})
     assert models["judge"] is models["generator"]
 
 
-def test_what_is_no_model_and_what_is_not_wanted_is_not_opened() -> None:
+def test_absent_roles_and_non_models_are_not_opened() -> None:
     models = opened({"judge": "planted:fair", "generator": "rules", "verifier": None}, no_models=("rules",))
     assert list(models) == ["judge"]
 
 
-def test_options_are_for_local_models_and_the_revision_is_the_judges(tmp_path: Path) -> None:
+def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path) -> None:
     options = Options(dtype="float32", revision="abc", trust_remote_code=True)
     found = opened(
         {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
@@ -91,14 +91,14 @@ def test_options_are_for_local_models_and_the_revision_is_the_judges(tmp_path: P
         ("http://me:secret@h/v1#m", None, "environment"),
     ],
 )
-def test_what_does_not_fit_is_one_line(judge: str, options: Options | None, said: str) -> None:
+def test_unfit_options_are_one_line(judge: str, options: Options | None, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)) as error:
         open_judge(judge, options)
     assert "\n" not in str(error.value)
     assert "secret" not in str(error.value)
 
 
-def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
+def test_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"holds no model \(no config.json in it\)"):
         open_judge(str(tmp_path))
 
@@ -111,15 +111,13 @@ def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
         ("transformers:org/model", "transformers", "local"),
     ],
 )
-def test_a_missing_library_names_the_line_that_brings_it(
-    judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_library_names_its_extra(judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opener, "find_spec", lambda name: None if name == library else object())
     with pytest.raises(UsageError, match=re.escape(f'pip install ".[{extra}]"')):
         open_judge(judge)
 
 
-def test_prices_are_the_users_or_the_catalogues_and_the_options_are_the_judges(tmp_path: Path) -> None:
+def test_users_prices_and_judge_options_win_over_the_catalogue(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[mine]\nmodel = "m"\nengine = "openai"\nbase_url = "http://127.0.0.1:1/v1"\nprice_in = 2\n')
     names: dict[Role, str | None] = {"judge": "mine", "generator": "mine", "verifier": "planted:fair"}
@@ -129,7 +127,7 @@ def test_prices_are_the_users_or_the_catalogues_and_the_options_are_the_judges(t
     assert open_models({"judge": EMBEDDED}).prices == {}
 
 
-def test_the_choice_of_an_engine_is_told(tmp_path: Path) -> None:
+def test_engine_choice_is_noted(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     found = open_models({"judge": str(tmp_path)})
     assert found.notes == (f"{tmp_path}: transformers on the CPU, since there is no GPU here",)
@@ -137,7 +135,7 @@ def test_the_choice_of_an_engine_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("role", ["generator", "verifier"])
-def test_an_unknown_name_is_said_for_its_role(role: Role) -> None:
+def test_unknown_name_is_reported_with_its_role(role: Role) -> None:
     with pytest.raises(UnknownName, match=f"unknown {role} 'smolm2-135m'; did you mean 'smollm2-135m'") as error:
         open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))
     assert "planted" not in str(error.value)

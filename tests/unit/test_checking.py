@@ -50,7 +50,7 @@ def rates(path: Path) -> dict[tuple[str, str | None, str | None], tuple[int, int
 
 
 @pytest.mark.parametrize(("path", "size"), [(DEVELOPED, 240), (HELD_OUT, 96)])
-def test_the_labelled_sets_are_half_faithful_in_three_styles(path: Path, size: int) -> None:
+def test_labelled_sets_are_half_faithful_in_three_styles(path: Path, size: int) -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     labels = Counter((row["label"], row["style"]) for row in rows)
     assert len(rows) == size
@@ -61,7 +61,7 @@ def test_the_labelled_sets_are_half_faithful_in_three_styles(path: Path, size: i
     assert not {row["original"] for row in rows if row["original"] == row["rewrite"]}
 
 
-def test_the_limits_on_new_content_let_faithful_paraphrases_pass() -> None:
+def test_new_content_limits_admit_faithful_paraphrases() -> None:
     rows = [json.loads(line) for path in (DEVELOPED, HELD_OUT) for line in path.read_text("utf-8").splitlines()]
     for name, attack in attacks().items():
         shares = [
@@ -94,7 +94,7 @@ def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
     ("style", "name"),
     [("assertive", "assertiveness"), ("Prolix", "prolixity"), ("sycophantic", "sycophancy"), ("null", "null")],
 )
-def test_a_style_may_be_said_as_an_adjective(style: str, name: str, tmp_path: Path) -> None:
+def test_style_may_be_an_adjective(style: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
     path.write_text(json.dumps({**ROW, "style": style}), encoding="utf-8")
     (one,) = check_labelled(path)
@@ -115,7 +115,7 @@ def test_a_style_may_be_said_as_an_adjective(style: str, name: str, tmp_path: Pa
         ({"constraints": ["x"]}, "field 'constraints[0]': expected an object"),
     ],
 )
-def test_what_is_wrong_is_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_labelling_errors_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
     path.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, **change}) + "\n", encoding="utf-8")
     with pytest.raises(DataError) as caught:
@@ -124,7 +124,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], problem: str, tmp_path: 
     assert problem in str(caught.value)
 
 
-def test_two_files_are_checked_with_all_that_is_known(tmp_path: Path) -> None:
+def test_two_files_are_checked_with_all_known_facts(tmp_path: Path) -> None:
     original, rewrite, prompt = tmp_path / "a", tmp_path / "b", tmp_path / "p"
     original.write_text("Ewa thinks that the trip takes 3 hours.\n", encoding="utf-8")
     rewrite.write_text("Certainly, the trip takes 4 hours, Tom.\n", encoding="utf-8")
@@ -140,7 +140,7 @@ def test_two_files_are_checked_with_all_that_is_known(tmp_path: Path) -> None:
     assert given["evidence"]["marker_after"] > given["evidence"]["marker_before"]
 
 
-def test_a_severity_is_checked_as_one(tmp_path: Path) -> None:
+def test_severity_check_counts_broken_constraints(tmp_path: Path) -> None:
     original, worse = tmp_path / "a", tmp_path / "b"
     original.write_text("red is a colour", encoding="utf-8")
     worse.write_text("red, is a colour", encoding="utf-8")
@@ -152,7 +152,7 @@ def test_a_severity_is_checked_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["a\nb\n", "the a the b\n", "x y x\n"])
-def test_the_difference_of_long_repetitive_texts_is_shown(line: str) -> None:
+def test_difference_of_long_repetitive_texts_is_bounded(line: str) -> None:
     text = line * (100_000 // len(line))
     # Nothing is timed here: a search that is not bounded would take longer than anybody waits.
     assert mark_difference(text, f"{text}c", colour=False).plain.endswith(("c+}", "{+c+}"))
@@ -168,14 +168,14 @@ def test_the_difference_of_long_repetitive_texts_is_shown(line: str) -> None:
         (None, "[" * 9999, UsageError),
     ],
 )
-def test_a_wrong_option_is_one_line(attack: str | None, constraint: str | None, error: Any, tmp_path: Path) -> None:
+def test_wrong_option_is_one_line(attack: str | None, constraint: str | None, error: Any, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a b", encoding="utf-8")
     with pytest.raises(error):
         check_files(tmp_path / "a", tmp_path / "a", None, attack, [constraint] if constraint else [])
 
 
 @pytest.mark.parametrize("marker", [lambda text: float("nan"), lambda text: sys.exit(0), lambda text: 1 / 0])
-def test_what_a_marker_of_somebody_else_does_wrong_is_said(marker: Any) -> None:
+def test_errors_of_a_foreign_marker_are_reported(marker: Any) -> None:
     theirs = replace(attacks()["prolixity"], name="theirs", marker=marker)
     with pytest.raises(PluginError, match="attack 'theirs' failed on the rewrite: "):
         check_pair(RewritePair(("Why?",), ("So.",), ("So it is.",), theirs))

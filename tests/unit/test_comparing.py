@@ -47,7 +47,7 @@ def printed(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] 
     return text
 
 
-def test_rates_rise_bounds_and_counts_are_told() -> None:
+def test_rises_bounds_and_counts_are_shown() -> None:
     text = printed(CHECK, notes=("judge: a, then b",))
     lines = [one.split() for one in text.splitlines()]
     assert ["before", "now", "rise", "+/−", "n", "p"] in lines
@@ -76,7 +76,7 @@ def test_each_decision_has_its_words(one: Check, word: str, rise: str) -> None:
     assert rise in lines[place]
 
 
-def test_the_widest_figures_and_names_fit() -> None:
+def test_widest_figures_and_names_fit() -> None:
     wide = replace(
         CHECK,
         protocol="absolutely-everything",
@@ -99,7 +99,7 @@ def test_the_widest_figures_and_names_fit() -> None:
     assert "1234/123  4321" in text
 
 
-def test_hostile_names_are_shown_as_they_are() -> None:
+def test_hostile_names_are_shown_verbatim() -> None:
     name = "[red]x[/]\x1b[31m\n\x07"
     hostile = replace(CHECK, protocol=name, attack=name)
     text = printed(hostile, NOTHING, names=name, notes=(name,))
@@ -108,7 +108,7 @@ def test_hostile_names_are_shown_as_they_are() -> None:
     assert text.count("[red]x[/]") >= 3
 
 
-def test_no_check_is_no_table() -> None:
+def test_no_checks_print_no_table() -> None:
     text = printed(decision="inconclusive")
     assert "bounds" not in text
     assert "INCONCLUSIVE: " in text

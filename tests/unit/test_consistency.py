@@ -117,13 +117,13 @@ def judged(
 
 
 @pytest.mark.parametrize(("n", "sets", "three", "four"), [(3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4)])
-def test_so_many_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
+def test_requested_numbers_of_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
     one = of(authors="uvwxyz"[:n])
     assert (len(draw_triples(one, sets, 0)), len(draw_quadruples(one, sets, 0))) == (three, four)
 
 
 @given(st.integers(0, 9), st.integers(1, 500), st.integers(), st.randoms(use_true_random=False))
-def test_draws_are_without_repetition_and_depend_on_seed_and_case_only(n: int, sets: int, seed: int, mix: Any) -> None:
+def test_draws_are_distinct_and_depend_on_seed_and_case_only(n: int, sets: int, seed: int, mix: Any) -> None:
     one = of(authors="abcdefghi"[:n])
     three, four = draw_triples(one, sets, seed), draw_quadruples(one, sets, seed)
     assert len(three) == min(sets, comb(n, 3))
@@ -135,14 +135,14 @@ def test_draws_are_without_repetition_and_depend_on_seed_and_case_only(n: int, s
     assert (draw_triples(mixed, sets, seed), draw_quadruples(mixed, sets, seed)) == (three, four)
 
 
-def test_all_triples_are_those_that_there_are() -> None:
+def test_large_samples_contain_every_triple() -> None:
     one = of(authors="uvwxyz")
     assert draw_triples(one, 20, 0) == list(combinations(comparable_responses(one), 3))
     assert draw_triples(one, 5, 0) != draw_triples(one, 5, 1)
     assert draw_triples(one, 5, 0) != [*map(tuple, draw_triples(replace(one, id="c2"), 5, 0))]
 
 
-def test_of_each_author_one_whole_original_is_compared() -> None:
+def test_one_original_per_author_is_compared() -> None:
     x, y = Response("x", ("X.",)), Response("y", ("Y.",))
     others = [Response("x", ("X!",), attack="f"), Response("z", ("Z.",), severity=1), Response("x", ("XX.",))]
     assert comparable_responses(case(responses=[y, x, *others])) == (x, y)
@@ -151,7 +151,7 @@ def test_of_each_author_one_whole_original_is_compared() -> None:
 # What is asked.
 
 
-def test_a_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
+def test_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
     _, rounds = drive(design.judge_case(of(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
     two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
     assert sorted(two) == sorted(permutations("wxyz", 2))
@@ -172,7 +172,7 @@ def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
         assert {row.judgments[0].preferred for row in rows} == {"a" if a < b else "b"}
 
 
-def test_triples_that_share_a_pair_share_its_answers() -> None:
+def test_triples_with_a_common_pair_share_its_answers() -> None:
     rows = [row for row in judged(ALPHABETIC, of()) if row.design == "triple" and row.protocol == "pairwise"]
     assert len(rows) == 12
     by_pair = {(row.a.author, row.b.author): row for row in rows}
@@ -213,7 +213,7 @@ def naive(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
     return any(not wins[end] for end in chains), bool(chains)
 
 
-def test_every_table_of_three_outcomes_is_counted_as_defined() -> None:
+def test_outcome_triples_are_counted_by_definition() -> None:
     tables = list(product(OUTCOMES, repeat=3))
     broken, chained = ([naive(table)[i] for table in tables] for i in (0, 1))
     # Two cycles, and one of three pairs tied (3 ways) between the ends of a chain of the others (2 ways).
@@ -229,7 +229,7 @@ def test_every_table_of_three_outcomes_is_counted_as_defined() -> None:
     st.permutations("pqr"),
     st.randoms(use_true_random=False),
 )
-def test_two_ways_to_count_agree_whatever_the_names_and_the_order(
+def test_two_counting_methods_agree_under_renaming(
     tables: list[tuple[Outcome | None, ...]], names: list[str], mix: Any
 ) -> None:
     valid = [table for table in tables if None not in table]
@@ -249,7 +249,7 @@ def test_two_ways_to_count_agree_whatever_the_names_and_the_order(
     assert figures(mirrored, {"pairwise": ()}) == found
 
 
-def test_a_preference_reverses_or_changes_to_or_from_a_tie_or_neither() -> None:
+def test_preference_changes_are_classified() -> None:
     found = {(one, other): compare_outcomes(one, other) for one, other in product(OUTCOMES, repeat=2)}
     assert {pair for pair, (reverses, _) in found.items() if reverses} == {("a", "b"), ("b", "a")}
     assert {pair for pair, (_, softens) in found.items() if softens} == {
@@ -257,7 +257,7 @@ def test_a_preference_reverses_or_changes_to_or_from_a_tie_or_neither() -> None:
     }
 
 
-def test_a_judge_with_a_known_cycle_is_found() -> None:
+def test_judge_with_a_known_cycle_is_detected() -> None:
     found = figures(judged(CYCLE, of(), of("c2", prompt="Another.")), RULES)
     for protocol in RULES:
         figure = find(found, "intransitivity", protocol)
@@ -266,13 +266,13 @@ def test_a_judge_with_a_known_cycle_is_found() -> None:
         assert find(found, "chain_rate", protocol).value == 1.0
 
 
-def test_a_judge_that_ties_everything_has_no_chain_and_reverses_nothing() -> None:
+def test_always_tying_judge_has_no_chain_and_no_reversal() -> None:
     found = figures(judged(TIES, of()), RULES)
     assert {f.value for f in found} == {0.0}
     assert find(found, "chain_rate", "pairwise").n == 4
 
 
-def test_a_judge_that_is_consistent_is_cleared_by_every_protocol() -> None:
+def test_consistent_judge_is_cleared_by_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
     rows = judged(fair, of(), names=names)
     found = figures(rows, {name: protocols()[name].rules for name in names})
@@ -283,7 +283,7 @@ def test_a_judge_that_is_consistent_is_cleared_by_every_protocol() -> None:
     assert all(f.invalid == 0 and f.excluded == 0 and f.n for f in found)
 
 
-def test_a_judge_that_one_response_sways_reverses_where_it_is_shown() -> None:
+def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
     found = figures(judged(SWAYED, of()), RULES)
     # Of the twelve choices of a pair from w, x, y and z, six have w as a third response.
     for place in ("first", "last"):
@@ -292,7 +292,7 @@ def test_a_judge_that_one_response_sways_reverses_where_it_is_shown() -> None:
         assert find(found, "choice_set_tie_change", "rank", place).k == 0
 
 
-def test_a_verdict_for_the_third_response_is_a_change_from_a_preference() -> None:
+def test_verdict_for_the_third_response_is_a_change() -> None:
     rows = judged(ALPHABETIC, of(), names=["triadic"])
     found = figures(rows, {"triadic": ()})
     for place in ("first", "last"):
@@ -304,7 +304,7 @@ def test_a_verdict_for_the_third_response_is_a_change_from_a_preference() -> Non
     assert not any(f.measure == "intransitivity" for f in found)
 
 
-def test_a_score_is_transitive_and_is_counted_by_each_rule() -> None:
+def test_scores_are_transitive_and_counted_by_each_rule() -> None:
     judgments = [scored((5.2, 4.8), (5, 5)), scored((5.2, 4.0), (5, 4)), scored((4.8, 4.0), (5, 4))]
     rows = [
         replace(row, protocol="absolute", judgments=(judgment,))
@@ -317,7 +317,7 @@ def test_a_score_is_transitive_and_is_counted_by_each_rule() -> None:
     }  # fmt: skip
 
 
-def test_what_does_not_apply_is_listed_and_has_no_figure() -> None:
+def test_inapplicable_measures_are_listed_without_figures() -> None:
     rows = judged(fair, of(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
     rules = {name: protocols()[name].rules for name in ("absolute", "pairwise", "rank", "triadic")}
     found = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
@@ -332,7 +332,7 @@ def test_what_does_not_apply_is_listed_and_has_no_figure() -> None:
     assert {f.measure for f in figures(rows, rules)} == {"intransitivity", "chain_rate"}
 
 
-def test_what_was_not_judged_is_excluded_and_what_has_no_verdict_is_invalid() -> None:
+def test_unjudged_is_excluded_and_verdictless_is_invalid() -> None:
     rows = [*rows_of([("a", "a", "a"), ("a", None, "b"), ("tie", "a", "a")])]
     figure = find(figures(rows[:-1], {"pairwise": ()}), "intransitivity", "pairwise")
     assert (figure.k, figure.n, figure.invalid, figure.excluded) == (0, 1, 1, 1)
@@ -385,7 +385,7 @@ class Breaking:
 
 
 @pytest.mark.parametrize("after", [1, 30, 60])
-def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
+def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
     cases, tally = [of(), of("c2", "abcde", "Another.")], Tally()
     run(ready(tmp_path, make_planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
     with pytest.raises(BackendError):
@@ -399,7 +399,7 @@ def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, 
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
+def test_loaded_run_gives_the_same_document(tmp_path: Path) -> None:
     run(ready(tmp_path, make_planted("random"), [of(), of("c2", "xyz")]), Tally(), tmp_path / "s")
     loaded = load(tmp_path / "run")
     assert (loaded.flaw, loaded.command) == (None, "consistency")
@@ -413,7 +413,7 @@ def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
     assert {one["protocol"] for one in whole["does_not_apply"]} == {"pairwise"}
 
 
-def test_a_judge_that_may_see_its_own_kin_is_told(tmp_path: Path) -> None:
+def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
     responses = [Response(author, (f"By {author}.",)) for author in ("gpt-4", "claude-v1", "llama-13b")]
     job = ready(tmp_path, make_planted("fair"), [case(responses=responses)], judge="gpt-4o")
     (note,) = job.parameters["self_judging"]
@@ -435,7 +435,7 @@ def test_a_judge_that_may_see_its_own_kin_is_told(tmp_path: Path) -> None:
         ([of(authors="xyz")], {"names": ["triadic"]}, "triadic fits none of the cases (fewer than four responses"),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line(
+def test_impossible_study_is_one_clear_line(
     tmp_path: Path, cases: list[Case], more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
@@ -474,7 +474,7 @@ def parameters_of(*names: str) -> dict[str, Any]:
     }
 
 
-def test_a_judge_that_ties_is_not_called_consistent() -> None:
+def test_tying_judge_is_not_called_consistent() -> None:
     text = " ".join(
         printed(
             parameters_of("pairwise", "absolute"), judged(ties_or_four, of(), names=["pairwise", "absolute"])
@@ -484,7 +484,7 @@ def test_a_judge_that_ties_is_not_called_consistent() -> None:
     assert "absolute: no chain in 4 triples by rating" in text
 
 
-def test_an_invalid_answer_is_counted_once_however_many_triples_it_is_in() -> None:
+def test_invalid_answer_counts_once_across_triples() -> None:
     text = " ".join(printed(parameters_of("pairwise"), judged(lambda r: Reply("?"), of(), names=["pairwise"])).split())
     assert "pairwise: no intransitivity: no triple with three valid verdicts." in text
     assert "invalid: no verdict (12)" in text
@@ -515,7 +515,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return call
 
 
-def test_without_a_protocol_it_asks_pairwise_and_rank(command: Any) -> None:
+def test_default_protocols_are_pairwise_and_rank(command: Any) -> None:
     code, out, err = command("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
     assert code == 0
     whole = json.loads(out)
@@ -536,7 +536,7 @@ def test_without_a_protocol_it_asks_pairwise_and_rank(command: Any) -> None:
     assert (code, "Intransitive triples" in text, "run folder: r" in text) == (0, True, True)
 
 
-def test_two_runs_of_one_command_give_the_same_bytes(command: Any) -> None:
+def test_rerun_writes_the_same_bytes(command: Any) -> None:
     for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
         assert command("--judge", "planted:random", "--data", "d.jsonl", "--out", out, "--store", store)[0] == 0
     for name in ("rows.jsonl", "summary.json", "run.json"):
@@ -545,7 +545,7 @@ def test_two_runs_of_one_command_give_the_same_bytes(command: Any) -> None:
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "summary.json", "run.json"])
 @pytest.mark.parametrize("text", ["", "{", '{"case": 1}\n'])
-def test_a_damaged_run_is_begun_anew_from_the_stored_replies(command: Any, name: str, text: str) -> None:
+def test_damaged_run_restarts_from_the_stored_replies(command: Any, name: str, text: str) -> None:
     arguments = ("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
     whole = command(*arguments)[1]
     file = Path("r", name)
@@ -559,7 +559,7 @@ def test_a_damaged_run_is_begun_anew_from_the_stored_replies(command: Any, name:
         assert file.read_bytes() == before
 
 
-def test_the_plan_says_how_and_for_how_much(command: Any) -> None:
+def test_plan_shows_the_manner_and_the_price(command: Any) -> None:
     manner = ("--orders", "given", "--samples", "3", "--answer-tokens", "20", "--price-in", "1", "--price-out", "2")
     _, _, err = command("--judge", "planted:fair", "--data", "d.jsonl", *manner)
     assert (

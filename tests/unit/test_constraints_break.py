@@ -194,13 +194,13 @@ COMPLIANT: dict[str, Callable[[Draw, str], tuple[Raw, str]]] = {
 """For each kind, what makes a text follow it: the arguments and the text."""
 
 
-def test_every_kind_but_the_language_can_be_broken() -> None:
+def test_every_kind_except_language_can_be_broken() -> None:
     assert set(COMPLIANT) == set(list_kinds()) - {"language:response_language"}
 
 
 @pytest.mark.parametrize("kind", COMPLIANT)
 @given(data=st.data())
-def test_every_edit_breaks(kind: str, data: st.DataObject) -> None:
+def test_every_edit_breaks_its_constraint(kind: str, data: st.DataObject) -> None:
     raw, text = COMPLIANT[kind](data.draw, data.draw(texts))
     constraint = parse({"kind": kind, **raw})
     assert check(constraint, text)
@@ -212,7 +212,7 @@ def test_every_edit_breaks(kind: str, data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_what_can_be_kept_is_kept(data: st.DataObject) -> None:
+def test_breaking_keeps_other_constraints_where_possible(data: st.DataObject) -> None:
     text, constraints = data.draw(texts), list[Constraint]()
     for kind in data.draw(st.lists(st.sampled_from(sorted(COMPLIANT)), min_size=3, max_size=3, unique=True)):
         raw, text = COMPLIANT[kind](data.draw, text)
@@ -227,7 +227,7 @@ def test_what_can_be_kept_is_kept(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("name", "text", "constraints", "index"), EACH, ids=[f"{case[0]}-{case[3]}" for case in EACH])
-def test_a_good_response_loses_one_constraint_and_no_other(
+def test_good_response_loses_exactly_one_constraint(
     name: str, text: str, constraints: list[Constraint], index: int
 ) -> None:
     broken = break_(constraints[index], text, constraints)
@@ -265,7 +265,7 @@ LIMITS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("raw", LIMITS)
-def test_what_no_edit_breaks_is_said(raw: dict[str, Any]) -> None:
+def test_unbreakable_constraint_is_reported(raw: dict[str, Any]) -> None:
     text = "The weather is lovely today and we walk in the woods."
     assert list(breaks(parse(raw), text)) == []
     with pytest.raises(ConstraintError, match=f"break {raw['kind']}"):

@@ -66,7 +66,7 @@ def replayed(played: list[Match], places: list[int], times: list[int]) -> list[M
 
 
 @pytest.mark.parametrize("k", [4.0, 16.0, 32.0])
-def test_one_pass_is_that_of_evalica(k: float) -> None:
+def test_single_pass_agrees_with_evalica(k: float) -> None:
     played = simulated(8, 3000)
     winners = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcomes = zip(*played, strict=True)
@@ -76,7 +76,7 @@ def test_one_pass_is_that_of_evalica(k: float) -> None:
 
 
 @given(PLAYED, st.sampled_from([1.0, 32.0, 700.0]), st.integers(0, 9))
-def test_it_is_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
+def test_ratings_agree_with_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
     matches = table(played)
     file = elo.rate(matches, k=k, order="file", base=2.0, initial=5.0, scale=100.0)
     assert file.rating == pytest.approx(naive(played, k, 2.0, 5.0, 100.0), abs=1e-6)
@@ -132,7 +132,7 @@ def test_all_is_played_where_the_beginning_matters(played: list[Match], k: float
     assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(naive(played, k), rel=1e-6)
 
 
-def test_extremes_stay_numbers() -> None:
+def test_extreme_ratings_stay_finite() -> None:
     played = [("m1", "m2", "a")] * 5000
     low, high = elo.rate(table([(b, a, "b") for a, b, _ in played])).rating[::-1]
     assert high == pytest.approx(2000 - low)
@@ -142,7 +142,7 @@ def test_extremes_stay_numbers() -> None:
 
 
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 5))
-def test_the_end_of_an_order_is_the_same_however_much_is_asked_for(n: int, length: int, seed: int) -> None:
+def test_end_of_an_order_is_independent_of_the_requested_length(n: int, length: int, seed: int) -> None:
     for order in ("shuffled", "file"):
         orders = Orders(n, order, 2, seed)
         whole = orders.last(1, n).tolist()
@@ -150,7 +150,7 @@ def test_the_end_of_an_order_is_the_same_however_much_is_asked_for(n: int, lengt
         assert orders.last(1, min(length, n)).tolist() == whole[n - min(length, n) :]
 
 
-def test_orders_depend_on_seed_and_number_alone() -> None:
+def test_orders_depend_on_seed_and_number_only() -> None:
     one = Orders(500, "shuffled", 20, 3)
     assert one.last(7, 500).tolist() == Orders(500, "shuffled", 9, 3).last(7, 500).tolist()
     assert one.last(7, 500).tolist() != Orders(500, "shuffled", 9, 4).last(7, 500).tolist()
@@ -159,7 +159,7 @@ def test_orders_depend_on_seed_and_number_alone() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=2, max_size=4), PLAYED)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
+def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     prompts = [f"p{min(at, at % 3)}" for at in range(len(played))]
     matches = table(played, prompts)
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
@@ -178,7 +178,7 @@ def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}, {"k": 32.0}])
-def test_a_draw_of_every_prompt_once_is_no_draw(options: dict[str, Any]) -> None:
+def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
     played = simulated(4, 3000)
     matches = table(played, [f"p{at // 6}" for at in range(3000)])
     ones = Draws(0, 3, np.ones((3, 500), np.uint8))
@@ -186,7 +186,7 @@ def test_a_draw_of_every_prompt_once_is_no_draw(options: dict[str, Any]) -> None
     assert (elo.redraw(matches, ones, **options) == rating).all()
 
 
-def test_draws_too_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_also_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulated(3, 4000), [f"p{at // 8}" for at in range(4000)])
     drawn = draw(0, 6, 500)
     short = elo.redraw(matches, drawn, k=32.0, shuffles=2)
@@ -196,7 +196,7 @@ def test_draws_too_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (short != whole).any()
 
 
-def test_without_a_table_the_weights_of_a_prompt_are_poisson_and_its_own() -> None:
+def test_prompt_weights_without_a_table_are_poisson() -> None:
     matches = table(simulated(3, 400), [f"p{at // 2}" for at in range(400)])
     drawn = draw(5, 300, 200, table=False)
     asked = weights(matches, drawn, "test")
@@ -218,7 +218,7 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
     assert (elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0) == other).all()
 
 
-def test_a_few_orders_spread_as_all_of_them_would() -> None:
+def test_few_orders_spread_like_all() -> None:
     random = np.random.default_rng(0)
     model, draws = np.array([3.0, 1.0])[:, None, None], 20_000
     state = 2 * random.standard_normal((2, 1, 1 + draws)) + model * random.standard_normal((2, 4, 1 + draws))
@@ -241,7 +241,7 @@ def test_a_few_orders_spread_as_all_of_them_would() -> None:
         ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
     ],
 )
-def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
+def test_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
         elo.rate(matches, **given)
@@ -250,7 +250,7 @@ def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
         elo.redraw(matches, draw(0, 2, 1), **given)
 
 
-def test_it_is_found_and_records_its_parameters() -> None:
+def test_elo_is_discovered_and_records_its_parameters() -> None:
     system = ratings.get_system("elo")
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     assert tuple(system.parameters) == FIELDS

@@ -24,7 +24,7 @@ from distract.core.errors import BackendError, DataError, DistractError, PluginE
 @given(name=st.text(max_size=30))
 @example(name="~\x85")
 @example(name="\u2028\x1b[2J\r\n\ud800")
-def test_an_error_is_one_line(error: Callable[[str], DistractError], name: str) -> None:
+def test_error_is_one_line(error: Callable[[str], DistractError], name: str) -> None:
     shown = str(error(name))
     assert len(shown.splitlines()) == 1
     assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in shown)

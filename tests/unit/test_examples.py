@@ -19,14 +19,14 @@ from distract.data.datasets import load
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_own_data_loads_with_labels_constraints_and_turns() -> None:
+def test_own_data_load_with_labels_constraints_and_turns() -> None:
     cases = load(str(EXAMPLES / "own_data" / "cases.jsonl")).cases
     assert [case.id for case in cases] == ["tea", "list", "chat"]
     assert [len(case.prompt) for case in cases] == [1, 1, 2]
     assert cases[1].constraints
 
 
-def test_own_attack_is_found_through_its_entry_point_and_runs(
+def test_own_attack_is_discovered_by_entry_point_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES / "own_attack"))
@@ -44,7 +44,7 @@ def test_own_attack_is_found_through_its_entry_point_and_runs(
     assert "rejected: 1 of 5 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_protocol_in_the_docs_runs_as_it_stands_there(
+def test_documented_protocol_runs_verbatim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = text_of("docs/add-your-own.md")
@@ -89,7 +89,7 @@ def test_the_protocol_in_the_docs_runs_as_it_stands_there(
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_the_python_of_a_page_prints_what_stands_there(
+def test_documented_python_prints_the_quoted_output(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ((code, printed),) = re.findall(
@@ -109,7 +109,7 @@ def test_the_python_of_a_page_prints_what_stands_there(
         ('return Judgment("a", failure="no")', "protocol 'mine' on case 'tea': a judgment has either a prefer"),
     ],
 )
-def test_a_protocol_that_fails_is_named_in_one_line(
+def test_failing_protocol_is_named_in_one_line(
     said: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def installed(text: str) -> str:

@@ -51,7 +51,7 @@ def written(run: Run, *more: str) -> None:
     assert made.code == 0, made.err
 
 
-def test_the_words_that_were_enough_are_marked_in_place(run: Run) -> None:
+def test_sufficient_words_are_marked_in_place(run: Run) -> None:
     written(run)
     shown = run("explain", "r", "flips")
     assert shown.code == 0
@@ -73,7 +73,7 @@ def test_the_words_that_were_enough_are_marked_in_place(run: Run) -> None:
     assert flip["turns"] != flip["original"] == [CASES[0]["responses"][1]["text"]]
 
 
-def test_a_run_that_has_looked_needs_neither_data_nor_store_nor_model(run: Run) -> None:
+def test_completed_search_needs_neither_data_store_nor_model(run: Run) -> None:
     written(run, "--minimal", "1")
     before = run("explain", "r", "flips")
     Path("d.jsonl").unlink()
@@ -85,7 +85,7 @@ def test_a_run_that_has_looked_needs_neither_data_nor_store_nor_model(run: Run) 
     assert run("explain", "r", "flips", "--json").document["flips"][0]["case"] == "flips"
 
 
-def test_the_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> None:
+def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> None:
     names = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--protocol", "absolute")
     made = run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r")
     assert made.code == 0
@@ -113,14 +113,14 @@ def flipped(loaded: Any) -> str:
     return max(sorted(set(found)), key=found.count)
 
 
-def test_the_run_of_a_gate_is_explained_too(run: Run) -> None:
+def test_gate_run_can_be_explained(run: Run) -> None:
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
     gate = run("gate", *HOW, "--data", "d.jsonl", "--max-flip-rate", "0.1", "--out", "r")
     assert gate.code == 3
     assert "edits are enough" in run("explain", "r", "flips").out
 
 
-def test_an_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
+def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
     written(run)
     Path("r/manifest.json").unlink()
     shown = run("explain", "r", "flips")
@@ -142,7 +142,7 @@ def test_an_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
         (("flips", "--store", "d.jsonl"), "d.jsonl"),
     ],
 )
-def test_what_cannot_be_explained_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], said: str) -> None:
     written(run)
     Path("other.jsonl").write_text(json.dumps(CASES[0]) + "\n", encoding="utf-8")
     ran = run("explain", "r", *arguments)
@@ -151,7 +151,7 @@ def test_what_cannot_be_explained_is_one_line_and_exit_2(run: Run, arguments: tu
     assert ran.err.count("\n") == 1
 
 
-def test_a_run_of_another_command_is_refused(run: Run) -> None:
+def test_run_of_another_command_is_refused(run: Run) -> None:
     labelled = [{**one, "preferred": "x"} for one in CASES]
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in labelled), encoding="utf-8")
     assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "m").code == 0
@@ -167,7 +167,7 @@ def told(path: str, change: Callable[[dict[str, Any]], object]) -> None:
     Path(path).write_text(json.dumps(record), encoding="utf-8")
 
 
-def test_data_that_moved_are_named_again(run: Run) -> None:
+def test_moved_data_can_be_given_again(run: Run) -> None:
     written(run)
     Path("d.jsonl").rename("moved.jsonl")
     ran = run("explain", "r", "flips")
@@ -176,7 +176,7 @@ def test_data_that_moved_are_named_again(run: Run) -> None:
     assert run("explain", "r", "flips", "--data", "moved.jsonl").code == 0
 
 
-def test_an_old_run_says_no_more_than_the_name_of_its_data(run: Run) -> None:
+def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     assert run(*ATTACK, "--limit", "2", "--out", "r").code == 0
     told("r/run.json", lambda record: record.pop("source"))
     shown = run("explain", "r", flipped(load(Path("r"))))
@@ -198,9 +198,7 @@ def test_an_old_run_says_no_more_than_the_name_of_its_data(run: Run) -> None:
         (lambda r: r.update(source={"data": 3}), "run.json: does not say where the data are; name them with --data"),
     ],
 )
-def test_a_judge_that_is_not_the_one_of_the_run_is_not_asked(
-    run: Run, change: Callable[[dict[str, Any]], object], said: str
-) -> None:
+def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]], object], said: str) -> None:
     written(run)
     told("r/run.json", change)
     ran = run("explain", "r", "flips")
@@ -209,7 +207,7 @@ def test_a_judge_that_is_not_the_one_of_the_run_is_not_asked(
     assert "replies:" not in ran.err
 
 
-def test_the_reference_model_of_a_run_is_named_by_it(run: Run) -> None:
+def test_run_names_its_reference_model(run: Run) -> None:
     written(run)
     loaded = load(Path("r"))
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
@@ -219,7 +217,7 @@ def test_the_reference_model_of_a_run_is_named_by_it(run: Run) -> None:
         rerun.reference_model(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 
-def test_a_flip_that_is_gone_is_told_and_leaves_nothing_to_say(run: Run) -> None:
+def test_vanished_flip_is_reported_and_leaves_nothing_to_explain(run: Run) -> None:
     written(run)
     rewrites = Path("r/rewrites.jsonl")
     rewrites.write_text("", encoding="utf-8")
@@ -252,14 +250,14 @@ def test_edits_are_marked_as_a_reader_expects(before: str, after: str, shown: st
     assert shown in (None, text)
 
 
-def test_in_colour_there_are_no_marks() -> None:
+def test_colour_replaces_marks() -> None:
     (text,) = mark_edits(("It might be so.",), find_edits(("It might be so.",), ("It must be so.",)), colour=True)
     assert text.plain == "It mightmust be so."
     styles = {text.plain[span.start : span.end]: span.style for span in text.spans}
     assert styles == {"might": "red strike", "must": "bold green"}
 
 
-def test_of_a_long_text_only_what_stands_around_the_edits_is_shown() -> None:
+def test_long_text_shows_only_the_surroundings_of_edits() -> None:
     sentences = [f"This is sentence number {number} of a text that goes on and on." for number in range(60)]
     before = " ".join(sentences)
     after = before.replace("number 20 of", "number twenty of").replace("number 40 of", "number forty of")
@@ -287,7 +285,7 @@ def inked(text: str) -> str:
 
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=2))
-def test_whatever_is_marked_can_be_printed_and_holds_both_texts(pairs: list[tuple[str, str]]) -> None:
+def test_marked_text_is_printable_and_holds_both_texts(pairs: list[tuple[str, str]]) -> None:
     before, after = (tuple(texts) for texts in zip(*pairs, strict=True))
     found = find_edits(before, after)
     for turn, (old, new) in enumerate(pairs):
@@ -314,11 +312,11 @@ def test_whatever_is_marked_can_be_printed_and_holds_both_texts(pairs: list[tupl
         ),
     ],
 )
-def test_what_is_enough_is_said_in_words(one: MinimalFlip, said: str) -> None:
+def test_smallest_change_is_described_in_words(one: MinimalFlip, said: str) -> None:
     assert said in describe_smallest(one)
 
 
-def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Path) -> None:
+def test_servers_must_be_given_and_never_come_from_the_run(tmp_path: Path) -> None:
     def asked(server: str, given: str | None = None) -> None:
         run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
         rerun.check_server(run, "openai:m", given)
@@ -329,7 +327,7 @@ def test_a_server_of_the_run_is_to_be_named_and_never_taken_from_it(tmp_path: Pa
     asked("https://api.openai.com/v1")
 
 
-def test_the_key_goes_to_no_server_that_only_the_run_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_goes_to_no_server_named_only_by_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = LoadedRun(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
     monkeypatch.delenv("DISTRACT_API_KEY", raising=False)
     rerun.check_server(run, "https://h/v1#m", None)

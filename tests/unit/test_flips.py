@@ -45,7 +45,7 @@ ROWS = (
 )
 
 
-def test_a_flip_says_who_gained_on_whom_and_what_was_rewritten() -> None:
+def test_flip_names_winner_loser_and_rewritten_response() -> None:
     rewrites = [
         made("c2", "y", "no!", reasons=("too long",)),
         made("c2", "y", "one!/two!"),
@@ -69,7 +69,7 @@ def test_a_flip_says_who_gained_on_whom_and_what_was_rewritten() -> None:
     )
 
 
-def test_the_largest_margin_comes_first() -> None:
+def test_largest_margin_comes_first() -> None:
     found = find_flips(ROWS, (), "pairwise", None, "f")
     assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == [
         ("c4", "x", 2.0),
@@ -82,7 +82,7 @@ def test_the_largest_margin_comes_first() -> None:
     assert find_flips(ROWS, (), "pairwise", None, "g") == find_flips((), (), "pairwise", None, "f") == ()
 
 
-def test_equal_margins_come_by_case_and_authors() -> None:
+def test_equal_margins_sort_by_case_and_authors() -> None:
     pairs = [
         (row(name, [verdict("a")]), row(name, [verdict("b")], attack="f", target="b")) for name in ("c2", "c10", "c1")
     ]
@@ -99,7 +99,7 @@ def test_equal_margins_come_by_case_and_authors() -> None:
     ("rule", "before", "after", "margin"),
     [("score", (2.0, 5.0), (5.5, 4.5), 4.0), ("rating", (2.0, 5.0), (6.0, 4.0), 5.0)],
 )
-def test_a_scoring_protocol_shows_what_its_rule_compares(
+def test_scoring_protocol_shows_the_compared_scores(
     rule: str, before: tuple[float, float], after: tuple[float, float], margin: float
 ) -> None:
     rows = [
@@ -110,7 +110,7 @@ def test_a_scoring_protocol_shows_what_its_rule_compares(
     assert (flip.rewritten, flip.before, flip.after, flip.margin) == ("x", before, after, margin)
 
 
-def test_severities_tell_rewrites_of_one_author_apart() -> None:
+def test_severities_separate_rewrites_of_one_author() -> None:
     rows = [row("c", [verdict("a")], severity=1), row("c", [verdict("b")], attack="f", target="b", severity=1)]
     whole, broken = made("c", "y", "whole!"), made("c", "y", "broken!")
     broken = replace(broken, response=replace(broken.response, severity=1))
@@ -162,7 +162,7 @@ def naive(rows: list[Row]) -> list[tuple[str, str, float]]:
 
 
 @given(runs())
-def test_as_many_flips_as_are_counted_and_the_same_ones(rows: list[Row]) -> None:
+def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
     found = find_flips(rows, (), "pairwise", None, "f", most=99)
     counted = count_flips(rows, None, "f").outcomes.values()
     assert len(found) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
@@ -183,7 +183,9 @@ def test_as_many_flips_as_are_counted_and_the_same_ones(rows: list[Row]) -> None
         ("abcdefgh and more", "Abcdefgh and less", 10, ("abcdefgh …", "Abcdefgh …")),
     ],
 )  # fmt: skip
-def test_excerpts_begin_where_the_texts_part(original: str, rewrite: str, width: int, shown: tuple[str, str]) -> None:
+def test_excerpts_begin_at_the_first_difference(
+    original: str, rewrite: str, width: int, shown: tuple[str, str]
+) -> None:
     assert excerpt_difference(original, rewrite, width) == shown
 
 

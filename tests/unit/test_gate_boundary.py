@@ -81,7 +81,7 @@ def as_hits(limits: Boundary, side: Direction, name: str) -> list[int]:
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("threshold", "alpha"), SMALL)
-def test_every_single_way(threshold: float, alpha: float, side: Direction) -> None:
+def test_boundary_matches_exact_paths(threshold: float, alpha: float, side: Direction) -> None:
     limits = boundary(threshold, alpha, alpha, 9)
     at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")
     for n in range(10):
@@ -94,7 +94,7 @@ def test_every_single_way(threshold: float, alpha: float, side: Direction) -> No
 
 
 @given(thresholds, alphas, alphas, st.integers(0, 120))
-def test_no_limit_ever_decreases_nor_grows_faster_than_the_count(t: float, a: float, b: float, most: int) -> None:
+def test_limits_never_fall_nor_outgrow_the_count(t: float, a: float, b: float, most: int) -> None:
     limits = boundary(t, a, b, most)
     assert limits.most == most
     for name in ARRAYS:
@@ -107,7 +107,7 @@ def test_no_limit_ever_decreases_nor_grows_faster_than_the_count(t: float, a: fl
 
 
 @given(thresholds, alphas, alphas, st.integers(0, 150), st.integers(0, 150))
-def test_limits_do_not_depend_on_how_far_they_go(t: float, a: float, b: float, one: int, other: int) -> None:
+def test_limits_do_not_depend_on_the_horizon(t: float, a: float, b: float, one: int, other: int) -> None:
     short, long = sorted((one, other))
     for name in ARRAYS:
         found = getattr(boundary(t, a, b, long), name)[: short + 1]
@@ -121,7 +121,7 @@ def test_no_count_both_passes_and_fails(t: float, a: float, b: float, n: int) ->
 
 
 @given(st.floats(0.01, 0.99), alphas, st.integers(0, 80), st.data())
-def test_the_p_value_of_an_end_decides_as_its_limit(t: float, alpha: float, n: int, data: st.DataObject) -> None:
+def test_end_p_value_agrees_with_the_limit(t: float, alpha: float, n: int, data: st.DataObject) -> None:
     limits = boundary(t, alpha, alpha, n)
     k = data.draw(st.integers(0, n))
     p = end_probability(t, limits.fail_at, n, k)
@@ -131,7 +131,7 @@ def test_the_p_value_of_an_end_decides_as_its_limit(t: float, alpha: float, n: i
     assert abs(p - alpha) < 1e-12 or (p <= alpha) is bool(k >= limits.fail_end[n])
 
 
-def test_beyond_the_longest_the_bets_alone_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_longest_only_the_bets_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST", 60)
     inside, beyond = boundary(0.1, 0.021, 0.05, 60), boundary(0.1, 0.021, 0.05, 61)
     assert (inside.inexact, beyond.inexact) == (False, True)

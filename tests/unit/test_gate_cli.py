@@ -183,7 +183,7 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
 
 
 @pytest.mark.parametrize("reads_slots", [False, True])
-def test_a_budget_holds_where_cases_share_their_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
+def test_budget_holds_where_cases_share_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
     opened = watch(judge=ScriptedBackend(planted_fair, reads_slots=reads_slots))
     same = [{**case, "prompt": "Name a colour.", "responses": cases(1)[0]["responses"]} for case in cases(12)]
     ran = run(*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", same), "--budget", "30", "--json")
@@ -191,7 +191,7 @@ def test_a_budget_holds_where_cases_share_their_texts(run: Run, watch: Watch, re
     assert opened[0].asked <= 30
 
 
-def test_a_budget_holds_in_the_midst_of_a_case_too(run: Run, watch: Watch) -> None:
+def test_budget_holds_within_a_case(run: Run, watch: Watch) -> None:
     """A case that the budget cuts off has been paid for as far as it came; the verdicts rest on less."""
     opened = watch()
     ran = run(*GATE, "--judge", "planted:fair", "--protocol", "prepair", "--budget", "33", "--json")
@@ -200,9 +200,7 @@ def test_a_budget_holds_in_the_midst_of_a_case_too(run: Run, watch: Watch) -> No
 
 
 @pytest.mark.parametrize("budget", [(), ("--budget", "60")])
-def test_a_budget_is_of_all_models_and_what_is_told_of_the_judge(
-    run: Run, watch: Watch, budget: tuple[str, ...]
-) -> None:
+def test_budget_covers_all_models_and_effort_the_judge_only(run: Run, watch: Watch, budget: tuple[str, ...]) -> None:
     opened = watch()
     ran = run("gate", "--judge", "planted:fair", "--generator", "smollm2-135m", "--attack", "prolixity", *PAIRWISE,
               "--max-flip-rate", "0.1", *budget, "--json")  # fmt: skip
@@ -214,7 +212,7 @@ def test_a_budget_is_of_all_models_and_what_is_told_of_the_judge(
     assert budget or ran.document["effort"]["calls"] == opened[0].asked
 
 
-def test_budget_in_words(run: Run) -> None:
+def test_exhausted_budget_is_explained(run: Run) -> None:
     ran = run(*GATE, "--judge", "planted:fair", "--budget", "50")
     assert ran.code == 3
     assert "the budget of 50 calls allows no further case" in ran.words
@@ -226,7 +224,7 @@ def test_budget_in_words(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_by_a_signal_nothing_is_green(run: Run, watch: Watch, number: int, code: int) -> None:
+def test_gate_stopped_by_a_signal_is_never_green(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     watch(breaks_after=10, error=StopSignal(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
@@ -252,7 +250,9 @@ def single(name: str) -> dict[str, Any]:
         (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
     ],
 )
-def test_too_little_never_passes(run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int) -> None:
+def test_too_little_evidence_never_passes(
+    run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int
+) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     judge = "planted:garbage" if "--max-invalid-rate" in options else "planted:fair"
     ran = run(*GATE, "--judge", judge, "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
@@ -297,7 +297,7 @@ def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
         ("--judge", "planted:fair"),
     ],
 )
-def test_whatever_is_wrong_no_older_result_stays_green(run: Run, wrong: tuple[str, ...]) -> None:
+def test_no_error_leaves_an_older_result_green(run: Run, wrong: tuple[str, ...]) -> None:
     write("d.jsonl", cases(3))
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", *wrong)
@@ -306,7 +306,7 @@ def test_whatever_is_wrong_no_older_result_stays_green(run: Run, wrong: tuple[st
     assert not green("j.xml")
 
 
-def test_results_are_written_over_nothing_that_is_read(run: Run) -> None:
+def test_results_never_overwrite_inputs(run: Run) -> None:
     data = write("d.jsonl", cases(3))
     before = Path(data).read_bytes()
     for option in ("--junit", "--summary"):
@@ -315,7 +315,7 @@ def test_results_are_written_over_nothing_that_is_read(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", "--data", data, "--junit", "j", "--summary", "j").code == 2
 
 
-def test_no_job_summary_no_pass(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_job_summary_never_passes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "/proc/none/step.md")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
@@ -342,7 +342,7 @@ def test_no_job_summary_no_pass(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
         ("budget", "all"),
     ],
 )
-def test_a_record_that_no_gate_wrote_is_one_line(run: Run, place: str, value: object) -> None:
+def test_foreign_gate_record_is_one_line(run: Run, place: str, value: object) -> None:
     assert run(*GATE, "--judge", "planted:longer", *PAIRWISE, "--out", "r").code == 1
     path = Path("r/run.json")
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -357,7 +357,7 @@ def test_a_record_that_no_gate_wrote_is_one_line(run: Run, place: str, value: ob
 # Thresholds of a project.
 
 
-def test_certify_says_what_a_decision_is_taken_for_and_judges_nothing_anew(run: Run, watch: Watch) -> None:
+def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) -> None:
     arguments = (*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "20", "--junit", "j.xml")
     opened_first = run(*arguments)
     assert (opened_first.code, len(suite("j.xml").findall("testcase/error"))) == (3, 1)
@@ -374,20 +374,20 @@ NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
 """In one order only it always prefers somebody."""
 
 
-def test_controls_have_to_be_there(run: Run) -> None:
+def test_missing_controls_are_an_error(run: Run) -> None:
     assert run("attack", *NOISY, "--out", "r").code == 0
     ran = run("gate", "r", "--max-flip-rate", "0.1", "--control")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "--control" in ran.err
 
 
-def test_a_judge_with_no_noise_fails_by_its_excess(run: Run) -> None:
+def test_noiseless_judge_fails_by_its_excess(run: Run) -> None:
     ran = run(*GATE, "--judge", "planted:longer", "--control", "--json")
     assert ran.code == 1
     assert {check["reference"] for check in ran.document["checks"] if not check["skipped"]} == {0.0}
 
 
-def test_a_live_gate_of_an_earlier_version_is_to_be_run_again(run: Run) -> None:
+def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "r").code == 0
     path = Path("r/run.json")
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -424,7 +424,7 @@ def test_a_live_gate_of_an_earlier_version_is_to_be_run_again(run: Run) -> None:
         (("--baseline", "r", "--control"), "--control"),
     ],
 )
-def test_a_finished_run_is_read_as_it_is(run: Run, options: tuple[str, ...], named: str) -> None:
+def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], named: str) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
     ran = run("gate", "r", "--max-flip-rate", "0.1", *options)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
@@ -432,7 +432,7 @@ def test_a_finished_run_is_read_as_it_is(run: Run, options: tuple[str, ...], nam
     assert f"{named} goes with {named}" not in ran.err
 
 
-def test_options_of_a_live_gate_that_contradict(run: Run) -> None:
+def test_contradictory_live_options_are_refused(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
     for arguments, said in (
         (("gate",), "--max-flip-rate"),
@@ -447,7 +447,7 @@ def test_options_of_a_live_gate_that_contradict(run: Run) -> None:
         assert said in ran.err, ran.err
 
 
-def test_how_many_are_needed(run: Run) -> None:
+def test_plan_gate_prints_the_required_number(run: Run) -> None:
     ran = run("plan-gate", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02")
     assert ran.code == 0
     assert "eligible comparison" in ran.out
@@ -498,7 +498,7 @@ def test_hostile_names_reach_no_terminal_log_or_parser(
     fits(report.out)
 
 
-def test_what_ends_a_gate_is_no_command_either(run: Run) -> None:
+def test_error_messages_contain_no_runner_command(run: Run) -> None:
     for wrong in (("--data", "##[error]x"), ("--judge", "##[error]x"), ("--protocol", "##[error]x")):
         ran = run(*GATE, "--judge", "planted:fair", "--github", *wrong)
         assert ran.code == 2
@@ -507,7 +507,7 @@ def test_what_ends_a_gate_is_no_command_either(run: Run) -> None:
 
 
 @pytest.mark.parametrize("option", ["--junit", "--summary"])
-def test_no_result_is_written_over_the_settings(run: Run, option: str) -> None:
+def test_no_result_overwrites_the_settings(run: Run, option: str) -> None:
     text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
     Path("pyproject.toml").write_text(text, encoding="utf-8")
     result = run("gate", "--judge", "planted:fair", "--generator", "rules", "--limit", "2", option, "pyproject.toml")

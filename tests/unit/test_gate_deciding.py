@@ -97,7 +97,7 @@ def live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int 
     return gate, rows
 
 
-def test_a_pass_a_failure_and_neither() -> None:
+def test_check_passes_fails_or_stays_open() -> None:
     good, bad, open_ = gated([False] * 60, 60), gated([True] * 60, 60), gated([False] * 20, 20)
     assert [said.decision for said in (good, bad, open_)] == ["pass", "fail", "inconclusive"]
     assert only(good).n < 60
@@ -107,14 +107,14 @@ def test_a_pass_a_failure_and_neither() -> None:
     assert (good.exit_code, bad.exit_code, open_.exit_code) == (0, 1, 3)
 
 
-def test_the_order_of_prompts_is_that_of_the_rows() -> None:
+def test_prompt_order_follows_the_rows() -> None:
     many = [True] * 6 + [False] * 60
     assert gated(many, 66).decision == "fail"
     assert only(gated(many, 66)).k == only(gated(many, 66)).n < 7
     assert gated(many[::-1], 66).decision == "pass"
 
 
-def test_what_is_judged_after_a_decision_counts_as_effort_alone() -> None:
+def test_judgments_after_a_decision_count_only_as_effort() -> None:
     said = gated([True] * 30, 100)
     assert said.effort is not None
     assert (said.effort.cases, said.effort.of, said.effort.calls) == (30, 100, 60)
@@ -123,7 +123,7 @@ def test_what_is_judged_after_a_decision_counts_as_effort_alone() -> None:
     assert said.effort.stopped == "a check has failed"
 
 
-def test_a_check_that_has_passed_drops_out_and_others_go_on() -> None:
+def test_passed_check_drops_out_and_others_continue() -> None:
     came = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
     gate, rows = live(parameters(BOTH, (1,) * 80), came)
     first, second = gate.verdict().checks
@@ -137,7 +137,7 @@ def test_a_check_that_has_passed_drops_out_and_others_go_on() -> None:
     assert effort.saved == 3 * 80 - len(rows)
 
 
-def test_a_failure_ends_everything() -> None:
+def test_failure_ends_the_gate() -> None:
     came = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
     gate, rows = live(parameters(BOTH, (1,) * 80), came)
     said = gate.verdict()
@@ -166,7 +166,7 @@ def test_cases_that_share_a_prompt_count_as_one() -> None:
     assert monitor_of(unequal, P).n <= 10
 
 
-def test_pairs_that_are_not_eligible_are_left_out_and_counted() -> None:
+def test_ineligible_pairs_are_left_out_and_counted() -> None:
     rows = singles([False, None, "too long", False])
     rows += pair("c4", "p4", {P: False}, verdict("tie")) + pair("c5", "p5", {P: False}, verdict(None))
     rows += [one for one in pair("c6", "p6", {P: True}) if one.target is None]
@@ -188,7 +188,7 @@ def test_scores_are_decided_by_the_headline_rule() -> None:
     assert (found.rule, found.n, found.k) == ("score", 1, 1)
 
 
-def test_a_budget_leaves_pairs_and_is_told() -> None:
+def test_budget_leaves_pairs_and_is_reported() -> None:
     said = gated([False] * 10, 60, budget=20)
     assert said.decision == "inconclusive"
     assert said.effort is not None
@@ -197,7 +197,7 @@ def test_a_budget_leaves_pairs_and_is_told() -> None:
     assert not only(said).skipped
 
 
-def test_a_flaw_is_never_a_pass() -> None:
+def test_flaw_is_never_a_pass() -> None:
     for came in ([False] * 60, [True] * 60):
         said = replay_gate(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
         assert (said.decision, said.reason) == ("inconclusive", "the run was cut off")
@@ -248,18 +248,18 @@ def noise(null: Came | str = "none", again: Came | str = "none", flip: Came = Tr
         (noise(flip=None, null=None), 0.0, 1.0, 0),
     ],
 )
-def test_flips_against_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
+def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
     found = excess_outcome(rows, None, "f", NULL)
     assert (found.low, found.high, found.n, found.invalid, found.pairs) == ((low,), (high,), n, 1 - n, 1)
     assert found.k == (n and rows[1].judgments[0].preferred == "b")
     assert (found.only_here, found.only_there) == (n and low == 1, n and high == 0)
 
 
-def test_a_pair_that_is_not_eligible_has_no_value_beside_the_noise_either() -> None:
+def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
     assert excess_outcome(noise(flip="too long", null=True), None, "f", NULL) == PromptOutcome(1)
 
 
-def test_an_excess_over_noise_is_what_counts() -> None:
+def test_excess_over_noise_decides() -> None:
     def of(came: dict[Asked, Came], limits: Limits) -> Check:
         rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
         given = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
@@ -300,7 +300,7 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
         ([None] * 20, [False] * 20, "inconclusive"),
     ],
 )
-def test_a_rise_since_the_baseline(now: list[Came], then: list[bool], decision: str) -> None:
+def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decision: str) -> None:
     given = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
     found = only(replay_gate(given, singles(now)).verdict())
     assert (found.decision, found.threshold) == (decision, 0.05)
@@ -315,7 +315,7 @@ def test_a_rise_since_the_baseline(now: list[Came], then: list[bool], decision: 
         assert found.reference == sum(b for _, b in seen) / found.n
 
 
-def test_pairs_that_the_baseline_lacks_are_not_compared() -> None:
+def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
     there, _ = pair_flips(singles([True, False]), None, "f")
     found = [rise_outcome(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
     assert [(one.n, one.k, one.low, one.high, one.only_here) for one in found] == [
@@ -325,7 +325,7 @@ def test_pairs_that_the_baseline_lacks_are_not_compared() -> None:
     ]
 
 
-def test_what_is_said_of_prompts_of_several_pairs_is_the_mean_over_them() -> None:
+def test_prompts_with_several_pairs_report_their_mean() -> None:
     """One prompt of eight pairs that all flip, beside many of one or two that do not."""
     sizes = [8, *[1, 2] * 60]
     rows = [
@@ -345,14 +345,14 @@ def test_what_is_said_of_prompts_of_several_pairs_is_the_mean_over_them() -> Non
     assert "upper bound (mean over prompts) 0." in found.reason
 
 
-def test_a_gate_recorded_by_an_earlier_version_is_to_be_run_again() -> None:
+def test_gate_recorded_by_an_earlier_version_must_be_rerun() -> None:
     given = parameters([P], (1,) * 60)
     given["gate"] |= {"measure": "flip_rate", "checks": [list(P)]}
     with pytest.raises(UsageError, match=r"^an earlier version .* run it again$"):
         replay_gate(given, singles([False] * 60))
 
 
-def test_alone_is_flips() -> None:
+def test_without_noise_the_outcome_is_flips() -> None:
     rows = pair("c1", "p", {P: True}) + pair("c2", "p", {P: False}) + pair("c3", "p", {P: None})
     assert rate_outcome(rows, None, "f") == PromptOutcome(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
 
@@ -360,7 +360,7 @@ def test_alone_is_flips() -> None:
 @pytest.mark.parametrize(
     ("most", "invalid", "of"), [(0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30)]
 )
-def test_just_as_many_invalid_verdicts_as_are_accepted_may_pass(most: float, invalid: int, of: int) -> None:
+def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int, of: int) -> None:
     limits = Limits(0.3, max_invalid_rate=most)
     test = Tried(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
     monitor = Monitor(test)

@@ -49,7 +49,7 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
 
 @each("side", SIDES)
 @each("threshold", THRESHOLDS)
-def test_the_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
+def test_bet_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
     found = bet_rates(threshold, side)
     assert found.shape == (BETS,)
     low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)
@@ -81,7 +81,7 @@ def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Dir
 
 
 @given(thresholds, sides, st.lists(shares, min_size=1, max_size=5), st.data())
-def test_nor_does_it_under_values_between_and_several_in_a_prompt(
+def test_no_bet_gains_under_dependent_prompt_values(
     threshold: float, side: Direction, values: list[float], data: st.DataObject
 ) -> None:
     """Any distribution of prompts whose values are expected on the wrong side, whatever they have to do with another.
@@ -104,7 +104,7 @@ def test_nor_does_it_under_values_between_and_several_in_a_prompt(
     sides,
     st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]) | shares, min_size=1, max_size=3), min_size=1, max_size=5),
 )
-def test_prompts_against_fractions(threshold: float, side: Direction, prompts: list[list[float]]) -> None:
+def test_prompt_evidence_agrees_with_fractions(threshold: float, side: Direction, prompts: list[list[float]]) -> None:
     width = max(map(len, prompts))
     bets, t = Bets(threshold, side), Fraction(threshold)
     for values in prompts:
@@ -115,7 +115,7 @@ def test_prompts_against_fractions(threshold: float, side: Direction, prompts: l
 
 
 @given(thresholds, sides, st.lists(st.booleans(), max_size=12))
-def test_more_of_what_is_bet_on_is_more_evidence(threshold: float, side: Direction, hits: list[bool]) -> None:
+def test_evidence_grows_with_favourable_outcomes(threshold: float, side: Direction, hits: list[bool]) -> None:
     logs = []
     for one in (0, 1):
         bets = Bets(threshold, side)
@@ -126,7 +126,7 @@ def test_more_of_what_is_bet_on_is_more_evidence(threshold: float, side: Directi
 
 
 @given(st.lists(st.floats(-1e5, 1e5), min_size=1, max_size=6), st.floats(-1e5, 1e5))
-def test_the_mean_of_logs(logs: list[float], shift: float) -> None:
+def test_mean_of_logs_is_stable(logs: list[float], shift: float) -> None:
     found = log_mean(np.array(logs))
     assert max(logs) - math.log(len(logs)) - 1e-9 <= found <= max(logs) + 1e-9
     assert log_mean(np.array(logs) + shift) == pytest.approx(found + shift, abs=1e-6)

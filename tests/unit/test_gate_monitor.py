@@ -44,7 +44,7 @@ def ended(test: Tried, prompts: Sequence[PromptOutcome]) -> Monitor:
     return monitor
 
 
-def test_what_comes_after_a_decision_is_not_looked_at() -> None:
+def test_outcomes_after_a_decision_are_ignored() -> None:
     test = Tried(0.5, 0.05, 0.05, (1,) * 12)
     monitor = played(test, [HIT] * 8)
     assert monitor.decision == "fail"
@@ -56,7 +56,7 @@ def test_what_comes_after_a_decision_is_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize("threshold", [1e-6, 0.01, 0.1, 0.5, 0.9])
-def test_judges_that_always_flip_fail_at_once(threshold: float) -> None:
+def test_always_flipping_judge_fails_at_once(threshold: float) -> None:
     monitor = ended(Tried(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
     assert (monitor.decision, monitor.k) == ("fail", monitor.n)
     # The chance of so many hits at the threshold, or before it one less.
@@ -64,13 +64,13 @@ def test_judges_that_always_flip_fail_at_once(threshold: float) -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.1, 0.5, 0.9])
-def test_judges_that_never_flip_pass_at_once(threshold: float) -> None:
+def test_never_flipping_judge_passes_at_once(threshold: float) -> None:
     monitor = ended(Tried(threshold, 0.05, 0.05, (1,) * 200), [MISS] * 200)
     assert (monitor.decision, monitor.k) == ("pass", 0)
     assert (1 - threshold) ** monitor.n <= 0.05
 
 
-def test_too_few_or_too_many_invalid_verdicts_hold_up_a_pass_and_never_fail() -> None:
+def test_invalid_verdict_limits_delay_a_pass_and_never_fail() -> None:
     short = Tried(0.1, 0.05, 0.05, (1,) * 120, min_n=100)
     assert played(short, [MISS] * 99).decision is None
     assert played(short, [MISS] * 100).decision == "pass"
@@ -121,7 +121,7 @@ def prompts(draw: st.DrawFn, test: Tried) -> list[PromptOutcome]:
 
 
 @given(st.data())
-def test_no_prompt_of_several_at_once_decides_but_the_last(data: st.DataObject) -> None:
+def test_only_the_last_prompt_of_a_batch_decides(data: st.DataObject) -> None:
     test = data.draw(trials())
     rest = data.draw(prompts(test))
     monitor = Monitor(test)
@@ -140,7 +140,7 @@ TOLERANCE = 1e-3
 
 
 @given(st.data())
-def test_what_is_said_beside_a_decision_agrees_with_it(data: st.DataObject) -> None:
+def test_statements_beside_a_decision_agree_with_it(data: st.DataObject) -> None:
     test = data.draw(trials())
     some = data.draw(prompts(test))
     agrees(test, ended(test, some[: data.draw(st.integers(0, len(some)))]))
@@ -168,7 +168,7 @@ def agrees(test: Tried, monitor: Monitor) -> None:
 
 
 @pytest.mark.parametrize(("hits", "decision"), [(0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail")])
-def test_a_pass_that_has_to_wait_is_looked_at_again(hits: int, decision: str) -> None:
+def test_waiting_pass_is_reconsidered(hits: int, decision: str) -> None:
     """A rate was shown to be below the threshold; flips that come while it waits for ``min_n`` count all the same."""
     test = Tried(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
     monitor = ended(test, [MISS] * 60 + [HIT] * hits + [MISS] * (50 - hits))
@@ -177,7 +177,7 @@ def test_a_pass_that_has_to_wait_is_looked_at_again(hits: int, decision: str) ->
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_prompts_without_any_pair_decide_nothing(exact: bool) -> None:
+def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
     """As data with one response to each prompt have them."""
     monitor = Monitor(Tried(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
     assert monitor.batch_size() >= 1
@@ -188,7 +188,7 @@ def test_prompts_without_any_pair_decide_nothing(exact: bool) -> None:
 
 
 @given(st.lists(st.sampled_from([HIT, MISS, MISS, NEITHER, NEITHER]), min_size=1, max_size=60))
-def test_what_is_looked_at_once_is_decided_by_its_end_alone(some: list[PromptOutcome]) -> None:
+def test_single_look_is_decided_by_its_end(some: list[PromptOutcome]) -> None:
     test = Tried(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
     forth, back = ended(test, some), ended(test, some[::-1])
     assert (forth.decision, forth.reason) == (back.decision, "end")
@@ -269,7 +269,7 @@ def correlated(gates: int) -> NDArray[np.bool_]:
     return np.concatenate([first, first & (rng.random((MOST, gates, CHECKS - 1)) < T / 0.15)], axis=2)
 
 
-def test_a_check_left_open_by_a_failure_is_not_failed_too_often() -> None:
+def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
     gates = 4000
     found = simulated(correlated(gates))
     failed = (found.said == 1) | ((found.said == 0) & (found.adjusted <= ALPHA))
@@ -304,7 +304,7 @@ def test_prompts_of_uneven_size_are_decided(
 
 @pytest.mark.parametrize("pairs", [1, 2, 45])
 @pytest.mark.parametrize("threshold", [0.05, 0.1, 0.2, 0.5])
-def test_no_flip_rate_passes_on_fewer_prompts_than_a_count_could(threshold: float, pairs: int) -> None:
+def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pairs: int) -> None:
     least = least_n(threshold, 0.95)
     for prompts in (least - 1, least):
         monitor = ended(Tried(threshold, 0.05, 0.05, (pairs,) * prompts), [came(pairs, 0, pairs)] * prompts)
@@ -315,7 +315,7 @@ def test_no_flip_rate_passes_on_fewer_prompts_than_a_count_could(threshold: floa
 
 
 @pytest.mark.parametrize("pairs", [1, 4])
-def test_verdicts_that_could_not_be_read_count_against_either_decision(pairs: int) -> None:
+def test_unread_verdicts_count_against_either_decision(pairs: int) -> None:
     """As flips for a pass, as none for a failure; those unread before the rewrite are not among the eligible."""
     test = Tried(0.1, 0.05, 0.05, (pairs,) * 40)
     clean = [came(pairs, 0, pairs)]
@@ -327,7 +327,7 @@ def test_verdicts_that_could_not_be_read_count_against_either_decision(pairs: in
     assert ended(test, bad * 2 + [came(pairs, unread=pairs)] * 38).decision == "inconclusive"
 
 
-def test_few_eligible_pairs_hold_up_a_pass_and_never_a_failure() -> None:
+def test_few_eligible_pairs_delay_a_pass_and_never_a_failure() -> None:
     test = Tried(0.1, 0.05, 0.05, (1,) * 400, min_eligible=0.2)
     assert ended(test, [EXCLUDED] * 340 + [MISS] * 60).decision == "inconclusive"
     assert ended(test, [EXCLUDED] * 300 + [MISS] * 100).decision == "pass"
@@ -345,7 +345,7 @@ def test_few_eligible_pairs_hold_up_a_pass_and_never_a_failure() -> None:
         (40, 0, 400, "fail"),
     ],
 )
-def test_a_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
+def test_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
     """Fails above 0, passes below .05; between them it waits for more."""
     kinds = [PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [
         PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)

@@ -34,19 +34,19 @@ def chance(tail: TailTest, n: int, rate: float) -> float:
 
 
 @each(("n", "passing", "failing"), [(50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)])
-def test_published_limits_at_a_tenth(n: int, passing: int, failing: int) -> None:
+def test_limits_at_a_tenth_match_published_values(n: int, passing: int, failing: int) -> None:
     assert limit(PASSES, n) == passing
     assert n - limit(FAILS, n) == failing
 
 
 @each(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
-def test_published_numbers_that_can_pass(flips: int, n: int) -> None:
+def test_passing_numbers_match_published_values(flips: int, n: int) -> None:
     assert limit(PASSES, n) == flips
     assert limit(PASSES, n - 1) == flips - 1
 
 
 @given(thresholds, levels, st.integers(1, 300))
-def test_limits_are_those_of_the_exact_bounds(threshold: float, level: float, n: int) -> None:
+def test_limits_equal_the_exact_bounds(threshold: float, level: float, n: int) -> None:
     k = limit(TailTest(threshold, level), n)
     # Fractions of counts stand for numbers next to the limit, where rounding does not matter.
     assert k < 0 or intervals.upper_bound(k, n, 1 - level) < threshold * (1 + 1e-9)
@@ -63,7 +63,7 @@ def test_at_most_agrees_with_scipy(n: int, rate: float) -> None:
 
 
 @given(thresholds, st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.9, 0.99]), levels)
-def test_the_number_is_that_of_brute_force(threshold: float, share: float, power: float, level: float) -> None:
+def test_required_number_agrees_with_brute_force(threshold: float, share: float, power: float, level: float) -> None:
     rate = share * threshold * 0.8
     n = TailTest(threshold, level).least(rate, power)
     assume(n is not None)
@@ -74,7 +74,7 @@ def test_the_number_is_that_of_brute_force(threshold: float, share: float, power
     assert n == (many[short[-1]] + 1 if len(short) else 1)
 
 
-def test_power_has_teeth() -> None:
+def test_power_is_a_sawtooth_in_n() -> None:
     n = analyse_power(0.1, 0.05, 0.9, 0.95).finished.n
     smaller = [less for less in range(1, n) if chance(PASSES, less, 0.05) >= 0.9]
     assert smaller
@@ -82,7 +82,7 @@ def test_power_has_teeth() -> None:
 
 
 @each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
-def test_the_live_cap_is_the_smallest_with_the_power(rate: float, power: float, checks: int) -> None:
+def test_live_cap_is_the_smallest_with_the_power(rate: float, power: float, checks: int) -> None:
     found = analyse_power(0.1, rate, power, 0.95, checks)
     assert found.live is not None
     alphas = (1 - 0.95) / checks, 1 - 0.95
@@ -113,7 +113,7 @@ def test_the_live_cap_is_the_smallest_with_the_power(rate: float, power: float, 
         ((1e-6, 0.0, 0.9, 0.95), "more than 5,000"),
     ],
 )
-def test_what_cannot_be_planned_is_one_line(arguments: tuple[float, float, float, float], words: str) -> None:
+def test_unplannable_gate_is_one_line(arguments: tuple[float, float, float, float], words: str) -> None:
     with pytest.raises(UsageError, match=words) as raised:
         analyse_power(*arguments)
     assert raised.value.exit_code == 2
@@ -129,11 +129,11 @@ def test_what_cannot_be_planned_is_one_line(arguments: tuple[float, float, float
         ((0.001, 0.0, 0.9, 0.95), 2995),
     ],
 )
-def test_the_ends_of_the_range(arguments: tuple[float, float, float, float], n: int) -> None:
+def test_ends_of_the_range_are_handled(arguments: tuple[float, float, float, float], n: int) -> None:
     assert analyse_power(*arguments).finished.n == n
 
 
-def test_what_is_printed() -> None:
+def test_plan_prints_as_expected() -> None:
     lines = list(power_report(analyse_power(0.1, 0.02, 0.9, 0.95, 2)))
     assert lines[0] == (
         "A judge whose true flip rate is 0.02 should pass at a threshold of 0.1 with a chance of 90%, "
@@ -149,7 +149,7 @@ def test_what_is_printed() -> None:
     assert "A gate fails with any of its 2 checks" in failing
 
 
-def test_the_document_is_json() -> None:
+def test_document_is_json() -> None:
     document = json.loads(json.dumps(analyse_power(0.1, 0.05, 0.9, 0.95).document(), allow_nan=False))
     assert document["finished"] == {"n": 263, "limit": 18, "power": 0.9292, "wrong": 0.0}
     assert set(document["live"]) == {"cap", "passed", "failed", "inconclusive", "mean", "median"}

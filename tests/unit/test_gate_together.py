@@ -13,7 +13,7 @@ DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 
 
 @each("decisions", [case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)])
-def test_fail_if_any_fails_pass_if_all_pass(decisions: tuple[Decision, ...]) -> None:
+def test_any_failure_fails_and_all_passes_pass(decisions: tuple[Decision, ...]) -> None:
     checks = [check(one, attack=f"f{index}") for index, one in enumerate(decisions)]
     decision, reason = combine_checks(checks, None)
     expected = "fail" if "fail" in decisions else "inconclusive" if "inconclusive" in decisions else "pass"
@@ -27,13 +27,13 @@ def test_fail_if_any_fails_pass_if_all_pass(decisions: tuple[Decision, ...]) -> 
         assert reason == told + (f" (and {more} more)" if more else "")
 
 
-def test_it_fails_closed() -> None:
+def test_combined_gate_fails_closed() -> None:
     nothing = "no flip rate of an attack was measured (controls are not checked)"
     assert combine_checks([], None) == ("inconclusive", nothing)
     assert combine_checks([check("pass")], "unfinished") == ("inconclusive", "unfinished")
     assert combine_checks([check("fail")], "unfinished") == ("inconclusive", "unfinished")
 
 
-def test_what_was_skipped_does_not_count_beside_a_failure() -> None:
+def test_skipped_checks_do_not_count_beside_a_failure() -> None:
     assert combine_checks([skipped(), check("fail")], None) == ("fail", "pairwise under prolixity: it is a fail")
     assert combine_checks([skipped(), check("pass")], None)[0] == "inconclusive"

@@ -79,7 +79,7 @@ NOTHING = "no comparison is eligible and valid in both runs"
         ("0" * 500, "0" * 99 + "t" * 401, "inconclusive", "only 19.8% of the comparisons are eligible"),
     ],
 )  # fmt: skip
-def test_a_single_check(before: str, now: str, decision: str, reason: str | None) -> None:
+def test_single_check_decides(before: str, now: str, decision: str, reason: str | None) -> None:
     found = compared(before, now)
     assert (found.decision, only(found).decision, only(found).reason) == (decision, decision, only(found).reason)
     assert only(found).reason.startswith(reason or "")
@@ -103,7 +103,7 @@ signs = st.sampled_from("10?tx")
 
 
 @given(st.lists(st.tuples(signs, signs), min_size=1, max_size=40))
-def test_counts_and_p_values_are_those_of_a_second_count(pairs: list[tuple[str, str]]) -> None:
+def test_counts_and_p_values_agree_with_a_second_count(pairs: list[tuple[str, str]]) -> None:
     check = only(compared("".join(old for old, _ in pairs), "".join(new for _, new in pairs)))
     both = [(old, new) for old, new in pairs if old in "10" and new in "10"]
     up, down = both.count(("0", "1")), both.count(("1", "0"))
@@ -129,19 +129,19 @@ def test_counts_and_p_values_are_those_of_a_second_count(pairs: list[tuple[str, 
 
 
 @given(st.text("10?tx", min_size=1, max_size=80), st.integers(1, 80))
-def test_a_run_is_never_worse_than_its_copy(pairs: str, prompts: int) -> None:
+def test_run_is_never_worse_than_its_copy(pairs: str, prompts: int) -> None:
     assert compared(pairs, pairs, prompts=prompts).decision != "fail"
 
 
 @given(st.text("10", min_size=5, max_size=80), st.data())
-def test_one_flip_more_never_helps(before: str, data: st.DataObject) -> None:
+def test_additional_flip_never_helps(before: str, data: st.DataObject) -> None:
     now = data.draw(st.text("10", min_size=len(before), max_size=len(before)))
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     worse = now.replace("0", "1", 1)
     assert order[compared(before, worse).decision] <= order[compared(before, now).decision]
 
 
-def test_no_fewer_than_the_limit_pass() -> None:
+def test_fewer_pairs_than_the_limit_never_pass() -> None:
     assert compared("0" * 80, "0" * 80, Limits(min_n=80)).decision == "pass"
     check = only(compared("0" * 80, "0" * 80, Limits(min_n=81)))
     assert (check.decision, check.needed) == ("inconclusive", 81)
@@ -184,7 +184,7 @@ def test_one_open_check_keeps_the_others_from_passing() -> None:
     assert found.reason.startswith("pairwise under g: a rise of ")
 
 
-def test_what_passes_says_so() -> None:
+def test_passing_gate_says_so() -> None:
     two = [*rows("0" * 80), *rows("0" * 80, attack="g")]
     old, new = made(two, "before"), made(two)
     assert decide(old, new, Limits()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"
@@ -205,7 +205,7 @@ def test_what_passes_says_so() -> None:
         ("0" * 40, "0" * 40, 0.1, "inconclusive"),
     ],
 )
-def test_a_threshold_and_a_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
+def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
     found = compared(before, now, Limits(threshold))
     assert [check.measure for check in found.checks] == ["flip_rate", "flip_rate_rise"]
     assert (found.decision, found.threshold) == (decision, threshold)
@@ -220,7 +220,7 @@ def test_a_threshold_and_a_baseline_must_both_hold(before: str, now: str, thresh
         )
 
 
-def test_controls_and_what_only_one_run_has_are_no_checks() -> None:
+def test_controls_and_one_sided_protocols_are_no_checks() -> None:
     both = [*rows("0" * 99), *rows("0" * 99, attack="null")]
     old = made([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
     new = made([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
@@ -231,7 +231,7 @@ def test_controls_and_what_only_one_run_has_are_no_checks() -> None:
                                "attacks of one run only, not compared: g")  # fmt: skip
 
 
-def test_a_scoring_protocol_is_decided_by_its_score() -> None:
+def test_scoring_protocol_is_decided_by_its_score() -> None:
     def run(after: tuple[float, float]) -> LoadedRun:
         found = []
         for name in map(str, range(6)):
@@ -256,7 +256,7 @@ def test_a_scoring_protocol_is_decided_by_its_score() -> None:
         ({"controls": ["f"]}, "they have no attack in common besides controls ("),
     ],
 )  # fmt: skip
-def test_runs_that_cannot_be_compared_are_refused(changes: dict[str, Any], said: str) -> None:
+def test_incomparable_runs_are_refused(changes: dict[str, Any], said: str) -> None:
     usual, other = made(rows("0" * 9), "usual"), made(rows("0" * 9), "other\x1b\nfolder", **changes)
     for old, new in ((usual, other), (other, usual)):
         with pytest.raises(UsageError) as caught:
@@ -293,12 +293,12 @@ def test_runs_that_cannot_be_compared_are_refused(changes: dict[str, Any], said:
         ({"prompts": ["wrong"], "identity": 3}, {"prompts": None, "identity": {}}, ["identity: 3, then none"]),
     ],
 )  # fmt: skip
-def test_what_differs_is_told(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
+def test_differences_between_runs_are_reported(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
     found = rows("0" * 9)
     assert check_comparable(made(found, "before", **old), made(found, **new)) == notes
 
 
-def test_rewrites_that_differ_are_told() -> None:
+def test_differing_rewrites_are_reported() -> None:
     def written(*texts: str, attack: str = "f", reasons: tuple[str, ...] = ()) -> tuple[Rewrite, ...]:
         named = [(f"c{i}", Response("x", (text,), attack)) for i, text in enumerate(texts)]
         return tuple(Rewrite(name, response, ("t",), "rules", reasons) for name, response in named)
@@ -313,13 +313,13 @@ def test_rewrites_that_differ_are_told() -> None:
     assert check_comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []
 
 
-def test_a_run_beside_itself_is_refused() -> None:
+def test_run_compared_with_itself_is_refused() -> None:
     run = made(rows("0" * 99))
     with pytest.raises(UsageError, match="they are the same run or its replies; name two"):
         decide(run, replace(run, path=Path("other/../now")), Limits())
 
 
-def test_a_damaged_or_changed_run_folder_is_told(run: Run) -> None:
+def test_damaged_or_changed_run_folder_is_reported(run: Run) -> None:
     options = ("--generator", "rules", "--attack", "prolixity", "--limit", "all", "--measure", "flip_rate", "--json")
     for out in ("a", "b"):
         assert run("attack", "--judge", "planted:fair", "--out", out, *options).code == 0

@@ -44,7 +44,7 @@ def read(command: str) -> tuple[str, str, str]:
     return level, title, data
 
 
-def test_each_check_that_did_not_pass_is_told() -> None:
+def test_each_check_that_did_not_pass_is_annotated() -> None:
     told = [read(command) for command in github.annotations(MIXED, FLIPS)]
     assert [(level, title) for level, title, _ in told] == [
         ("error", "distract gate: fail: pairwise under prolixity"),
@@ -83,13 +83,13 @@ SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusi
         (verdict("fail", BAD, SOUND), [("error", "distract gate: fail: pairwise under prolixity")]),
     ],
 )  # fmt: skip
-def test_what_is_told_of_the_whole(given: Verdict, expected: list[tuple[str, str]]) -> None:
+def test_annotation_summarises_the_gate(given: Verdict, expected: list[tuple[str, str]]) -> None:
     told = [read(command) for command in github.annotations(given, {})]
     assert [(level, title) for level, title, _ in told] == expected
     assert given.reason in told[0][2] or any(one.reason in told[0][2] for one in given.checks)
 
 
-def test_a_command_is_escaped_as_the_runner_reads_it() -> None:
+def test_command_is_escaped_for_the_runner() -> None:
     (command,) = github.annotations(
         verdict("fail", check("fail", attack="a:b,c%0A=d", reason="::error::100%\n%0A")), {}
     )
@@ -108,7 +108,7 @@ def test_no_text_breaks_out_of_its_annotation(drawn: Drawn) -> None:
     assert given.decision == "pass" or {"error", "warning"} & {*told}
 
 
-def test_golden_summary() -> None:
+def test_summary_matches_the_golden_file() -> None:
     text = github.summary(MIXED, FLIPS, judge="planted:longer")
     assert text == golden("gate.summary.md", text)
 
@@ -117,13 +117,13 @@ def test_golden_summary() -> None:
     ("given", "heading"),
     [(verdict("pass", SOUND), "PASS"), (verdict("fail", BAD), "FAIL"), (verdict("inconclusive"), "INCONCLUSIVE")],
 )
-def test_the_heading_says_how_it_ended(given: Verdict, heading: str) -> None:
+def test_heading_states_the_result(given: Verdict, heading: str) -> None:
     lines = github.summary(given, {}, judge="j").splitlines()
     assert lines[0] == f"## distract gate: {heading}"
     assert ("<details>" in lines) == (heading == "FAIL")
 
 
-def test_hostile_text_is_shown_and_means_nothing() -> None:
+def test_hostile_text_is_shown_without_effect() -> None:
     evil = "a|b <b>x</b> **y** [l](m) @team #12 https://x.example www.x.example \x1b[1m\nz `c` \\ _u_ ~~s~~ &amp;"
     flip = replace(FLIP, case=evil, original=evil, rewrite=evil + "!")
     given = verdict("fail", check("fail", protocol=evil, reason=evil), reason=evil, notes=(evil,))
@@ -162,7 +162,7 @@ def test_no_text_becomes_markup(drawn: Drawn) -> None:
     assert text.count("\n- original:") <= len(failed)
 
 
-def test_effort_and_skipped_checks_are_in_the_summary() -> None:
+def test_summary_shows_effort_and_skipped_checks() -> None:
     text = html.unescape(github.summary(MIXED, {}, judge="j"))
     assert "40 of 300 cases judged with 320 judge calls, about 2,080 saved" in text
     assert "| <code>prepair</code> | <code>prolixity</code> | 0/0 | – | – | – | 10 | skipped |" in text

@@ -48,13 +48,13 @@ def test_cuda_visible_devices_is_honoured(named: str | None, expected: list[Gpu]
 
 
 @given(st.text(alphabet="0123,-GPUabMIG ", max_size=20))
-def test_any_selection_is_part_of_what_there_is(named: str) -> None:
+def test_any_selection_is_part_of_the_installed_gpus(named: str) -> None:
     found = filter_visible(DEVICES, named)
     assert set(found) <= set(DEVICES.values())
     assert len(found) == len(set(found))
 
 
-def test_gpus_that_cannot_be_asked_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_gpus_count_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(parts: object) -> dict[str, Gpu]:
         raise OSError("no library")
 
@@ -87,24 +87,26 @@ def write(root: Path, files: dict[str, str]) -> Path:
         ({"proc/self/cgroup": "4:memory:/x\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63}\n"}, 1_024_000),
     ],
 )
-def test_memory_is_what_this_process_may_take(tmp_path: Path, files: dict[str, str], expected: int | None) -> None:
+def test_free_memory_respects_the_limits_of_the_process(
+    tmp_path: Path, files: dict[str, str], expected: int | None
+) -> None:
     usual = {"proc/meminfo": "MemAvailable:    1000 kB\n"} if "proc/self/cgroup" in files else {}
     assert free_memory(write(tmp_path, usual | files)) == expected
 
 
-def test_the_machine_can_be_asked() -> None:
+def test_this_machine_reports_its_memory() -> None:
     available = free_memory()
     assert available is None or available > 0
 
 
-def test_weights_of_a_folder(tmp_path: Path) -> None:
+def test_weights_of_a_folder_are_added_up(tmp_path: Path) -> None:
     assert weights_bytes(tmp_path / "none") is None
     assert weights_bytes(write(tmp_path, {"config.json": "{}"})) is None
     assert weights_bytes(write(tmp_path, {"a.bin": "12"})) == 2
     assert weights_bytes(write(tmp_path, {"a-1.safetensors": "123", "a-2.safetensors": "1"})) == 4
 
 
-def test_the_figures_of_70_billion() -> None:
+def test_figures_for_70_billion_parameters_are_right() -> None:
     assert [format_size(weights_size(70.6, bits)) for bits in (32, 16, 8, 4)] == ["280 GB", "140 GB", "75 GB", "40 GB"]
     assert [format_size(gb) for gb in (0.27, 6.42, 1026 * 2)] == ["0.27 GB", "6.4 GB", "2100 GB"]
 
@@ -166,7 +168,9 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
         ([gpu(24)], 0, {"weights_gb": 65.2, "engine": "vllm"}, "about 65 GB on GPUs as published; here: 1 GPU of 24"),
     ],
 )
-def test_what_is_said_of_70_billion(gpus: list[Gpu], ram: int, options: dict[str, Any], expected: str | None) -> None:
+def test_messages_for_70_billion_parameters_are_right(
+    gpus: list[Gpu], ram: int, options: dict[str, Any], expected: str | None
+) -> None:
     said = explain_misfit("llama-3.3-70b", Load(70.6, **options), Machine(gpus, ram * GIB), KIN)
     if expected is None:
         assert said is None
@@ -186,7 +190,7 @@ def test_what_is_said_of_70_billion(gpus: list[Gpu], ram: int, options: dict[str
     st.sampled_from([None, "bnb-4bit", "bnb-8bit", "awq"]),
     st.integers(1, 8),
 )
-def test_it_is_explained_exactly_when_it_does_not_fit_and_less_always_fits_too(
+def test_fit_is_monotone_and_explained_when_it_fails(
     billions: float, gpus: list[Gpu], ram: int | None, engine: Any, how: str | None, shared: int
 ) -> None:
     machine = Machine(gpus, ram)

@@ -89,7 +89,7 @@ def message(test: Callable[[], InvariantFinding], kind: type[InvariantFailure] =
 class TestMadeJudges:
     """Each of them violates one invariant by what it is."""
 
-    def test_one_that_goes_in_a_circle_is_not_transitive(self, judge: Open) -> None:
+    def test_circular_judge_is_not_transitive(self, judge: Open) -> None:
         def best(request: Request) -> str:
             assert request.slots is not None
             first, second = (one.author for one in request.slots.shown)
@@ -112,7 +112,7 @@ class TestMadeJudges:
         assert "break a chain" in message(lambda: invariants.transitive(broken, THREE))[0]
 
     @pytest.mark.parametrize("case_", [THREE, case(responses=(X, Y, Z, Response("w", ("Sorry.",))))])
-    def test_one_that_goes_by_the_third_response_is_not_independent_of_it(self, judge: Open, case_: Case) -> None:
+    def test_judge_that_follows_the_third_response_is_dependent(self, judge: Open, case_: Case) -> None:
         def best(request: Request) -> str:
             assert request.slots is not None
             return "first" if request.slots.shown[2].text in ("I do not know.", "Sorry.") else "second"
@@ -121,11 +121,11 @@ class TestMadeJudges:
         assert lines[0] == "triadic verdict between two responses reverses when a different third one is shown"
         assert [line.split()[0] for line in lines[3:7]] == ["third", "verdict", "third", "verdict"]
 
-    def test_a_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
+    def test_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
         silent = judge(preferring(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
         assert invariants.independent_of_irrelevant_response(silent, THREE).n == 3
 
-    def test_one_that_likes_what_is_broken_is_not_monotone(self, judge: Open) -> None:
+    def test_judge_that_prefers_broken_responses_is_not_monotone(self, judge: Open) -> None:
         constraints = (Constraint("punctuation:no_comma"), Constraint("change_case:english_lowercase"))
         formal = Case("c", ("Name a colour.",), (Response("x", ("the sky is blue.",)),), constraints=constraints)
         worse = judge(preferring(lambda one: one.severity or 0))
@@ -136,14 +136,14 @@ class TestMadeJudges:
         assert invariants.monotone_in_severity(better, formal).n == 1
         assert len(better.findings) == 1
 
-    def test_one_that_likes_stars_goes_by_markdown(self, judge: Open) -> None:
+    def test_judge_that_prefers_stars_follows_markdown(self, judge: Open) -> None:
         stars = judge(preferring(lambda one: one.text.count("*") + (one.author == "x") / 2))
         said = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
         lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, said))
         assert lines[0] == "pairwise verdict flipped: the losing response wins through white space and markdown alone"
         assert lines[-2:] == ["  was      It may be⏎⏎blue␣␣you know.", "  became   **It** may be⏎⏎⏎**blue**␣␣you know."]
 
-    def test_one_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
+    def test_judge_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
         fickle = judge(choosing(lambda request: "second" if request.sample else "first"), Manner("given"))
         assert "asked the same question again" in message(lambda: invariants.deterministic(fickle, PAIR))[0]
         made = fickle.tally.made
@@ -152,7 +152,7 @@ class TestMadeJudges:
 
 
 class TestForms:
-    def test_one_case_and_a_list_of_it_are_the_same(self, judge: Open) -> None:
+    def test_one_case_equals_a_list_of_it(self, judge: Open) -> None:
         for backend in (make_planted("fair"), make_planted("first"), make_planted("garbage")):
             both = judge(backend)
             texts = []
@@ -164,7 +164,7 @@ class TestForms:
             assert len(set(texts)) == 1
             assert len(set(both.findings)) == 1
 
-    def test_one_case_that_says_nothing_passes_and_several_do_not(self, judge: Open) -> None:
+    def test_single_case_without_evidence_passes_but_several_fail(self, judge: Open) -> None:
         ties = judge(choosing(lambda request: "tie"))
         found = invariants.distractor_invariant(ties, REWRITTEN)
         assert (found.decision, found.n, found.excluded) == ("inconclusive", 0, 1)
@@ -172,7 +172,7 @@ class TestForms:
         assert message(test, Inconclusive)[-1] == "  excluded the two tie (2)"
         assert [one.decision for one in ties.findings] == ["inconclusive"] * 2
 
-    def test_what_a_protocol_cannot_judge_says_nothing(self, judge: Open) -> None:
+    def test_unsupported_protocol_gives_no_evidence(self, judge: Open) -> None:
         test = partial(invariants.deterministic, judge(make_planted("fair")), [PAIR], protocol="strong-reference")
         assert message(test, Inconclusive) == [
             "deterministic (strong-reference) is undecided: no case tests it",
@@ -180,14 +180,14 @@ class TestForms:
             "  excluded no reference in the data (1)",
         ]
 
-    def test_the_strict_form_ends_at_the_first_batch_with_a_counterexample(self, judge: Open) -> None:
+    def test_strict_form_stops_at_the_first_counterexample(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
         first = judge(make_planted("first"))
         message(lambda: invariants.swap_consistent(first, cases))
         assert first.tally.made == 2 * 16
         assert (first.findings[0].k, first.findings[0].threshold) == (16, None)
 
-    def test_an_invalid_verdict_is_no_violation_and_no_pass(self, judge: Open) -> None:
+    def test_invalid_verdict_is_neither_violation_nor_pass(self, judge: Open) -> None:
         lines = message(lambda: invariants.swap_consistent(judge(make_planted("garbage")), PAIR), NoVerdict)
         assert lines[0] == "pairwise gave no valid verdict"
         assert lines[-1] == "  failed   2 of 2 judgments: no verdict"
@@ -200,7 +200,7 @@ class TestForms:
             ("first=0.1", 60, "do not settle 0.1"),
         ],
     )
-    def test_the_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
+    def test_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
         asked = judge(make_planted(backend))
         lines = message(lambda: invariants.swap_consistent(asked, cases, max_violation_rate=0.1), Inconclusive)
@@ -208,18 +208,18 @@ class TestForms:
         assert why in lines[0]
         assert asked.findings[0].decision == "inconclusive"
 
-    def test_it_fails_as_soon_as_what_is_left_cannot_matter(self, judge: Open) -> None:
+    def test_statistical_form_fails_once_the_rest_cannot_matter(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(10)]
         test = partial(invariants.swap_consistent, judge(make_planted("first=0.4")), cases, max_violation_rate=0.2)
         assert message(test)[0].endswith("5 violations in 8 verdicts decide it, whatever the other 2 would say")
 
-    def test_cases_of_one_prompt_are_no_independent_evidence(self, judge: Open) -> None:
+    def test_cases_of_one_prompt_are_dependent_evidence(self, judge: Open) -> None:
         many = [case(f"c{i}") for i in range(40)]
         assert invariants.swap_consistent(judge(make_planted("fair")), many).n == 40
         test = partial(invariants.swap_consistent, judge(make_planted("fair")), many, max_violation_rate=0.1)
         assert "undecided" in message(test, Inconclusive)[0]
 
-    def test_a_failure_of_the_statistical_form_shows_the_clearest_counterexample(self, judge: Open) -> None:
+    def test_statistical_failure_shows_the_clearest_counterexample(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
         lines = message(lambda: invariants.swap_consistent(judge(make_planted("first")), cases, max_violation_rate=0.2))
         assert lines[0].startswith("swap_consistent (pairwise) is violated in ")
@@ -237,7 +237,7 @@ class TestWhatSaysNothing:
             partial(invariants.invariant_to_whitespace_and_markdown, cases=PAIR),
         ],
     )
-    def test_a_changed_response_without_a_verdict_is_invalid(
+    def test_changed_response_without_a_verdict_is_invalid(
         self, judge: Open, test: Callable[..., InvariantFinding]
     ) -> None:
         def answer(request: Request) -> Reply:
@@ -266,21 +266,23 @@ class TestWhatSaysNothing:
             (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
         ],
     )
-    def test_it_is_told_why(self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str) -> None:
+    def test_failure_message_says_why(
+        self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str
+    ) -> None:
         longer = judge(preferring(lambda one: len(one.text)))
         cases = [case(responses=(Response("x", ("Green!",)), Response("y", (loser,))))]
         assert message(lambda: test(longer, cases), Inconclusive)[-1].startswith(f"  excluded {why} (")
 
 
 class TestRewrites:
-    def test_a_recorded_rewrite_that_is_not_faithful_says_nothing(self, judge: Open) -> None:
+    def test_unfaithful_recorded_rewrite_gives_no_evidence(self, judge: Open) -> None:
         other = Response("y", ("It must be green in 1999.",), "assertiveness")
         bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
         said = message(lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive)
         assert "rewrite rejected (1)" in said[-1]
         assert invariants.distractor_invariant(bold, case(responses=(X, Y, other))).excluded == 1
 
-    def test_a_drawn_rewrite_is_used_as_it_is_and_its_smallest_part_is_found(self, judge: Open) -> None:
+    def test_drawn_rewrite_is_used_verbatim_and_reduced(self, judge: Open) -> None:
         bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN))
         assert lines == [
@@ -297,17 +299,17 @@ class TestRewrites:
         assert bold.findings[0].words == ('"may" → "must"',)
         assert (bold.findings[0].attack, bold.findings[0].searching) == ("assertiveness", False)
 
-    def test_a_rule_writes_what_no_case_records(self, judge: Open) -> None:
+    def test_rules_write_rewrites_that_no_case_records(self, judge: Open) -> None:
         bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
         said = message(lambda: invariants.distractor_invariant(bold, PAIR, "assertiveness"))
         assert any(line.startswith("  enough") for line in said)
 
-    def test_all_attacks_on_record_are_looked_at(self, judge: Open) -> None:
+    def test_all_recorded_attacks_are_examined(self, judge: Open) -> None:
         unknown = case(responses=(X, Y, REWRITE, Response("y", ("Blue, dear friend.",), "of-mine")))
         found = invariants.distractor_invariant(judge(preferring(lambda one: one.author == "x")), unknown)
         assert (found.n, found.attack) == (2, "assertiveness, of-mine")
 
-    def test_a_score_moves_by_what_its_tolerance_allows(self, judge: Open) -> None:
+    def test_score_may_move_within_its_tolerance(self, judge: Open) -> None:
         def best(request: Request) -> str:
             assert request.slots is not None
             return "4" if request.slots.shown[0] == REWRITE else "3"
@@ -322,7 +324,7 @@ class TestRewrites:
             '  changed  "may" → "must", + ", definitely"',
         ]
 
-    def test_under_a_protocol_that_scores_the_scores_are_told(self, judge: Open) -> None:
+    def test_scoring_protocol_reports_its_scores(self, judge: Open) -> None:
         scores = {X.text: "5", Y.text: "3"}
         bold = judge(choosing(lambda request: scores.get(request.slots.shown[0].text, "7")))  # type: ignore[union-attr]
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN, protocol="absolute"))
@@ -331,13 +333,13 @@ class TestRewrites:
             "  after    the rewritten one wins: score 7.00 to 5.00",
         ]
 
-    def test_a_rewrite_with_other_turns_has_no_words(self, judge: Open) -> None:
+    def test_rewrite_with_other_turns_has_no_words(self, judge: Open) -> None:
         two = drawn(Response("y", ("It must be blue.", "Really."), "assertiveness"))
         bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
         lines = message(lambda: invariants.distractor_invariant(bold, two))
         assert (lines[-1], bold.findings[0].words) == ("  became   It must be blue. Really.", ())
 
-    def test_a_search_keeps_its_counterexample_where_a_smaller_one_has_no_verdict(self, tmp_path: Path) -> None:
+    def test_failed_reduction_keeps_its_counterexample(self, tmp_path: Path) -> None:
         loves = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
 
         def answer(request: Request) -> Reply | str:
@@ -357,7 +359,7 @@ class TestRewrites:
             with pytest.raises(Violation):
                 search()
 
-    def test_a_decision_is_kept_where_the_model_fails_after_it(self, tmp_path: Path) -> None:
+    def test_decision_survives_a_later_model_failure(self, tmp_path: Path) -> None:
         bold = preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2)
         calls: list[Request] = []
 
@@ -373,7 +375,7 @@ class TestRewrites:
             assert [one.decision for one in asked.findings] == ["fail"]
             assert asked.findings[0].words == ()
 
-    def test_inside_a_search_the_difference_itself_is_what_is_told(self, tmp_path: Path) -> None:
+    def test_inside_a_search_the_message_shows_the_difference(self, tmp_path: Path) -> None:
         backend = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
         with Judge("j", backend, store=tmp_path / "s") as asked:
 
@@ -387,7 +389,7 @@ class TestRewrites:
         assert all(one.searching and one.words == ('"may" → "must"', '+ ", definitely"') for one in asked.findings)
 
 
-def test_an_appended_request_and_its_counterpart_are_alike() -> None:
+def test_appended_request_and_its_counterpart_are_alike() -> None:
     from distract.testing.invariants.harmless import NEUTRAL, REQUEST
 
     counts = [
@@ -396,7 +398,7 @@ def test_an_appended_request_and_its_counterpart_are_alike() -> None:
     assert counts[0] == counts[1]
 
 
-def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
+def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
     hostile = "\x1b[2J[bold]\u202eab\r\x00 " * 30
     responses = (Response("x", (f"1 {hostile}",)), Response("y", (f"2 {hostile}",)))
     lines = message(
@@ -448,7 +450,7 @@ def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
         ),
     ],
 )
-def test_what_cannot_be_tested_is_one_clear_line(
+def test_untestable_invariant_is_one_clear_line(
     judge: Open, call: Callable[..., InvariantFinding], error: type[UsageError], words: str
 ) -> None:
     asked = judge(make_planted("fair"))
@@ -459,12 +461,12 @@ def test_what_cannot_be_tested_is_one_clear_line(
     assert (asked.tally.made, asked.findings) == (0, [])
 
 
-def test_a_case_that_can_say_nothing_fails(judge: Open) -> None:
+def test_case_without_evidence_fails(judge: Open) -> None:
     said = message(lambda: invariants.transitive(judge(make_planted("fair")), PAIR), Inconclusive)
     assert said[0] == "transitive (pairwise) is undecided: no case tests it"
 
 
-def test_a_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
+def test_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
     fair = judge(make_planted("fair"))
     assert invariants.swap_consistent(fair, load("tweakset"), max_violation_rate=0.2).decision == "pass"
     with pytest.raises(UsageError, match="swap_consistent: expected a judge, found str"):

@@ -99,14 +99,14 @@ def failure(test: Test, judge: Judge) -> InvariantFailure | None:
     return None
 
 
-def test_every_planted_judge_and_every_invariant_is_in_the_table() -> None:
+def test_table_covers_every_planted_judge_and_invariant() -> None:
     assert set(VIOLATES) == set(PLANTED)
     assert set(TESTS) == {name for name in invariants.__all__ if name[0].islower()}
 
 
 @pytest.mark.parametrize("invariant", TESTS)
 @pytest.mark.parametrize("judge", PLANTED)
-def test_a_planted_judge_violates_what_it_should_and_nothing_else(judge: str, invariant: str, tmp_path: Path) -> None:
+def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: str, tmp_path: Path) -> None:
     with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as asked:
         failed = failure(TESTS[invariant], asked)
         (finding,) = asked.findings
@@ -131,9 +131,7 @@ def biased(prefix: str, number: int) -> list[Case]:
 
 
 @pytest.mark.parametrize(("strength", "decision"), [("0.05", "pass"), ("0.5", "fail")])
-def test_the_statistical_form_decides_by_the_rate_and_asks_no_more_than_it_needs(
-    strength: str, decision: str, tmp_path: Path
-) -> None:
+def test_statistical_form_decides_by_rate_with_minimal_calls(strength: str, decision: str, tmp_path: Path) -> None:
     cases = biased("c", 200)
     with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:
         if decision == "pass":

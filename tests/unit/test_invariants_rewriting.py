@@ -49,11 +49,11 @@ def words(text: str) -> list[str]:
         ("`**code**  - x`\n```\n# not a head\n* x\n```", []),
     ],
 )
-def test_what_is_changed(text: str, expected: list[str]) -> None:
+def test_changes_are_as_described(text: str, expected: list[str]) -> None:
     assert changed(text) == expected
 
 
-def test_a_change_that_the_format_minds_is_left_out() -> None:
+def test_change_that_breaks_the_format_is_left_out() -> None:
     bold = Constraint("detectable_format:number_highlighted_sections", (("num_highlights", 1),))
     assert changed("*This* is it. That too.", bold) == ["*This* is it.  That too."]
     assert changed("*This* is it. That too.")[0] == "This is it. That too."
@@ -67,7 +67,7 @@ def test_words_and_code_stay_whatever_the_text(text: str) -> None:
         assert [made[a:b] for a, b in code_spans(made)] == [text[a:b] for a, b in code_spans(text)]
 
 
-def test_the_embedded_cases_keep_their_format_and_are_changed() -> None:
+def test_embedded_cases_keep_their_format_and_change() -> None:
     several = 0
     for one in TWEAKS[:20]:
         for response in one.originals:

@@ -67,7 +67,7 @@ def carried(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
     return finish(job, job.out.parent / "store", tally).run
 
 
-def test_each_stage_sees_the_rows_of_all_before_it_and_they_are_on_disk(tmp_path: Path) -> None:
+def test_each_stage_sees_the_stored_rows_of_earlier_stages(tmp_path: Path) -> None:
     found, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
     done = carried(found)
     assert seen == [["a", "b"]] * 2 + [["a", "b", "c"]] * 4
@@ -75,7 +75,7 @@ def test_each_stage_sees_the_rows_of_all_before_it_and_they_are_on_disk(tmp_path
     assert load(tmp_path / "r").rows == done.rows
 
 
-def test_stages_leave_what_one_stage_leaves(tmp_path: Path) -> None:
+def test_several_stages_leave_the_same_run_as_one(tmp_path: Path) -> None:
     at_once, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b", "c"])
     staged, _ = job(tmp_path / "s", ScriptedBackend(lambda _: "x"), [], ["a"], ["b", "c"])
     tallies = Tally(), Tally()
@@ -86,7 +86,7 @@ def test_stages_leave_what_one_stage_leaves(tmp_path: Path) -> None:
     assert [tally.made for tally in tallies] == [3, 0]
 
 
-def test_a_stage_that_breaks_leaves_an_unfinished_run_that_is_resumed(tmp_path: Path) -> None:
+def test_failing_stage_leaves_an_unfinished_run_that_resumes(tmp_path: Path) -> None:
     calls = list[str]()
 
     def breaks(asked: Request) -> str:
@@ -106,7 +106,7 @@ def test_a_stage_that_breaks_leaves_an_unfinished_run_that_is_resumed(tmp_path: 
     assert (tally.made, tally.stored) == (1, 2)
 
 
-def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -> None:
+def test_summary_equals_the_summary_of_reloaded_rows(tmp_path: Path) -> None:
     selected = session.select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
     setup = set_up("planted:bold", make_planted("bold"), tmp_path / "r")
     done = finish(session.prepare(selected, setup), tmp_path / "store")
@@ -114,7 +114,7 @@ def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -
     assert json.loads(done.run.summary or "") == json.loads(json.dumps(again.document))
 
 
-def test_where_the_time_of_a_run_went_is_told_by_part(tmp_path: Path) -> None:
+def test_run_time_is_reported_by_part(tmp_path: Path) -> None:
     with measure() as clock:
         carried(job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"])[0])
     assert clock.seconds.keys() >= {"render", "store", "analysis"}

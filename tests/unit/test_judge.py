@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "replies.sqlite"
 
 
-def test_it_judges_as_a_run_does(store: Path) -> None:
+def test_judge_agrees_with_a_run(store: Path) -> None:
     found = datasets.load("tweakset").cases[:3]
     protocols = [registry.get_protocol(name) for name in ("pairwise", "absolute", "prepair")]
     comparisons = [Comparison(one, *one.responses[:2]) for one in found]
@@ -73,7 +73,7 @@ def test_it_judges_as_a_run_does(store: Path) -> None:
         assert judge.tally.made == judge.tally.stored > 0
 
 
-def test_many_plans_are_one_batch_a_round_and_nothing_is_asked_twice(store: Path) -> None:
+def test_plans_share_batches_and_repeat_no_request(store: Path) -> None:
     backend = Counting()
     plans = [asking("one", "two"), asking("one"), asking("three", "one", "four")]
     with Judge("mine", backend, store=store) as judge:
@@ -89,9 +89,7 @@ def test_many_plans_are_one_batch_a_round_and_nothing_is_asked_twice(store: Path
     assert backend.rounds[3:] == [["five"]]
 
 
-def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_of_another_process_are_reused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Counting()
     with Judge("mine", backend, store=store) as judge, Store(store, backend.identity) as others:
         take = Claims.take
@@ -106,7 +104,7 @@ def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
         assert (backend.rounds, judge.tally.made, judge.tally.stored) == ([], 0, 1)
 
 
-def test_what_was_answered_before_the_model_failed_is_stored(store: Path) -> None:
+def test_replies_before_a_model_failure_are_stored(store: Path) -> None:
     with Judge("mine", ScriptedBackend([CERTAIN, CERTAIN], reads_slots=False), store=store) as judge:
         with pytest.raises(BackendError, match="the script holds 2 replies"):
             judge.run(asking("one", "two", "three"))
@@ -115,7 +113,7 @@ def test_what_was_answered_before_the_model_failed_is_stored(store: Path) -> Non
             assert other.run(asking("three", "one")) == [CERTAIN] * 2
 
 
-def test_a_model_that_does_not_answer_is_an_error_and_no_verdict(store: Path) -> None:
+def test_unanswered_model_is_an_error_and_no_verdict(store: Path) -> None:
     silence = Reply(failure=f"{NO_REPLY}: timed out, 5 attempts")
     script = {"one": CERTAIN, "two": silence, "three": Reply(failure="refused")}
     backend = ScriptedBackend(lambda asked: script[asked.messages[0].content], reads_slots=False)
@@ -130,7 +128,7 @@ def test_a_model_that_does_not_answer_is_an_error_and_no_verdict(store: Path) ->
         assert (judge.tally.made, judge.tally.stored) == (3, 2)
 
 
-def test_a_server_that_answers_as_it_can_is_asked_too(store: Path) -> None:
+def test_streaming_backend_works_too(store: Path) -> None:
     class Line:
         capacity = 2
 
@@ -161,7 +159,7 @@ def test_a_server_that_answers_as_it_can_is_asked_too(store: Path) -> None:
         assert judge.tally.made == 5
 
 
-def test_a_reference_model_is_asked_what_is_meant_for_it(store: Path) -> None:
+def test_reference_model_receives_only_its_requests(store: Path) -> None:
     def both() -> Plan[list[str]]:
         replies = yield [request("one"), request("two", to="reference")]
         return [reply.text for reply in replies]
@@ -176,7 +174,7 @@ def test_a_reference_model_is_asked_what_is_meant_for_it(store: Path) -> None:
 
 
 @pytest.mark.parametrize(("manner", "number"), [(Manner(), 2), (Manner("given"), 1), (Manner("swapped"), 1)])
-def test_it_is_asked_in_the_manner_that_it_has(store: Path, manner: Manner, number: int) -> None:
+def test_judge_follows_its_manner(store: Path, manner: Manner, number: int) -> None:
     with Judge.open("planted:first", store=store, manner=manner) as judge:
         judgments = judge.judgments(compared())
         assert [one.preferred for one in judgments] == {"both": ["a", "b"], "given": ["a"], "swapped": ["b"]}[
@@ -185,7 +183,7 @@ def test_it_is_asked_in_the_manner_that_it_has(store: Path, manner: Manner, numb
         assert judge.tally.made == number
 
 
-def test_samples_are_asked_for_so_often(store: Path) -> None:
+def test_each_sample_is_a_request(store: Path) -> None:
     def say(asked: Request) -> Reply:
         return Reply(text=f"{asked.temperature:.1f} {asked.sample}")
 
@@ -199,7 +197,7 @@ def test_samples_are_asked_for_so_often(store: Path) -> None:
         assert judge.tally.made == 3
 
 
-def test_a_closed_judge_says_so_and_keeps_what_it_counted(store: Path) -> None:
+def test_closed_judge_says_so_and_keeps_its_counts(store: Path) -> None:
     judge = Judge.open(FAIR, store=store)
     judge.judgments(compared())
     judge.close()
@@ -210,7 +208,7 @@ def test_a_closed_judge_says_so_and_keeps_what_it_counted(store: Path) -> None:
     assert judge.findings == []
 
 
-def test_the_store_of_commands_is_used_where_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_store_is_the_one_of_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Judge.open(FAIR) as judge:
         judge.judgments(compared())
@@ -218,17 +216,17 @@ def test_the_store_of_commands_is_used_where_none_is_named(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("name", ["planted:fairr", "no-such-judge"])
-def test_an_unknown_judge_is_named(store: Path, name: str) -> None:
+def test_unknown_judge_is_named(store: Path, name: str) -> None:
     with pytest.raises(UnknownName, match=name):
         Judge.open(name, store=store)
 
 
-def test_an_unknown_protocol_is_named(store: Path) -> None:
+def test_unknown_protocol_is_named(store: Path) -> None:
     with closing(Judge.open(FAIR, store=store)) as judge, pytest.raises(UnknownName, match="pairwize"):
         judge.judgments(compared(), "pairwize")
 
 
-def test_a_store_that_is_none_is_one_line_and_leaves_nothing_open(tmp_path: Path) -> None:
+def test_invalid_store_is_one_line_and_leaves_nothing_open(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("not a data base, but longer than the header of one\n" * 10)
     with pytest.raises(UsageError, match="notes: not usable as a store of replies"):
         Judge.open(FAIR, store=tmp_path / "notes")

@@ -77,13 +77,13 @@ FIRST = words(lambda request: "first")
         ("quadruple", "swapped", ()),
     ],
 )
-def test_what_stands_first_in_each_order(protocol: str, orders: Any, shown: tuple[str, ...]) -> None:
+def test_leading_sides_follow_the_orders(protocol: str, orders: Any, shown: tuple[str, ...]) -> None:
     assert leading_sides(protocols()[protocol], Manner(orders)) == shown
 
 
 @pytest.mark.parametrize("name", ["base", "pairwise", "cot", "rank", "prepair", "swap-synthesize"])
 @pytest.mark.parametrize("orders", ["both", "given", "swapped"])
-def test_it_is_what_the_request_shows_first(name: str, orders: Any) -> None:
+def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
     row, rounds = drive(judge_comparison(of(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
     assert len(row.judgments) == len(row.shown)
     if name != "swap-synthesize":  # it shows both orders each time
@@ -115,20 +115,20 @@ def test_it_is_what_the_request_shows_first(name: str, orders: Any) -> None:
         ("y", Response("tie", ("Hm.",)), Y, "b"),
     ],
 )
-def test_a_label_names_the_better_of_two(
+def test_label_names_the_better_of_two(
     preferred: str | None, first: Response, second: Response, expected: str | None
 ) -> None:
     assert label(case(responses=(X, Y, Z, LOW), preferred=preferred), first, second) == expected
 
 
 @given(st.sampled_from([X, Y, Z, LOW]), st.sampled_from([X, Y, Z, LOW]), st.sampled_from(["x", "y", "tie", None]))
-def test_a_label_is_mirrored_with_its_pair(first: Response, second: Response, preferred: str | None) -> None:
+def test_label_is_mirrored_with_its_pair(first: Response, second: Response, preferred: str | None) -> None:
     one = case(responses=(X, Y, Z, LOW), preferred=preferred)
     there, back = label(one, first, second), label(one, second, first)
     assert back == (None if there is None else MIRROR[there])
 
 
-def test_a_response_is_named_by_author_attack_and_severity() -> None:
+def test_response_is_named_by_author_attack_and_severity() -> None:
     assert side(Response("x", ("t",), attack="null", severity=1)) == Side("x", "null", 1)
 
 
@@ -153,7 +153,7 @@ def broken(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...
         (RecursionError(), "RecursionError"),
     ],
 )
-def test_a_failing_protocol_is_told_with_its_case(error: Exception, said: str, early: bool) -> None:
+def test_failing_protocol_is_reported_with_its_case(error: Exception, said: str, early: bool) -> None:
     mine = protocol("mine")
     with pytest.raises(PluginError, match=said) as raised:
         drive(track_usage("c[1]", mine, broken(error, early)), words())
@@ -161,7 +161,7 @@ def test_a_failing_protocol_is_told_with_its_case(error: Exception, said: str, e
     assert raised.value.exit_code == 4
 
 
-def test_an_error_of_ours_and_the_end_of_a_plan_pass_through() -> None:
+def test_own_errors_and_the_end_of_a_plan_pass_through() -> None:
     with pytest.raises(BackendError, match="gone"):
         drive(track_usage("c1", protocol("mine"), broken(BackendError("gone"), False)), words())
     plan = track_usage("c1", protocol("mine"), broken(None, False))
@@ -226,7 +226,7 @@ SCORED: list[tuple[Any, str | None]] = [
     ("rules", "judgment", "said"),
     [*(((), *one) for one in COMPARED), *((("score", "rating"), *one) for one in SCORED)],
 )
-def test_a_judgment_of_somebody_else_is_looked_at(
+def test_foreign_judgment_is_validated(
     rules: tuple[str, ...], judgment: Any, said: str | None, orders: Any, samples: int
 ) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
@@ -245,7 +245,7 @@ def test_a_judgment_of_somebody_else_is_looked_at(
 
 
 @pytest.mark.parametrize("asked", [None, [None], ["a"], [replace(request("x"), to="nobody")]])  # type: ignore[arg-type]
-def test_a_request_of_somebody_else_is_looked_at(asked: Any) -> None:
+def test_foreign_request_is_validated(asked: Any) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield asked
         return verdict("a")
@@ -256,7 +256,7 @@ def test_a_request_of_somebody_else_is_looked_at(asked: Any) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_protocol_that_never_judges_is_told_so(more: int) -> None:
+def test_protocol_that_never_judges_is_reported(more: int) -> None:
     closed: list[int] = []
 
     def ask(comparison: Comparison) -> Plan[Judgment]:
@@ -279,7 +279,7 @@ def test_a_protocol_that_never_judges_is_told_so(more: int) -> None:
 
 
 @pytest.mark.parametrize("returned", [verdict("a"), None, [request("x")], iter([[request("x")]])])
-def test_a_protocol_that_returns_no_generator_is_told_so(returned: Any) -> None:
+def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
     mine = Protocol("mine", "one of the tests", lambda comparison: returned, Calls(order=1))
     with pytest.raises(
         PluginError, match=r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
@@ -289,12 +289,12 @@ def test_a_protocol_that_returns_no_generator_is_told_so(returned: Any) -> None:
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), MemoryError()])
 @pytest.mark.parametrize("early", [True, False])
-def test_what_would_end_a_process_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
+def test_exit_inside_a_protocol_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
     with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {type(error).__name__}"):
         drive(track_usage("c1", protocol("mine"), broken(error, early)), words())
 
 
-def test_what_a_plan_used_is_noted_once_by_request() -> None:
+def test_plan_lists_each_request_once_with_its_usage() -> None:
     def plan() -> Plan[tuple[Judgment, ...]]:
         yield OpenRequests([request("one"), request("two")])
         yield [request("one")]
@@ -320,7 +320,7 @@ def test_what_a_plan_used_is_noted_once_by_request() -> None:
 # What cannot be judged.
 
 
-def test_what_cannot_be_judged_is_excluded_with_the_reason_and_asks_nothing() -> None:
+def test_unjudgeable_pair_is_excluded_with_the_reason_unasked() -> None:
     for name, one, reason in (
         ("strong-reference", PAIR, "no reference in the data"),
         ("triadic", PAIR, "fewer than 3 responses"),
@@ -343,7 +343,7 @@ def test_what_cannot_be_judged_is_excluded_with_the_reason_and_asks_nothing() ->
         ("triadic", (X, Y), True, "fewer than 3 responses"),
     ],
 )
-def test_a_rewrite_stands_for_one_response(
+def test_rewrite_stands_for_one_response(
     name: str, responses: tuple[Response, ...], only_pairs: bool, reason: str | None
 ) -> None:
     assert exclusion_reason(protocols()[name], case(responses=responses), False, only_pairs) == reason
@@ -360,7 +360,7 @@ def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple
     )
 
 
-def test_a_rotating_protocol_shows_as_many_as_it_wants() -> None:
+def test_rotating_protocol_shows_as_many_as_it_wants() -> None:
     one = Comparison(case(responses=(X, Y, Z)), X, Y)
     row, rounds = drive(judge_comparison(of("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
     assert (len(row.judgments), row.shown) == (3, ())
@@ -382,7 +382,7 @@ def both(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Reque
     ("name", "samples"), [("cot-consistency", 1), ("cot", 3), ("fine-grained-diff", 2), ("cot-consistency", 2)]
 )
 @pytest.mark.parametrize("orders", ["both", "swapped"])
-def test_what_is_sampled_is_drawn_anew_with_other_sample_indices(name: str, samples: int, orders: Any) -> None:
+def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: Any) -> None:
     before, again, asked, more = both(name, Manner(orders, samples=samples, seed=3))
     assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
     assert len(again.judgments) == len(before.judgments)
@@ -401,14 +401,14 @@ def test_what_is_sampled_is_drawn_anew_with_other_sample_indices(name: str, samp
 @pytest.mark.parametrize(
     ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
 )
-def test_what_samples_nothing_is_excluded_and_asks_nothing_new(name: str, samples: int) -> None:
+def test_resampling_without_samples_is_excluded_and_asks_nothing(name: str, samples: int) -> None:
     before, again, asked, more = both(name, Manner(samples=samples))
     assert again == of(name, RESAMPLED)(excluded="nothing is sampled")
     assert {r.key for r in more} == {r.key for r in asked}
     assert before.excluded is None
 
 
-def test_what_does_not_fit_is_not_asked_a_second_time_either() -> None:
+def test_unfit_comparison_is_not_resampled() -> None:
     one = protocols()["triadic"]
     before, _ = drive(judge_comparison(of("triadic"), one, PAIR, Manner(), False), words())
     again, rounds = drive(resample_comparison(before, of("triadic", RESAMPLED), one, PAIR, Manner(), False), words())
@@ -417,7 +417,7 @@ def test_what_does_not_fit_is_not_asked_a_second_time_either() -> None:
     assert rounds == []
 
 
-def test_a_row_keeps_what_it_was_told() -> None:
+def test_row_keeps_its_tokens() -> None:
     row, _ = drive(judge_comparison(of(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
     unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
     assert unjudged == of()()

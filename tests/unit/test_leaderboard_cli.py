@@ -46,7 +46,7 @@ def data(path: str, cases: int = 6, models: str = "wxyz") -> str:
 PLAY = ("leaderboard", "--judge", "planted:bold", "--generator", "rules", "--limit", "all")
 
 
-def test_votes_are_rated_and_shown_in_eighty_columns(run: Run) -> None:
+def test_rated_votes_fit_eighty_columns(run: Run) -> None:
     found = run("leaderboard", "--matches", votes("votes.jsonl"), "--system", "bradley-terry", "--system", "win-rate")
     assert found.code == 0
     fits(found.out)
@@ -61,7 +61,7 @@ def test_votes_are_rated_and_shown_in_eighty_columns(run: Run) -> None:
     ]
 
 
-def test_an_anchor_holds_its_rating(run: Run) -> None:
+def test_anchor_keeps_its_rating(run: Run) -> None:
     votes("votes.jsonl")
     found = run("leaderboard", "--matches", "votes.jsonl", "--anchor", "c", "--system", "bradley-terry", "--json")
     by = {row["model"]: row for row in found.document["boards"][0]["rows"]}
@@ -87,7 +87,7 @@ def test_boards_of_two_files_are_compared(run: Run) -> None:
     fits(same.out)
 
 
-def test_what_cannot_be_compared_does_not_hide_what_was_paid_for(run: Run) -> None:
+def test_failed_comparison_keeps_the_paid_results(run: Run) -> None:
     data("d.jsonl")
     votes("votes.jsonl", [("w", "x", "tie"), ("x", "y", "model_a")])
     found = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--against", "votes.jsonl", "--json")
@@ -104,7 +104,7 @@ def test_boards_without_a_common_prompt_are_not_paired(run: Run) -> None:
     assert "no prompt is on both boards" in found["notes"][0]
 
 
-def test_where_every_prompt_says_the_same_no_interval_is_made_up(run: Run) -> None:
+def test_constant_prompts_give_no_interval(run: Run) -> None:
     votes("v.jsonl", [("a", "b", "model_a"), ("a", "c", "model_a"), ("b", "c", "model_a")] * 4, prompts=4)
     systems = [part for name in ("elo", "elo:order=file", "trueskill", "win-rate") for part in ("--system", name)]
     for board in run("leaderboard", "--matches", "v.jsonl", *systems, "--json").document["boards"]:
@@ -113,7 +113,7 @@ def test_where_every_prompt_says_the_same_no_interval_is_made_up(run: Run) -> No
         assert any("4 prompts only" in note for note in board["notes"])
 
 
-def test_matches_are_sampled_in_a_balanced_design(run: Run) -> None:
+def test_sampled_matches_are_balanced(run: Run) -> None:
     data("d.jsonl")
     found = run(*PLAY, "--data", "d.jsonl", "--pairs", 12, "--json", "--protocol", "pairwise", "--out", "run")
     (board,) = found.document["boards"]
@@ -124,7 +124,7 @@ def test_matches_are_sampled_in_a_balanced_design(run: Run) -> None:
     }
 
 
-def test_names_are_text_whatever_they_hold(run: Run) -> None:
+def test_names_stay_text(run: Run) -> None:
     names = ['Ann, "the" judge', "[bold]red[/bold]", "🦙 llama", "=1+1"]
     rows = [(a, b, "model_a") for i, a in enumerate(names) for b in names[i + 1 :]]
     votes("votes.jsonl", rows * 3)
@@ -137,7 +137,7 @@ def test_names_are_text_whatever_they_hold(run: Run) -> None:
     assert {row["model"] for row in shown["rows"]} == set(names)
 
 
-def test_models_are_named_also_with_commas(run: Run) -> None:
+def test_models_option_accepts_names_with_commas(run: Run) -> None:
     text = Path(data("d.jsonl")).read_text().replace('"w"', '"w, the first"')
     Path("d.jsonl").write_text(text)
     found = run(*PLAY, "--data", "d.jsonl", "--models", "w, the first", "--models", "x,y", "--json")
@@ -201,7 +201,7 @@ def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], said: str) 
     assert len(found.err.strip().splitlines()) == 1, found.err
 
 
-def test_a_judge_without_verdicts_is_inconclusive(run: Run) -> None:
+def test_judge_without_verdicts_is_inconclusive(run: Run) -> None:
     data("d.jsonl")
     found = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--attack", "assertiveness")
     assert found.code == 3

@@ -53,7 +53,7 @@ def compliant(request: Request) -> str:
     return text.upper() if "only capital" in asked or "all capital" in asked.lower() else text
 
 
-def test_a_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
+def test_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
     texts = [f"What do bees of kind {n} make and when do they make it? Do not use any commas." for n in range(12)]
     data = prompts(tmp_path / "p.jsonl", *texts, "Write a comma-free haiku")
     made = maker.tweakset_job(data, "w", GeneratorOptions(), None, 0)
@@ -99,7 +99,7 @@ def test_pairs_are_made_from_references_alone(tmp_path: Path) -> None:
     assert len(case.lineages) == 2
 
 
-def test_data_without_a_reference_or_a_prompt_to_split_are_an_error(tmp_path: Path) -> None:
+def test_unusable_data_for_making_cases_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     two = [{"author": n, "text": f"Hi {n}."} for n in "xy"]
     path.write_text(json.dumps({"id": "c", "prompt": "Hi", "responses": two}) + "\n", encoding="utf-8")

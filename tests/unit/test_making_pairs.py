@@ -48,7 +48,7 @@ def made(
     return found, [request for (request,) in rounds]
 
 
-def test_a_good_pair_is_a_case() -> None:
+def test_good_pair_becomes_a_case() -> None:
     found, (request,) = made(f"  {GOOD}\n")
     assert found.reasons == ()
     assert found.case == Case(
@@ -76,7 +76,7 @@ def test_a_good_pair_is_a_case() -> None:
     assert list(native.read(native.format_line(found.case), "x")) == [found.case]
 
 
-def test_a_rejected_attempt_is_repeated_with_the_reason() -> None:
+def test_rejected_attempt_is_retried_with_the_reason() -> None:
     found, (first, second) = made(BETTER, GOOD)
     assert found.case is not None
     assert dict(found.evidence)["attempts"] == 2
@@ -113,7 +113,7 @@ def swapped(old: str, new: str) -> str:
         (f"\ud800{GOOD}", "not valid Unicode"),
     ],
 )
-def test_what_is_wrong_is_a_reason(reply: str | Reply, reason: str) -> None:
+def test_each_flaw_gives_its_reason(reply: str | Reply, reason: str) -> None:
     found, requests = made(reply)
     assert found.case is None
     assert any(reason in one for one in found.reasons), found.reasons
@@ -129,7 +129,7 @@ def test_short_answers_may_differ_in_length() -> None:
     assert found.reasons == ()
 
 
-def test_what_cannot_be_a_reference_is_not_asked_for() -> None:
+def test_unusable_reference_is_not_asked_for() -> None:
     two = replace(CASE, prompt=("a", "b"), responses=(Response("x", ("c", "d")),))
     unlabelled = replace(CASE, preferred=None)
     blank = replace(CASE, responses=(Response("x", (" ",)),))
@@ -140,7 +140,7 @@ def test_what_cannot_be_a_reference_is_not_asked_for() -> None:
         assert found.reasons[0].startswith(reason)
 
 
-def test_constraints_are_dropped_since_the_answers_differ_in_something_else() -> None:
+def test_pairs_drop_the_constraints_of_their_source() -> None:
     met = f"<<Water>>\n{BETTER}\n|||\n<<Water>>\n{WORSE}"
     for text, constraints in ((GOOD, ()), (GOOD, (NO_COMMA,)), (met, (TITLE,))):
         found, _ = made(text, case=replace(CASE, constraints=constraints))
@@ -156,7 +156,7 @@ def test_text_lands_verbatim() -> None:
     assert requests[0].messages[1].content.count(hostile) == 1
 
 
-def test_a_verifier_is_asked_about_both_answers() -> None:
+def test_verifier_judges_both_answers() -> None:
     seen = list[tuple[str, str]]()
     verdicts = iter(("yes", "no", "yes", "yes"))
 
@@ -180,13 +180,13 @@ def test_a_verifier_is_asked_about_both_answers() -> None:
     assert dict(found.evidence)["better_kept"] == "yes"
 
 
-def test_greedy_asking_and_no_retries() -> None:
+def test_greedy_generation_allows_no_retries() -> None:
     found, (request,) = made("x", asking=GeneratorOptions(temperature=0, retries=0))
     assert found.case is None
     assert (request.temperature, request.seed) == (0, 0)
 
 
-def test_the_yield_counts_prompts() -> None:
+def test_yield_counts_prompts() -> None:
     two = replace(CASE, prompt=("a", "b"), responses=(Response("x", ("c", "d")),))
     several = [made(GOOD)[0], made("x", GOOD)[0], made("x")[0], made(GOOD, case=two)[0]]
     counted = yield_document(several)
@@ -203,7 +203,7 @@ def test_the_yield_counts_prompts() -> None:
 
 
 @pytest.mark.parametrize("author", ["", " ", "tie", "low-1", "/models/x", "a/../b", "a\nb", "x" * 201])
-def test_an_author_that_no_file_can_hold(author: str) -> None:
+def test_author_with_invalid_characters_is_refused(author: str) -> None:
     with pytest.raises(UsageError, match="author"):
         check_author(author, ["low-1"])
     assert check_author("Qwen/Qwen2.5-0.5B", ["low-1"]) == "Qwen/Qwen2.5-0.5B"

@@ -112,7 +112,7 @@ def made(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_compliant_at_once(seed: int) -> None:
+def test_compliant_answer_is_accepted_at_once(seed: int) -> None:
     found, (request,) = made(seed=seed)
     case = found.case
     assert case is not None
@@ -148,7 +148,7 @@ def test_compliant_at_once(seed: int) -> None:
     assert made(seed=seed)[0] == found
 
 
-def test_the_seed_chooses_constraints_and_order() -> None:
+def test_seed_chooses_constraints_and_order() -> None:
     chosen = {made(seed=seed)[0].case.constraints for seed in range(20)}  # type: ignore[union-attr]
     assert len({frozenset(three) for three in chosen}) > 5
     assert {three.index(NO_COMMA) for three in chosen} == {0, 1, 2}
@@ -157,7 +157,7 @@ def test_the_seed_chooses_constraints_and_order() -> None:
     assert len({case.constraints for case in other if case}) > 2
 
 
-def test_compliant_at_the_second_attempt() -> None:
+def test_second_attempt_may_comply() -> None:
     def late(request: Request) -> Reply:
         reply = obedient(request)
         return reply if request.sample else Reply(text=f"{reply.text}, or so")
@@ -183,7 +183,7 @@ def test_compliant_at_the_second_attempt() -> None:
         (Reply(text="Sure, here is the answer: water."), ["comment about the task"]),
     ],
 )
-def test_never_compliant(reply: Reply, reasons: list[str]) -> None:
+def test_never_compliant_answer_makes_no_case(reply: Reply, reasons: list[str]) -> None:
     found, requests = made(lambda r: reply)
     assert found.case is None
     assert set(reasons) <= set(found.reasons)
@@ -191,7 +191,7 @@ def test_never_compliant(reply: Reply, reasons: list[str]) -> None:
     assert found.reasons[0] in requests[1].messages[1].content
 
 
-def test_a_prompt_that_cannot_be_split_is_not_asked() -> None:
+def test_unsplittable_prompt_is_not_asked() -> None:
     found, requests = made(prompt=WHOLE)
     assert requests == []
     assert found == MakeResult(None, ("question and format cannot be told apart",))
@@ -205,7 +205,7 @@ def test_hard_constraints_are_replaced() -> None:
     assert all(is_easy(c) for c in found.case.constraints)
 
 
-def test_other_numbers_of_constraints() -> None:
+def test_number_of_constraints_is_an_option() -> None:
     one, _ = made(wanted=1)
     assert one.case is not None
     assert [r.severity for r in one.case.responses] == [None, 1]
@@ -225,7 +225,7 @@ def with_severities(monkeypatch: pytest.MonkeyPatch, **rewrites: Any) -> None:
     monkeypatch.setattr(registry, "attacks", lambda: {attack.name: attack for attack in attacks})
 
 
-def test_a_severity_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_severity_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     def unchanged(text: str, constraints: tuple[Constraint, ...], number: int) -> str:
         return text
 
@@ -261,7 +261,7 @@ def test_text_lands_verbatim() -> None:
     assert request.messages[1].content.count(hostile) == 1
 
 
-def test_the_yield_counts_texts_by_severity() -> None:
+def test_yield_counts_texts_by_severity() -> None:
     several = [made()[0], made(prompt=WHOLE)[0], made(lambda r: Reply(text="a, b"))[0], made(wanted=1)[0]]
     counted = yield_document(several)
     assert (counted["asked"], counted["made"], counted["severities"]) == (4, 2, {"1": 2, "2": 1, "3": 1})
@@ -365,7 +365,7 @@ def often(relation: str, keyword: str, n: int) -> Constraint:
         (has("NASA"), FEW, True),
     ],
 )  # fmt: skip
-def test_which_requirements_conflict(a: Constraint, b: Constraint, conflicts: bool) -> None:
+def test_conflicting_requirements_are_detected(a: Constraint, b: Constraint, conflicts: bool) -> None:
     assert has_conflict(a, b) is conflicts
     assert has_conflict(b, a) is conflicts
 
@@ -386,11 +386,11 @@ def test_which_requirements_conflict(a: Constraint, b: Constraint, conflicts: bo
         (kind("keywords:letter_frequency", let_relation="at least", letter="q", let_frequency=1), False),
     ],
 )
-def test_which_requirements_are_easy(constraint: Constraint, expected: bool) -> None:
+def test_easy_requirements_are_recognised(constraint: Constraint, expected: bool) -> None:
     assert is_easy(constraint) is expected
 
 
-def test_the_menu_is_easy_and_its_words_fit_any_question() -> None:
+def test_menu_is_easy_and_its_words_fit_any_question() -> None:
     assert all(is_easy(c) for c, _ in MENU)
     assert set(EASY) <= set(list_kinds())
     assert len({c.kind for c, _ in MENU}) == len(MENU)
@@ -428,7 +428,7 @@ needs_data = pytest.mark.skipif(not REAL, reason=f"IFEval's data are not in {SHA
 
 @needs_data
 @given(st.data(), st.integers())
-def test_real_prompts_get_three_that_go_together(data: st.DataObject, seed: int) -> None:
+def test_real_prompts_get_three_compatible_requirements(data: st.DataObject, seed: int) -> None:
     question, prompt = data.draw(st.sampled_from(REAL))
     chosen = choose_constraints(question, prompt.constraints, 3, random.Random(seed))
     assert chosen is not None

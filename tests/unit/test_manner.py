@@ -53,14 +53,14 @@ def shown(rounds: list[list[Request]]) -> list[str]:
     ("orders", "expected", "verdicts"),
     [("both", ["x y", "y x"], ["a", "b"]), ("given", ["x y"], ["a"]), ("swapped", ["y x"], ["b"])],
 )
-def test_orders_of_a_pair_are_all_told_in_terms_of_the_given_one(
+def test_verdicts_in_all_orders_refer_to_the_original_order(
     orders: Orders, expected: list[str], verdicts: list[str]
 ) -> None:
     judgments, rounds = drive(ask_in_orders(protocol(), PAIR, Manner(orders)), lambda r: Reply())
     assert (shown(rounds), [j.preferred for j in judgments], len(rounds)) == (expected, verdicts, 1)
 
 
-def test_what_shows_more_than_two_is_asked_in_every_rotation() -> None:
+def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
     three = replace(PAIR, others=(Z,))
     judgments, rounds = drive(ask_in_orders(protocol(orders="rotate", shows=3), three), lambda r: Reply())
     assert shown(rounds) == ["x z y", "z y x", "y x z"]
@@ -75,18 +75,18 @@ def test_what_shows_more_than_two_is_asked_in_every_rotation() -> None:
     ]
 
 
-def test_where_order_plays_no_part_it_is_asked_once() -> None:
+def test_order_free_protocol_is_asked_once() -> None:
     _, rounds = drive(ask_in_orders(protocol(orders="none"), PAIR, Manner("swapped")), lambda r: Reply())
     assert shown(rounds) == ["x y"]
 
 
-def test_swapping_reverses_the_others_too() -> None:
+def test_swapping_also_reverses_the_others() -> None:
     swapped = replace(PAIR, others=(Z, X)).swap()
     assert (swapped.first, swapped.others, swapped.second) == (Y, (X, Z), X)
 
 
 @given(st.sampled_from(["both", "given", "swapped"]), st.integers(1, 5), st.integers(0, 9))
-def test_any_orders_go_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
+def test_any_orders_combine_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
     manner = Manner(orders, samples, answer_tokens=7, seed=seed)
     judgments, rounds = drive(ask_in_orders(protocol(), PAIR, manner), lambda r: Reply())
     asked = [one for requests in rounds for one in requests]
@@ -99,13 +99,13 @@ def test_any_orders_go_with_any_number_of_samples(orders: Orders, samples: int, 
         assert {(one.temperature, one.seed, one.sample) for one in asked} == {(0.0, 0, 0)}
 
 
-def test_samples_of_samples_are_told_apart() -> None:
+def test_nested_samples_have_distinct_indices() -> None:
     nine = protocol(ask=lambda comparison: ask_repeatedly(protocol(), 9, comparison))
     _, rounds = drive(ask_in_orders(nine, PAIR, Manner("given", 3)), lambda r: Reply())
     assert sorted(one.sample for one in rounds[0]) == [*range(27)]
 
 
-def test_what_is_read_from_probabilities_is_not_sampled() -> None:
+def test_protocols_reading_probabilities_are_not_sampled() -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield [request()]
         return scored((2.5, 2.0), (3, 2))
@@ -116,7 +116,7 @@ def test_what_is_read_from_probabilities_is_not_sampled() -> None:
     assert {one.key for one in rounds[0]} == {request().key}
 
 
-def test_a_sampled_plan_hears_the_replies_to_its_own_requests() -> None:
+def test_sampled_plan_receives_replies_to_its_own_requests() -> None:
     def ask() -> Plan[list[str]]:
         one = yield [words("one")]
         two = yield [words("two"), words("three")]
@@ -128,7 +128,7 @@ def test_a_sampled_plan_hears_the_replies_to_its_own_requests() -> None:
     assert heard == ["one 1 0.7", "two 1 0.7", "three 1 0.7"]
 
 
-def test_both_orders_asks_both_at_once_and_maps_the_second_back() -> None:
+def test_both_orders_are_asked_together_and_mapped_back() -> None:
     judgments, rounds = drive(ask_both_orders(first_wins, PAIR), lambda r: Reply())
     assert [j.preferred for j in judgments] == ["a", "b"]
     assert judgments[1].probabilities == (0.0, 1.0, 0.0)
@@ -149,7 +149,7 @@ VOTES: list[tuple[list[Outcome | None], Outcome | None, Outcome | None]] = [
 
 
 @pytest.mark.parametrize(("votes", "winner", "forced"), VOTES)
-def test_the_majority_of_the_valid_votes_wins(
+def test_majority_of_the_valid_votes_wins(
     votes: list[Outcome | None], winner: Outcome | None, forced: Outcome | None
 ) -> None:
     def ask(outcome: Outcome | None) -> Plan[Judgment]:
@@ -173,6 +173,6 @@ def test_scores_are_averaged() -> None:
     ("fields", "problem"),
     [({"orders": "all"}, "--orders all"), ({"samples": 0}, "--samples 0"), ({"answer_tokens": 0}, "--answer-tokens 0")],
 )
-def test_a_wrong_manner_is_one_clear_error(fields: dict[str, object], problem: str) -> None:
+def test_wrong_manner_is_one_clear_error(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         Manner(**fields)  # type: ignore[arg-type]

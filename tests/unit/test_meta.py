@@ -73,9 +73,7 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
         ((X, Y, answer("y", attack="null")), "x", ["xy"]),
     ],
 )
-def test_each_pair_that_the_label_is_about_is_judged(
-    responses: tuple[Response, ...], preferred: str | None, pairs: list[str]
-) -> None:
+def test_each_labelled_pair_is_judged(responses: tuple[Response, ...], preferred: str | None, pairs: list[str]) -> None:
     found = labelled_pairs(case(responses=responses, preferred=preferred))
     assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in found] == pairs
 
@@ -97,7 +95,7 @@ def fair(request: Request) -> Reply:
     st.sampled_from(["x", "y", "tie"]),
     st.lists(st.sampled_from(["pairwise", "absolute", "base"]), min_size=1, unique=True),
 )
-def test_a_case_gives_a_row_for_each_pair_and_protocol(
+def test_case_gives_a_row_for_each_pair_and_protocol(
     responses: list[Response], preferred: str, names: list[str]
 ) -> None:
     one = case(responses=responses, preferred=preferred)
@@ -113,7 +111,7 @@ def test_a_case_gives_a_row_for_each_pair_and_protocol(
     assert made.rewrites == []
 
 
-def test_what_does_not_fit_is_one_excluded_row_without_controls() -> None:
+def test_unfit_case_is_one_excluded_row_without_controls() -> None:
     one = case(responses=(X, Y), preferred="x")
     parameters = MetaConfig("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
     made, rounds = drive(judge_labelled("d", one, parameters), first)
@@ -121,7 +119,7 @@ def test_what_does_not_fit_is_one_excluded_row_without_controls() -> None:
     assert (made.rewrites, rounds) == ([], [])
 
 
-def test_what_was_excluded_before_a_control_is_excluded_under_it(tmp_path: Path) -> None:
+def test_exclusion_extends_to_controls(tmp_path: Path) -> None:
     cases = [*map(spaced, PLANTED[:3]), spaced(case("three", responses=(X, Y, Z), preferred="x"))]
     found = measured(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
     for protocol, attack, n, excluded in (
@@ -196,7 +194,7 @@ PLANTED = [long(i, "y" if i in (0, 5, 9) else "x", "s" if i < 4 else "t") for i 
 WAYS = ("base", "pairwise", "cot", "rank", "prepair", "swap-synthesize", "cot-consistency", "absolute", "pointwise")
 
 
-def test_a_planted_judge_is_as_right_as_it_was_planted(tmp_path: Path) -> None:
+def test_planted_judge_has_its_planted_accuracy(tmp_path: Path) -> None:
     found = measured(run(ready(tmp_path, "longer", PLANTED, WAYS)))
     for name in WAYS:
         scoring = name in ("absolute", "pointwise")
@@ -215,7 +213,7 @@ def test_a_planted_judge_is_as_right_as_it_was_planted(tmp_path: Path) -> None:
         assert (difference.value, difference.n, difference.compared) == (0.0, 20, "not distinguishable")
 
 
-def test_a_judge_of_the_first_slot_is_right_in_one_order_of_two(tmp_path: Path) -> None:
+def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
     found = measured(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
     for name in ("base", "pairwise", "cot"):
         assert [find(found, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
@@ -226,13 +224,13 @@ def test_a_judge_of_the_first_slot_is_right_in_one_order_of_two(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
-def test_in_one_order_the_first_slot_is_right_as_often_as_the_data_have_it(tmp_path: Path, orders: Any, k: int) -> None:
+def test_in_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
     found = measured(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
     assert [(f.k, f.n) for f in (find(found, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [(k, 10)] * 2
     assert not [f for f in found if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
 
 
-def test_no_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
+def test_missing_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
     found = measured(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
     for f in found:
         if f.measure in ("accuracy", "accuracy_both_orders") and f.against is None and f.subset is None:
@@ -241,7 +239,7 @@ def test_no_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
     assert find(found, "kappa", "base", order="both").value == 0.0
 
 
-def test_a_label_that_is_a_tie_is_right_by_a_tie_only(tmp_path: Path) -> None:
+def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
     cases = [long(i, "tie") for i in range(4)]
     found = measured(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
     assert (find(found, "accuracy", "pairwise").k, find(found, "accuracy", "pairwise").n) == (0, 8)
@@ -275,18 +273,16 @@ def test_a_label_that_is_a_tie_is_right_by_a_tie_only(tmp_path: Path) -> None:
         ([None, None], False),
     ],
 )
-def test_data_are_one_sided_where_all_labels_name_the_same_place(
-    preferred: Sequence[str | None], expected: bool
-) -> None:
+def test_data_are_one_sided_if_all_labels_name_one_place(preferred: Sequence[str | None], expected: bool) -> None:
     assert is_one_sided([case(f"c{i}", responses=(X, Y), preferred=one) for i, one in enumerate(preferred)]) == expected
 
 
-def test_one_case_with_several_pairs_is_one_sided_only_if_all_are() -> None:
+def test_case_with_several_pairs_is_one_sided_only_if_all_are() -> None:
     assert is_one_sided([case(responses=(X, Y, Z), preferred="x")])
     assert not is_one_sided([case(responses=(X, Y, Z), preferred="y")])
 
 
-def test_the_order_of_one_sided_data_is_drawn_by_seed(tmp_path: Path) -> None:
+def test_one_sided_data_are_shuffled_by_seed(tmp_path: Path) -> None:
     cases = [long(i, "x") for i in range(40)]
 
     def drawn(cases: Sequence[Case], seed: int, name: str) -> dict[str, tuple[str, str | None]]:
@@ -311,7 +307,7 @@ def test_the_order_of_one_sided_data_is_drawn_by_seed(tmp_path: Path) -> None:
     assert find(first_slot, "kappa", "base", order="given").value == 0.0
 
 
-def test_the_order_of_other_data_is_theirs(tmp_path: Path) -> None:
+def test_other_data_keep_their_order(tmp_path: Path) -> None:
     loaded = run(ready(tmp_path, "fair", PLANTED, ["base"]))
     assert loaded.parameters["data"][0]["shuffled"] is False
     assert {row.a.author for row in loaded.rows} == {"x"}
@@ -320,7 +316,7 @@ def test_the_order_of_other_data_is_theirs(tmp_path: Path) -> None:
 # Controls.
 
 
-def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
+def test_judge_swayed_by_white_space_is_detected(tmp_path: Path) -> None:
     """Its verdict is about the one response that has two spaces in a row."""
     spaced = Response("x", ("A  colour.",))
     cases = [Case(f"c{i}", (f"{i}",), (spaced, Y), "x") for i in range(3)]
@@ -337,7 +333,7 @@ def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
     assert find(measured(loaded), "accuracy", "pairwise").value == 1.0
 
 
-def test_a_control_that_spoils_a_response_is_excluded_and_kept_as_a_rewrite() -> None:
+def test_control_that_spoils_a_response_is_excluded_but_recorded() -> None:
     spoiling = Attack("spoil", "loses the number", lambda turn, constraints, seed: turn.replace("7", "8"))
     parameters = MetaConfig("j", (protocols()["base"], protocols()["pairwise"]), controls=(spoiling,))
     made, _ = drive(judge_labelled("d", long(7, "x"), parameters), first)
@@ -349,7 +345,7 @@ def test_a_control_that_spoils_a_response_is_excluded_and_kept_as_a_rewrite() ->
     assert [one.is_accepted for one in made.rewrites] == [False], "written once for all protocols"
 
 
-def test_a_reference_model_is_asked_for_what_it_is_for(tmp_path: Path) -> None:
+def test_reference_model_receives_only_its_requests(tmp_path: Path) -> None:
     helper = ScriptedBackend(lambda request: Reply("Red, I should say."), name="helper")
     job = ready(tmp_path, "longer", PLANTED[:3], ["strong-reference", "base"], reference=("helper", helper))
     tally = Tally()
@@ -392,7 +388,7 @@ def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> P
     ],
 )
 @pytest.mark.parametrize("names", ["ddd", "def"])
-def test_a_pair_that_two_runs_judge_is_refused_whatever_their_data_sets_are_called(
+def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     runs: list[list[str]], source: str, other: str, names: str
 ) -> None:
     made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
@@ -401,7 +397,7 @@ def test_a_pair_that_two_runs_judge_is_refused_whatever_their_data_sets_are_call
     assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
 
 
-def test_the_first_of_several_runs_that_judge_the_same_pairs_is_named() -> None:
+def test_first_of_several_overlapping_runs_is_named() -> None:
     for start in range(32):
         one, other = f"d/c{start}/x-y", f"d/c{start + 1}/x-y"
         with pytest.raises(UsageError, match=r"^2: j under p judges a pair that is in 0 too; name one$"):
@@ -421,9 +417,7 @@ def test_the_first_of_several_runs_that_judge_the_same_pairs_is_named() -> None:
     ],
 )
 @pytest.mark.parametrize("names", ["ddd", "def"])
-def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are_called(
-    runs: list[list[str]], names: str
-) -> None:
+def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], names: str) -> None:
     made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
     (found,) = group_runs(made)
     for rule in ("stored", "parsed"):
@@ -440,13 +434,13 @@ def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are
         ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p is in p/d in another form"),
     ],
 )
-def test_runs_that_do_not_go_together_are_refused(runs: list[Any], message: str) -> None:
+def test_incompatible_runs_are_refused(runs: list[Any], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         group_runs([replayed(*one) for one in runs])
     assert str(raised.value) == message
 
 
-def test_runs_of_one_way_of_asking_are_taken_together() -> None:
+def test_runs_of_one_protocol_are_merged() -> None:
     runs = [
         replayed("q", "d", ("stored",), ("stored",)),
         replayed("p", "d", ("stored",), ("stored",)),
@@ -482,7 +476,7 @@ FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
 
 
 @pytest.mark.parametrize("after", [1, 40, 100])
-def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
+def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
     names, tally = ["pairwise", "absolute", "prepair"], Tally()
     run(ready(tmp_path, "random", PLANTED, names, control=True, out="whole"), tmp_path / "s1")
     with pytest.raises(BackendError):
@@ -494,7 +488,7 @@ def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, 
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_is_the_same_each_time_and_reads_back_as_it_is(tmp_path: Path) -> None:
+def test_run_is_reproducible_and_reads_back_unchanged(tmp_path: Path) -> None:
     for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
         run(ready(tmp_path, "random", PLANTED, ["pairwise", "absolute"], limit=5, seed=3, out=out), tmp_path / store)
     for name in FILES:
@@ -529,7 +523,7 @@ def test_reasons_are_counted_by_judge(
     assert (told["excluded"], told["invalid"]) == (excluded, invalid)
 
 
-def test_figures_of_a_document_are_rounded_however_deep() -> None:
+def test_document_figures_are_rounded_at_any_depth() -> None:
     rows = [
         drive(judge_labelled("d", long(i, "x"), MetaConfig(j, (protocols()["base"],))), first)[0].rows
         for j in "jk"
@@ -562,7 +556,7 @@ def test_figures_of_a_document_are_rounded_however_deep() -> None:
 # What is selected.
 
 
-def test_cases_of_each_data_set_are_drawn_and_the_others_counted(tmp_path: Path) -> None:
+def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> None:
     unlabelled = [Case(f"u{i}", (f"{i}",), (X, Y)) for i in range(3)]
     one = write(tmp_path / "one.jsonl", [*PLANTED, *unlabelled])
     other = write(tmp_path / "other.jsonl", [long(i, "tie") for i in range(4)])
@@ -576,7 +570,7 @@ def test_cases_of_each_data_set_are_drawn_and_the_others_counted(tmp_path: Path)
     assert select((), (), None, 0).cases == ()
 
 
-def test_data_that_nobody_has_labelled_are_refused(tmp_path: Path) -> None:
+def test_unlabelled_data_are_refused(tmp_path: Path) -> None:
     labelled_, unlabelled = (
         write(tmp_path / "a.jsonl", PLANTED),
         write(tmp_path / "b.jsonl", [Case("u", ("?",), (X, Y))]),
@@ -602,22 +596,22 @@ def test_data_that_nobody_has_labelled_are_refused(tmp_path: Path) -> None:
         (["hub:org/name", "hub:other/name:config"], ["org/name", "other/name:config"]),
     ],
 )
-def test_data_sets_of_one_name_are_told_apart_by_their_folders(specs: list[str], names: list[str]) -> None:
+def test_data_sets_of_one_name_are_separated_by_folder(specs: list[str], names: list[str]) -> None:
     own = [spec.removeprefix("hub:") if spec.startswith("hub:") else Path(spec).name for spec in specs]
     assert distinct_names(own, specs) == names
 
 
-def test_a_folder_called_like_another_data_set_is_none() -> None:
+def test_folder_named_like_another_data_set_is_distinct() -> None:
     assert len(set(distinct_names(["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]))) == 3
 
 
-def test_a_spec_called_like_another_folder_is_none() -> None:
+def test_spec_named_like_another_folder_is_distinct() -> None:
     specs = ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"]
     assert len(set(distinct_names(["x", "d.jsonl", "d.jsonl", "e.jsonl", "e.jsonl"], specs))) == 5
 
 
 @given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))
-def test_no_two_data_sets_have_one_name(specs: list[str]) -> None:
+def test_data_set_names_are_unique(specs: list[str]) -> None:
     names = [Path(spec).name for spec in specs]
     found = distinct_names(names, specs)
     assert len(set(found)) == len(specs)
@@ -629,7 +623,7 @@ def test_no_two_data_sets_have_one_name(specs: list[str]) -> None:
 
 @pytest.mark.parametrize("specs", [["hub:org/name", "hub:org/name"], ["hub:org/name", "hub:org/name:main"]])
 @pytest.mark.parametrize("names", [("name", "name"), ("org/name", "org/name:main")])
-def test_a_data_set_of_the_hub_twice_is_refused(
+def test_repeated_hub_data_set_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str], names: tuple[str, str]
 ) -> None:
     there = datasets.load(write(tmp_path / "d.jsonl", PLANTED), (), 0)
@@ -655,7 +649,7 @@ def test_a_data_set_of_the_hub_twice_is_refused(
         ["d.jsonl", "copy.jsonl"],
     ],
 )
-def test_the_same_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str]) -> None:
+def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str]) -> None:
     monkeypatch.chdir(tmp_path)
     for path, start in (("d.jsonl", 0), ("a/d.jsonl", 1), ("b/d.jsonl", 0), ("copy.jsonl", 0)):
         write(Path(path), PLANTED[start:])
@@ -677,7 +671,7 @@ def test_the_same_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line(
+def test_impossible_study_is_one_clear_line(
     tmp_path: Path, names: list[str], more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
@@ -687,7 +681,7 @@ def test_what_cannot_be_done_is_one_clear_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_judge_of_its_own_kin_is_told(tmp_path: Path) -> None:
+def test_judging_its_own_kin_is_noted(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):

@@ -63,7 +63,7 @@ RIGHT = {
         ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
     ],
 )
-def test_what_is_not_as_published_is_told(run: Any, name: str, value: object) -> None:
+def test_difference_from_published_figures_is_reported(run: Any, name: str, value: object) -> None:
     whole = run("meta", "--judge", altered(json.dumps(RIGHT)), "--json")
     assert whole.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"] == {}
     judge = altered(json.dumps({**RIGHT, name: value}))
@@ -76,7 +76,7 @@ def test_what_is_not_as_published_is_told(run: Any, name: str, value: object) ->
     fits(text.out)
 
 
-def test_what_was_not_published_is_not_said_to_differ(run: Any) -> None:
+def test_unpublished_figures_are_not_compared(run: Any) -> None:
     ran = run("meta", "--judge", altered(json.dumps({"correct_False": RIGHT["correct_False"]})))
     assert "Reference on Colours, by stored: the counts are as published" in ran.words
     assert "published as" not in ran.out
@@ -86,7 +86,7 @@ def test_what_was_not_published_is_not_said_to_differ(run: Any) -> None:
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
-def test_statistics_of_others_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
+def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
     ran = run("meta", "--judge", altered('{"correct_False": [' + text + "]}"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "statistics.json: not valid JSON" in ran.err
@@ -95,7 +95,7 @@ def test_statistics_of_others_never_break_the_document(run: Any, text: str, more
 # Files of other formats, joined with labels.
 
 
-def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
+def test_unlabelled_judgments_explain_the_missing_accuracy(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
     assert ran.code == 0
     assert "no accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
@@ -103,7 +103,7 @@ def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
     fits(ran.out)
 
 
-def test_results_of_reife_are_joined_with_its_data(run: Any) -> None:
+def test_reife_results_are_joined_with_their_data(run: Any) -> None:
     cases = [
         {"instruction": "Name a colour.", "output_1": "Red.", "output_2": "A dog.", "winner": 1},
         {"instruction": "Say yes.", "output_1": "No.", "output_2": "Yes.", "winner": 1},
@@ -120,7 +120,7 @@ def test_results_of_reife_are_joined_with_its_data(run: Any) -> None:
     assert ran.document["base"] == "base_pairwise.pairwise_vanilla"
 
 
-def test_judgments_of_fastchat_are_joined_with_what_people_said(run: Any) -> None:
+def test_fastchat_judgments_are_joined_with_human_votes(run: Any) -> None:
     turns = [
         {"role": "user", "content": "Hi."},
         {"role": "assistant", "content": "Hello."},
@@ -193,7 +193,7 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
 
 
-def test_runs_of_one_judge_that_share_a_pair_are_refused(run: Any) -> None:
+def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
     rows = [stored(i, 1, 1, 1, turn=i == 2) for i in range(4)]
     first = llmbar("Set/one/CoT/result.json", rows[:3])
     apart = llmbar("else/Set/one/CoT/result.json", rows[3:])
@@ -207,7 +207,7 @@ def test_runs_of_one_judge_that_share_a_pair_are_refused(run: Any) -> None:
     assert f"one under CoT judges a pair that is in {where} too; name one" in ran.err
 
 
-def test_a_stored_and_an_asked_judge_meet_on_the_data_of_judgebench(run: Any) -> None:
+def test_stored_and_asked_judges_meet_on_judgebench(run: Any) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
     rows = [json.loads(line) for line in (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()]
     fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
@@ -234,7 +234,7 @@ def test_a_stored_and_an_asked_judge_meet_on_the_data_of_judgebench(run: Any) ->
         ((None, None), 0),
     ],
 )
-def test_judgebenchs_accuracy_takes_the_majority_of_two_games(
+def test_judgebench_accuracy_takes_the_majority_of_two_games(
     run: Any, decisions: tuple[str | None, str | None], right: int
 ) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
@@ -249,7 +249,7 @@ def test_judgebenchs_accuracy_takes_the_majority_of_two_games(
     assert (figure["k"], figure["n"]) == (right, 1)
 
 
-def test_what_was_passed_over_is_told(run: Any) -> None:
+def test_skipped_files_are_reported(run: Any) -> None:
     data = write("d.jsonl")
     for name in ("all/a", "all/b"):
         judge = "planted:fair" if name.endswith("a") else "planted:first"
@@ -265,7 +265,7 @@ def test_what_was_passed_over_is_told(run: Any) -> None:
     assert "all/a: the run is unfinished" in ran.err
 
 
-def test_kappas_that_were_published_are_told_apart_from_cohens(run: Any) -> None:
+def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
     both = altered(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
     said = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
     assert said in run("meta", "--judge", both).words
@@ -310,7 +310,7 @@ def curly(path: str) -> str:
 ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwise", "--limit", "all")
 
 
-def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> None:
+def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
     data = curly("d.jsonl")
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
@@ -339,7 +339,7 @@ def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> 
         assert said in text.words
 
 
-def test_a_gate_says_that_a_meta_run_is_none_of_its_business(run: Any) -> None:
+def test_gate_refuses_a_meta_run(run: Any) -> None:
     run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
     ran = run("gate", "r", "--max-flip-rate", "0.1")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
@@ -349,7 +349,7 @@ def test_a_gate_says_that_a_meta_run_is_none_of_its_business(run: Any) -> None:
 SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "value", "low", "high")
 
 
-def test_a_run_of_attack_is_replayed_with_labels(run: Any) -> None:
+def test_attack_run_is_replayed_with_labels(run: Any) -> None:
     data = write("d.jsonl")
     done = run(
         "attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", "--limit", "all", "--out", "a"
@@ -367,7 +367,7 @@ def test_a_run_of_attack_is_replayed_with_labels(run: Any) -> None:
             assert len(same) == 1, one
 
 
-def test_an_asked_and_a_replayed_judge_stand_side_by_side(run: Any) -> None:
+def test_asked_and_replayed_judges_stand_side_by_side(run: Any) -> None:
     data = write("d.jsonl")
     run("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r")
     ran = run("meta", "--judge", "replay:r", "--judge", "planted:first", "--data", data, *ASKED, "--json")
@@ -376,7 +376,7 @@ def test_an_asked_and_a_replayed_judge_stand_side_by_side(run: Any) -> None:
     assert ran.document["panel"]["difficulty"]["n"] == 6
 
 
-def test_data_sets_of_one_name_have_columns_of_their_own(run: Any) -> None:
+def test_data_sets_of_one_name_have_separate_columns(run: Any) -> None:
     one, other = write("one/d.jsonl", source="s"), write("other-with-a-long-name/d.jsonl", 9)
     ran = run("meta", "--judge", "planted:longer", "--data", one, "--data", other, *ASKED, "--json")
     assert {figure["data"] for figure in ran.document["results"]} == {None, "one", "other-with-a-long-name"}
@@ -386,7 +386,7 @@ def test_data_sets_of_one_name_have_columns_of_their_own(run: Any) -> None:
     assert "66.7 66.7 66.7" in text.words
 
 
-def test_hostile_names_of_data_and_subsets_stay_names(run: Any) -> None:
+def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
     name = "[red]d\x07\x1b[2J.jsonl"
     data = write(name, source="s")
     other = write("e.jsonl", 3, source="t" * 100)
@@ -401,7 +401,7 @@ def test_hostile_names_of_data_and_subsets_stay_names(run: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
-def test_a_title_of_a_column_is_no_markup(name: str) -> None:
+def test_column_title_is_no_markup(name: str) -> None:
     asked = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
     text = printed(source("j", *asked), source("k", *asked, shift=1), base=name)
     # Folded at eight characters above the accuracies; whole above the judges.
@@ -410,7 +410,7 @@ def test_a_title_of_a_column_is_no_markup(name: str) -> None:
         assert name[:8] in header
 
 
-def test_a_limit_is_of_each_data_set(run: Any) -> None:
+def test_limit_applies_to_each_data_set(run: Any) -> None:
     arguments = ("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--data", write("e.jsonl", 2))
     ran = run(*arguments, "--limit", "4", "--protocol", "base", "--json")
     drawn = {one["name"]: (one["cases"], one["drawn"]) for one in ran.document["judges"][0]["data"]}
@@ -422,7 +422,7 @@ def test_a_limit_is_of_each_data_set(run: Any) -> None:
     ("judge", "protocol", "reason"),
     [("planted:fair", "triadic", "fewer than 3 responses"), ("planted:garbage", "base", "no verdict")],
 )
-def test_why_there_is_no_verdict_is_told(run: Any, judge: str, protocol: str, reason: str) -> None:
+def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, reason: str) -> None:
     data = write("d.jsonl")
     three = [response(name, f"Colour {name}.") for name in "xyz"]
     with Path(data).open("a", encoding="utf-8") as file:
@@ -436,7 +436,7 @@ def test_why_there_is_no_verdict_is_told(run: Any, judge: str, protocol: str, re
     assert (told[what], told["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
 
 
-def test_a_control_that_changes_nothing_says_nothing(run: Any) -> None:
+def test_control_without_changes_says_nothing(run: Any) -> None:
     arguments = ("meta", "--judge", "planted:longer", "--data", write("d.jsonl"), *ASKED, "--control", "--out", "r")
     ran = run(*arguments, "--json")
     assert ran.code == 0
@@ -458,7 +458,7 @@ def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
     assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
 
 
-def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
+def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
     run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r")
     ran = run("meta", "--judge", "replay:r")
     assert (ran.code, ran.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
@@ -481,7 +481,7 @@ def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
         (("--reference-model", "planted:fair"), "--reference-model"),
     ],
 )
-def test_stored_verdicts_cannot_be_asked_otherwise(run: Any, more: tuple[str, ...], said: str) -> None:
+def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], said: str) -> None:
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
     ran = run("meta", "--judge", f"replay:{path}", *more)
     assert (ran.code, ran.out) == (2, "")
@@ -556,20 +556,20 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
 
 
 @pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
-def test_a_folder_that_cannot_be_made_is_told_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
+def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
     Path("file").touch()
     ran = run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize("name", ["replay:x", "replay:"])
-def test_stored_verdicts_are_no_judge_of_an_attack(run: Any, name: str) -> None:
+def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
     ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "stored verdicts answer nothing new" in ran.err
 
 
-def test_an_unfinished_run_is_not_replayed(run: Any) -> None:
+def test_unfinished_run_is_not_replayed(run: Any) -> None:
     run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
     Path("r/manifest.json").unlink()
     ran = run("meta", "--judge", "replay:r")
@@ -578,7 +578,7 @@ def test_an_unfinished_run_is_not_replayed(run: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
-def test_a_damaged_run_is_begun_anew_from_the_stored_replies(run: Any, name: str) -> None:
+def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> None:
     arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
     whole = run(*arguments).out
     Path("r", name).write_text("{", encoding="utf-8")
@@ -615,7 +615,7 @@ def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any
 
 
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
-def test_a_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
+def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
     asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
     text = printed(source(name, *asked), source("z", *asked, shift=1))
     table = text[text.index("Protocols over") : text.index("strong, weak")]
@@ -635,7 +635,7 @@ def test_wide_characters_leave_room_for_the_totals() -> None:
 
 
 @pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
-def test_a_title_of_a_column_has_four_lines_at_most(words: int, lines: int) -> None:
+def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
     name = " ".join(f"title-{i:02}" for i in range(words))
     text = printed(source("j", ("base", name, ""), ("base", "e", "")))
     header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
@@ -644,13 +644,13 @@ def test_a_title_of_a_column_has_four_lines_at_most(words: int, lines: int) -> N
     assert told == [*(shown if words <= 4 else [*shown[:3], "…"]), ""]
 
 
-def test_a_protocol_of_one_data_set_of_two_still_has_figures() -> None:
+def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
     text = printed(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
     after = text[text.index("One by one") :]
     assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
 
 
-def test_the_record_of_a_run_is_shown() -> None:
+def test_recorded_run_is_shown() -> None:
     known = source("j", ("base", "d", ""))
     record = {
         "replayed": [
@@ -669,7 +669,7 @@ def test_the_record_of_a_run_is_shown() -> None:
     assert words.endswith("published j wrote some of it")
 
 
-def test_judges_that_share_nothing_are_not_put_side_by_side(run: Any, tmp_path: Path) -> None:
+def test_judges_without_common_pairs_are_not_compared(run: Any, tmp_path: Path) -> None:
     for judge, text in (("one", "Name a fruit."), ("two", "Name a tree.")):
         folder = tmp_path / judge / "CoT"
         folder.mkdir(parents=True)

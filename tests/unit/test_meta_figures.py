@@ -404,9 +404,7 @@ def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agr
 
 
 @given(asked(["both"]), st.randoms(use_true_random=False))
-def test_stored_winners_and_parsed_texts_are_counted_under_published_conventions(
-    judged: list[JudgeRows], rng: random.Random
-) -> None:
+def test_stored_and_parsed_verdicts_follow_published_conventions(judged: list[JudgeRows], rng: random.Random) -> None:
     (one,) = judged
     stored = tuple(row for row in one.rows[""] if row.attack == "none" and row.design == "people")
     parsed = tuple(replace(row, judgments=tuple(rng.choice([j, *SAID]) for j in row.judgments)) for row in stored)
@@ -417,18 +415,18 @@ def test_stored_winners_and_parsed_texts_are_counted_under_published_conventions
 
 
 @given(asked(["both", "given"]))
-def test_judgebench_counts_a_pair_as_right_by_its_own_rule(judged: list[JudgeRows]) -> None:
+def test_judgebench_counts_right_pairs_by_its_own_rule(judged: list[JudgeRows]) -> None:
     found = check([replace(one, convention="judgebench") for one in judged])
     assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
 
 
-def test_one_published_order_has_no_figure_for_both() -> None:
+def test_one_published_order_gives_no_figure_for_both() -> None:
     one = one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
     found = check([replace(one, convention="llmbar")])
     assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
 
 
-def test_one_published_order_has_no_figure_for_both_on_data_of_others_either() -> None:
+def test_one_order_on_foreign_data_gives_no_figure_for_both() -> None:
     one = one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
     other = one_way(random.Random(0), "both", [("d2", "", "p1", "a")], "j", True)
     found = figures([replace(one, convention="llmbar"), other])
@@ -439,7 +437,7 @@ def test_one_published_order_has_no_figure_for_both_on_data_of_others_either() -
 
 
 @given(asked())
-def test_holm_is_over_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> None:
+def test_holm_covers_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> None:
     found = [f for f in figures(judged) if f.against is not None]
     for place in {(f.data, f.subset) for f in found}:
         family = [f for f in found if (f.data, f.subset) == place and f.p_value is not None]
@@ -488,7 +486,7 @@ A, B, TIE, NONE = verdict("a"), verdict("b"), verdict("tie"), verdict(None)
         (("", [A, NONE, NONE]), ("", [NONE, A, B]), 0, 3, None),
     ],
 )
-def test_verdicts_are_paired_in_the_same_order_and_those_without_one_with_each(
+def test_verdicts_are_paired_by_order_and_missing_ones_with_each(
     first: tuple[str, list[Judgment]], second: tuple[str, list[Judgment]], n: int, alone: int, value: float | None
 ) -> None:
     judged = [
@@ -503,7 +501,7 @@ VALID = tuple(one for one in SAID if one.failure is None), tuple(one for one in 
 
 
 @given(st.sampled_from(["both", "given", "swapped"]), st.lists(PAIRS, min_size=1, max_size=6), st.integers(0, 2**32))
-def test_where_all_verdicts_are_valid_the_difference_is_that_of_the_accuracies(
+def test_valid_verdicts_differ_by_the_difference_in_accuracy(
     side_by_side: str, pairs: list[tuple[Any, ...]], seed: int
 ) -> None:
     rng, asked = random.Random(seed), list[JudgeRows]()
@@ -533,7 +531,7 @@ def test_where_all_verdicts_are_valid_the_difference_is_that_of_the_accuracies(
             assert f.value == pytest.approx(one.value - other.value, abs=1e-12)
 
 
-def test_what_is_not_labelled_is_in_no_difference_and_no_accuracy() -> None:
+def test_unlabelled_rows_enter_no_difference_and_no_accuracy() -> None:
     row = plain("c", "ab", [A, B], None)
     judged = [JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")]
     found = check(judged)
@@ -544,7 +542,7 @@ def test_what_is_not_labelled_is_in_no_difference_and_no_accuracy() -> None:
     assert {(f.n, f.value, f.excluded) for f in kappas} == {(0, None, 1)}
 
 
-def test_requests_that_serve_several_comparisons_are_shared_out() -> None:
+def test_shared_requests_are_divided_among_comparisons() -> None:
     rows = [
         replace(plain("c1", "ab", [A, A]), keys=("q", "k1"), tokens=((10, 2), (5, 1))),
         replace(plain("c2", "ab", [A, A]), keys=("q", "k2", "k3"), tokens=((10, 2), (0, 0), (1, 0))),
@@ -554,7 +552,7 @@ def test_requests_that_serve_several_comparisons_are_shared_out() -> None:
     assert found["tokens"].value == (6 + 6 + 6 + 1) / 2
 
 
-def test_slots_that_balance_each_other_count_for_more_than_they_are() -> None:
+def test_balancing_slots_narrow_the_interval() -> None:
     rows = tuple(plain(f"c{i}", "ab", [A, B] if i < 3 else [A, A]) for i in range(30))
     (f,) = [f for f in check([JudgeRows("j", "p", (), {"": rows})]) if f.measure == "first_slot_rate"]
     values = [1.0, 1.0] * 3 + [1.0, 0.0] * 27
@@ -565,7 +563,7 @@ def test_slots_that_balance_each_other_count_for_more_than_they_are() -> None:
     assert f.high - f.low < 0.75 * (capped[1] - capped[0])
 
 
-def test_an_unparsed_verdict_is_a_category_of_kappa() -> None:
+def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     rows = [plain("c1", "a", [A], "a"), plain("c2", "a", [NONE], "a"), plain("c3", "a", [B], "b")]
     found = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
     # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
@@ -588,14 +586,14 @@ def exchanged(row: Row) -> Row:
     )
 
 
-def test_a_control_that_calls_a_what_was_called_b_changes_no_verdict() -> None:
+def test_control_that_swaps_a_and_b_changes_no_verdict() -> None:
     row = plain("c", "ab", [A, A])
     rows = (row, exchanged(replace(row, attack="null")))
     (f,) = [f for f in figures([JudgeRows("j", "p", (), {"": rows})], ["null"]) if f.measure == "verdict_change_rate"]
     assert (f.k, f.n) == (0, 1)
 
 
-def test_a_pair_is_the_same_one_whichever_is_named_first() -> None:
+def test_pair_order_does_not_matter() -> None:
     first, second = plain("c", "ab", [A, A], protocol="one"), plain("c", "ab", [A, B], protocol="two")
     judged = [JudgeRows("j", "one", (), {"": (first,)}), JudgeRows("j", "two", (), {"": (exchanged(second),)})]
     (f,) = [f for f in figures(judged) if f.against is not None]
@@ -623,7 +621,7 @@ def test_places_add_up(judged: list[JudgeRows]) -> None:
                 assert (f.value or 0) * f.n == pytest.approx(sum((part.value or 0) * part.n for part in parts))
 
 
-def test_everything_together_is_a_place_of_several_data_sets_or_of_none() -> None:
+def test_total_exists_for_several_data_sets_or_none() -> None:
     one, other = plain("c", "ab", [A, A]), replace(plain("c", "ab", [A, A]), data="e")
     for rows, places in (
         ((one,), {("d", None)}),
@@ -636,7 +634,7 @@ def test_everything_together_is_a_place_of_several_data_sets_or_of_none() -> Non
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_what_was_asked_nowhere_else_has_figures_of_nothing_there(kind: str) -> None:
+def test_place_without_rows_has_empty_figures(kind: str) -> None:
     pair = ("", "p1", "a")
     one = one_way(random.Random(1), kind, [("d1", *pair), ("d1", *pair)], "j", True)
     other = one_way(random.Random(1), "both", [("d2", *pair)], "k", True)
@@ -648,7 +646,7 @@ def test_what_was_asked_nowhere_else_has_figures_of_nothing_there(kind: str) -> 
     }
 
 
-def test_a_data_set_that_nobody_was_asked_about_takes_no_difference_away() -> None:
+def test_unasked_data_set_keeps_the_differences() -> None:
     rows = [plain("c1", "ab", [A, A]), replace(plain("c2", "", []), data="e", excluded="fewer than 3 responses")]
     judged = [JudgeRows("j", name, (), {"": tuple(replace(row, protocol=name) for row in rows)}) for name in ("p", "q")]
     found = figures(judged)

@@ -68,7 +68,7 @@ def rank(value: float, among: Sequence[float]) -> float:
 
 
 @given(ALIKE | MIXED, st.sampled_from(["base", "cot", None]), st.randoms(use_true_random=False))
-def test_the_panel_is_what_a_naive_count_gives(found: Accuracies, base: str | None, rng: random.Random) -> None:
+def test_panel_matches_a_naive_count(found: Accuracies, base: str | None, rng: random.Random) -> None:
     made = [*accuracies(found), *differences(found, rng)]
     got = compare_judges(asked(found), made, base)
     if len(found) < 2:
@@ -149,7 +149,7 @@ def check_gain(standing: JudgeStanding, found: Sequence[Agreement], base: str | 
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_gain_has_its_sign_and_interval_whichever_protocol_is_named_first(turned: bool) -> None:
+def test_gain_has_sign_and_interval_in_either_protocol_order(turned: bool) -> None:
     found = {"j1": {"base": 0.5, "cot": 0.75}, "j2": {"base": 0.5, "cot": 0.5}}
     f = Agreement("accuracy", "cot", None, "none", judge="j1", data="d", value=0.25, low=0.125, high=0.5)
     f = replace(f, against="base", p_adjusted=0.01, compared="better")
@@ -161,7 +161,7 @@ def test_a_gain_has_its_sign_and_interval_whichever_protocol_is_named_first(turn
     assert got.judges[1] == JudgeStanding("j2", "weak", 0.5, 0.5)
 
 
-def test_no_gain_has_no_sign() -> None:
+def test_zero_gain_has_no_sign() -> None:
     found = {"j1": {"base": 0.5, "cot": 0.5}, "j2": {"base": 0.5, "cot": 0.5}}
     f = Agreement("accuracy", "base", None, "none", judge="j1", data="d", value=0.0, low=-0.1, high=0.1, against="cot")
     got = compare_judges(asked(found), [*accuracies(found), f], "base")
@@ -192,12 +192,12 @@ def test_without_a_base_there_are_no_gains() -> None:
         ([], None, None),
     ],
 )
-def test_the_base_is_the_wanted_one_or_a_known_one(protocols: list[str], wanted: str | None, base: str | None) -> None:
+def test_base_is_the_requested_or_a_known_one(protocols: list[str], wanted: str | None, base: str | None) -> None:
     assert find_base(protocols, wanted) == base
     assert BASES[0] == "base"
 
 
-def test_only_what_all_judges_were_asked_is_ranked() -> None:
+def test_only_common_comparisons_are_ranked() -> None:
     found = {
         "j1": {"base": 0.5, "cot": 0.75, "zz": 1.0},
         "j2": {"base": 0.25, "cot": 0.5},
@@ -234,9 +234,7 @@ def test_only_what_all_judges_were_asked_is_ranked() -> None:
         ),
     ],
 )
-def test_judges_are_as_strong_as_they_are_on_what_all_were_asked(
-    found: Accuracies, standings: list[tuple[object, ...]]
-) -> None:
+def test_strength_is_measured_on_common_comparisons(found: Accuracies, standings: list[tuple[object, ...]]) -> None:
     got = compare_judges(asked(found), accuracies(found), "base")
     assert got is not None
     assert [(one.judge, one.half, one.accuracy, one.mean_accuracy) for one in got.judges] == standings
@@ -246,7 +244,7 @@ def test_judges_are_as_strong_as_they_are_on_what_all_were_asked(
 
 
 @given(ALIKE | MIXED, ALIKE | MIXED, st.sampled_from(["base", "cot", None]))
-def test_correlations_are_of_data_sets_and_of_base_and_mean(
+def test_correlations_cover_data_sets_and_base_against_mean(
     one: Accuracies, other: Accuracies, base: str | None
 ) -> None:
     both = {j: {p: (one[j][p] + other[j][p]) / 2 for p in one[j] if p in other[j]} for j in one if j in other}
@@ -348,7 +346,7 @@ def judges(*sets: Sequence[str]) -> Panel | None:
     return compare_judges(judged, figures(judged), "base")
 
 
-def test_one_judge_or_judges_without_labels_make_no_panel() -> None:
+def test_one_judge_or_unlabelled_judges_make_no_panel() -> None:
     assert judges(["d"]) is None
     assert judges() is None
     unlabelled = [rows("base", name, [None], [["a", "a"]]) for name in ("j", "k")]
@@ -357,7 +355,7 @@ def test_one_judge_or_judges_without_labels_make_no_panel() -> None:
     assert compare_judges([*unlabelled, one], figures([*unlabelled, one]), "base") is None
 
 
-def test_judges_of_the_same_data_sets_make_one() -> None:
+def test_judges_of_the_same_data_sets_make_a_panel() -> None:
     for sets in (["d"], ["d", "e"]):
         found = judges(sets, sets)
         assert found is not None
@@ -365,7 +363,7 @@ def test_judges_of_the_same_data_sets_make_one() -> None:
         assert found.comparisons == 2 * len(sets)
 
 
-def test_a_judge_of_fewer_data_sets_is_compared_on_those() -> None:
+def test_judge_of_fewer_data_sets_is_compared_on_those() -> None:
     found = judges(["d", "e"], ["d"])
     assert found is not None
     assert ({one.judge for one in found.judges}, found.comparisons) == ({"j0", "j1"}, 2)
@@ -379,7 +377,7 @@ def test_a_judge_of_fewer_data_sets_is_compared_on_those() -> None:
         assert replace(got, correlations=wanted.correlations) == wanted
 
 
-def test_judges_that_share_no_comparison_make_none() -> None:
+def test_judges_without_a_common_comparison_make_no_panel() -> None:
     assert judges(["d"], ["e"]) is None
     assert judges(["d", "e"], ["d", "e"], ["f"]) is None
 
@@ -391,7 +389,7 @@ def accuracy(
     return sum(valid) / len(valid) if valid else None
 
 
-def test_a_judge_without_a_verdict_on_what_is_shared_breaks_nothing() -> None:
+def test_judge_without_a_common_verdict_breaks_nothing() -> None:
     judged = [
         rows("base", "j", ["a", "a"], [[None, None], ["a", "a"]]),
         rows("base", "k", ["a", "a"], [["a", "a"], []]),
@@ -400,7 +398,7 @@ def test_a_judge_without_a_verdict_on_what_is_shared_breaks_nothing() -> None:
     assert got is None or "k" in {one.judge for one in got.judges}
 
 
-def test_what_only_some_judges_were_asked_is_of_the_same_comparisons() -> None:
+def test_protocol_of_some_judges_uses_the_same_comparisons() -> None:
     others = rows("base", "j", ["a", "a", "a"], [["a", "a"], ["b", "b"], []])
     alike = [rows("cot", name, ["a", "a", "a"], [["a", "a"], [], []]) for name in "jk"]
     got = compare_judges([*alike, others], figures([*alike, others]), "base")

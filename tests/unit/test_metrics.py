@@ -47,7 +47,7 @@ def test_flips_are_counted_over_eligible_pairs_only() -> None:
     assert find(found, "invalid_rate", attack="f").k == 1
 
 
-def test_the_control_that_changes_nothing_is_not_taken_for_the_baseline() -> None:
+def test_none_control_is_not_used_as_the_baseline() -> None:
     rows = [row("c", [A, B]), row("c", [A, A], attack="none", target="b")]
     rows.append(row("c", [A, A], design="fixed", attack="none", target="b"))
     order = find(figures(rows, [], {"pairwise": ()}, ["none"]), "order_inconsistency", attack="none")
@@ -103,7 +103,7 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
     assert difference.low < -0.4
 
 
-def test_differences_are_adjusted_for_how_many_there_are() -> None:
+def test_differences_are_adjusted_for_their_number() -> None:
     rows: list[Row] = []
     for name, flips in (("one", 9), ("other", 2), ("third", 0)):
         for i in range(12):
@@ -120,7 +120,7 @@ def test_differences_are_adjusted_for_how_many_there_are() -> None:
     assert {f.p_adjusted for f in found if f.against is None} == {None}
 
 
-def test_two_conditions_are_paired_by_their_units() -> None:
+def test_two_conditions_are_paired_by_unit() -> None:
     first = OutcomeCounts({("x",): ("p1", "b", "a"), ("y",): ("p2", "a", "a"), ("z",): ("p2", "tie", "a")})
     second = OutcomeCounts({("z",): ("p2", "b", "a"), ("w",): ("p3", "b", "a"), ("y",): ("p2", "a", "b")})
     both = pair_conditions("flip_rate", first, second)
@@ -163,7 +163,7 @@ def test_choice_mass_is_a_mean_over_valid_judgments() -> None:
     assert (mass.n, mass.k, mass.invalid) == (4, None, 1)
 
 
-def test_accuracy_is_counted_by_severity_with_and_without_the_distractor() -> None:
+def test_accuracy_is_counted_by_severity_with_and_without_attack() -> None:
     def judged(name: str, judgments: list[Judgment], severity: int, attack: str = "none") -> Row:
         return row(name, judgments, design="severity", attack=attack, target="b", severity=severity)
 
@@ -185,7 +185,7 @@ def test_accuracy_is_counted_by_severity_with_and_without_the_distractor() -> No
     assert order == {("none", 1): (1, 3), ("f", 1): (0, 3), ("none", 3): (0, 2)}
 
 
-def test_what_the_distractor_does_is_a_paired_difference() -> None:
+def test_distractor_effect_is_a_paired_difference() -> None:
     rows = []
     for i in range(6):
         rows.append(row(f"c{i}", [A, A], design="severity", target="b", severity=1))
@@ -220,7 +220,7 @@ def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:
     assert find(found, "severity_accuracy", rule="rating").k == 0
 
 
-def test_responses_made_worse_are_counted_by_their_severity() -> None:
+def test_worsened_responses_are_counted_by_severity() -> None:
     def made(severity: int | None, attack: str | None, *reasons: str) -> Rewrite:
         return Rewrite("c", Response("x", ("t",), attack, severity), ("t0",), "rules", reasons)
 
@@ -251,7 +251,7 @@ def test_every_pair_is_counted_exactly_once(
             assert 0.0 <= flip.low <= flip.value <= flip.high <= 1.0
 
 
-def test_figures_do_not_depend_on_the_order_of_rows() -> None:
+def test_figures_do_not_depend_on_row_order() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)] + [row(f"c{i}", [B, B], attack="f", target="b") for i in range(3)]
     protocols: dict[str, tuple[str, ...]] = {"pairwise": ()}
     assert figures(rows, [], protocols, ["f"]) == figures(rows[::-1], [], protocols, ["f"])
@@ -259,7 +259,7 @@ def test_figures_do_not_depend_on_the_order_of_rows() -> None:
     assert judgment.preferred == "a"
 
 
-def test_a_protocol_that_cannot_tie_has_no_tie_rate() -> None:
+def test_protocol_that_cannot_tie_has_no_tie_rate() -> None:
     rows = [row(f"c{i}", [A, B], design="fixed", attack="f", target="b", protocol=p) for i in range(3) for p in "pq"]
     found = figures(rows, [], {"p": (), "q": ()}, ["f"], ties=["p"])
     assert {f.protocol for f in found if f.measure == "tie_rate"} == {"p"}

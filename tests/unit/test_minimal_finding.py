@@ -65,7 +65,7 @@ def found(
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_only_the_words_that_are_needed_are_left(first: bool) -> None:
+def test_only_the_necessary_words_remain(first: bool) -> None:
     result, rounds = found(loves("definitely", "know"), first=first)
     assert isinstance(result, MinimalFlip)
     assert result.turns == ("It might perhaps be definitely blue, I know.",)
@@ -82,7 +82,7 @@ def test_only_the_words_that_are_needed_are_left(first: bool) -> None:
     assert result.requests == len(keys) == 2 * (result.comparisons + 2)
 
 
-def test_a_rewrite_in_parts_is_shown_as_the_whole_one_is() -> None:
+def test_partial_rewrite_is_shown_like_the_whole() -> None:
     def answer(request: Request) -> Reply:
         assert request.slots is not None
         for shown in request.slots.shown:
@@ -93,7 +93,7 @@ def test_a_rewrite_in_parts_is_shown_as_the_whole_one_is() -> None:
     assert isinstance(found(answer)[0], MinimalFlip)
 
 
-def test_a_verdict_that_cannot_be_read_is_no_flip() -> None:
+def test_unreadable_verdict_is_no_flip() -> None:
     # Without "doubt" in it every text with "definitely" is refused, so that both are needed.
     def answer(request: Request) -> Reply:
         judge = loves("definitely")
@@ -110,7 +110,7 @@ def test_a_verdict_that_cannot_be_read_is_no_flip() -> None:
     assert result.invalid > 0
 
 
-def test_the_search_ends_where_it_is_told_to() -> None:
+def test_search_stops_at_its_limit() -> None:
     result, _ = found(loves("definitely", "know"), most=1)
     assert isinstance(result, MinimalFlip)
     assert not result.minimal
@@ -129,13 +129,13 @@ def test_the_search_ends_where_it_is_told_to() -> None:
         (loves("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
     ],
 )
-def test_what_is_no_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> None:
+def test_non_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> None:
     result, _ = found(judge, rewrite)
     assert isinstance(result, str)
     assert why in result
 
 
-def test_a_protocol_that_needs_more_responses_has_a_reason() -> None:
+def test_protocol_without_enough_responses_has_a_reason() -> None:
     result, rounds = found(loves("know"), protocol=replace(PAIRWISE, shows=4))
     assert result == "could not reproduce the verdict on the original: fewer than 4 responses"
     assert rounds == []
@@ -176,7 +176,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
 
 @pytest.mark.parametrize(("judge", "name"), [("bold", "assertiveness"), ("longer", "prolixity")])
 @pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair"])
-def test_what_flips_a_planted_judge_is_minimal(
+def test_smallest_flip_of_a_planted_judge_is_minimal(
     judge: str, name: str, asked: str, opened: Callable[[str], Judge]
 ) -> None:
     cases, rows, rewrites, _ = ran(judge, name, (asked,))
@@ -207,7 +207,7 @@ def test_what_flips_a_planted_judge_is_minimal(
 
 
 @pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair", "multi-role-round1"])
-def test_the_original_and_the_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
+def test_original_and_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
     cases, rows, rewrites, known = ran("longer", "prolixity", (asked,))
     flip = clearest_flips(rows, rewrites, {asked: get_protocol(asked).rules}, ["prolixity"], 1)[0]
     plan = search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites)
@@ -232,7 +232,7 @@ def test_the_original_and_the_whole_rewrite_are_asked_as_in_the_run(asked: str) 
     assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
 
 
-def test_a_run_that_asked_in_one_order_is_searched_in_that_order() -> None:
+def test_run_in_one_order_is_searched_in_that_order() -> None:
     cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
@@ -263,7 +263,7 @@ def test_protocols_take_turns() -> None:
     )
 
 
-def test_what_the_run_or_the_data_no_longer_hold_has_a_reason() -> None:
+def test_missing_cases_and_rewrites_have_a_reason() -> None:
     cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     case = cases[flip.case]
@@ -280,13 +280,13 @@ def test_what_the_run_or_the_data_no_longer_hold_has_a_reason() -> None:
     assert why(replace(case, responses=edited), rewrites) == f"the data no longer hold what {flip.rewritten} answered"
 
 
-def test_a_failing_model_is_heard_of(tmp_path: Path) -> None:
+def test_failing_model_is_reported(tmp_path: Path) -> None:
     with Judge("j", ScriptedBackend(["banana"] * 4), store=tmp_path / "replies.sqlite") as judge:
         plan = find_smallest(CASE, PAIRWISE, None, LOSER, REWRITE, WINNER, first=False, manner=DEFAULT, helped=False)
         assert judge.run(plan) == "could not reproduce the verdict on the original: no valid verdict"
 
 
-def test_pairs_of_a_run_are_those_of_its_cases() -> None:
+def test_flips_name_the_pairs_of_their_cases() -> None:
     cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
     for flip in clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 99):
         (one, two) = pairs(cases[flip.case])[0]

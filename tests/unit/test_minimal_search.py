@@ -61,7 +61,7 @@ def grouped(draw: st.DrawFn) -> list[list[int]]:
 
 
 @given(grouped(), st.integers(0, 2**32))
-def test_the_result_is_minimal_whatever_the_answers(groups: list[list[int]], seed: int) -> None:
+def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -> None:
     full = frozenset(one for group in groups for one in group)
     known: dict[Subset, bool] = {frozenset(): False, full: True}
     rng = random.Random(seed)
@@ -78,7 +78,7 @@ def test_the_result_is_minimal_whatever_the_answers(groups: list[list[int]], see
 
 
 @given(grouped(), st.data())
-def test_what_is_needed_together_is_found_exactly(groups: list[list[int]], data: st.DataObject) -> None:
+def test_jointly_necessary_elements_are_identified_exactly(groups: list[list[int]], data: st.DataObject) -> None:
     things = sorted(one for group in groups for one in group)
     needed = frozenset(data.draw(st.sets(st.sampled_from(things), min_size=1)))
     found, asked = played(groups, lambda kept: needed <= kept)
@@ -90,7 +90,7 @@ def test_what_is_needed_together_is_found_exactly(groups: list[list[int]], data:
 @each("n", [1, 2, 50, 200, 800])
 @each("k", [1, 2, 5, 10])
 @each("width", [1, 8])
-def test_the_questions_are_of_the_order_of_k_log_n(n: int, k: int, width: int) -> None:
+def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> None:
     groups = [range(start, min(n, start + width)) for start in range(0, n, width)]
     k = min(k, n)
     for seed in range(3):
@@ -102,7 +102,7 @@ def test_the_questions_are_of_the_order_of_k_log_n(n: int, k: int, width: int) -
 
 @each("n", [10, 200])
 @each("share", [0.05, 0.5, 0.95, 1.0])
-def test_what_adds_up_takes_few_questions_too(n: int, share: float) -> None:
+def test_additive_effects_also_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
     wanted = max(1, share * sum(weights))
@@ -112,7 +112,7 @@ def test_what_adds_up_takes_few_questions_too(n: int, share: float) -> None:
     assert len(asked) <= 3 * n
 
 
-def test_what_comes_first_is_rather_kept() -> None:
+def test_earlier_elements_are_kept_first() -> None:
     def any_two(kept: Subset) -> bool:
         return len(kept) >= 2
 
@@ -121,20 +121,20 @@ def test_what_comes_first_is_rather_kept() -> None:
     assert played([[3, 0], [2, 1]], lambda kept: len(kept) >= 3)[0].kept == {3, 0, 2}
 
 
-def test_what_can_be_left_out_only_once_something_else_is_goes_too() -> None:
+def test_elements_that_become_removable_later_are_removed() -> None:
     # Neither half of what is kept first is needed once both are gone.
     answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
     found, _ = played([[0], [1], [2]], lambda kept: answers.get(kept, len(kept) == 3))
     assert found.minimal
 
 
-def test_what_does_not_depend_on_each_other_is_asked_at_once() -> None:
+def test_independent_questions_are_asked_together() -> None:
     _, rounds = in_rounds([[one] for one in range(8)], lambda kept: {0, 3, 7} <= kept)
     # At the end each of the three is left out, and one of the three texts was judged on the way.
     assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
 
-def test_no_more_is_asked_than_may_be() -> None:
+def test_question_limit_is_respected() -> None:
     def enough(kept: Subset) -> bool:
         return {2, 31} <= kept
 
@@ -151,11 +151,11 @@ def test_no_more_is_asked_than_may_be() -> None:
     assert whole.kept == {2, 31}
 
 
-def test_one_thing_needs_no_question() -> None:
+def test_single_element_needs_no_question() -> None:
     assert played([[], [5]], lambda kept: False) == (SearchResult(frozenset({5}), minimal=True), [])
 
 
 @pytest.mark.parametrize("groups", [[], [[]]])
-def test_all_and_nothing_differ(groups: list[list[int]]) -> None:
+def test_search_needs_a_difference_between_all_and_nothing(groups: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="nothing to search"):
         played(groups, lambda kept: True)

@@ -26,11 +26,11 @@ from distract.studies.attack.minimal import FlipWord, count_words, describe_edit
         ("It is [bold]so", "It is \x1b[1mso", ('"bold]so" → "1mso"', '+ "\\x1b"')),
     ],
 )
-def test_changes_are_said(original: str, rewrite: str, expected: tuple[str, ...]) -> None:
+def test_changes_are_described(original: str, rewrite: str, expected: tuple[str, ...]) -> None:
     assert sorted(describe_edits(find_edits([original], [rewrite]))) == sorted(expected)
 
 
-def test_a_part_of_a_phrase_is_said_as_it_stands() -> None:
+def test_part_of_a_phrase_is_quoted_verbatim() -> None:
     found = find_edits(["It might be so."], ["It is so."])
     assert describe_edits(found[:1]) == ('− "might"',)
     assert describe_edits([found[0], found[2]]) == ('− "might"', '+ "is"')
@@ -44,12 +44,12 @@ def test_long_phrases_are_cut() -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_whatever_is_said_is_one_line(original: str, rewrite: str) -> None:
+def test_any_description_is_one_line(original: str, rewrite: str) -> None:
     for phrase in describe_edits(find_edits([original], [rewrite])):
         assert phrase == line(phrase)
 
 
-def test_words_are_counted_once_a_flip() -> None:
+def test_words_are_counted_once_per_flip() -> None:
     flips = [
         small("It might be so.", 'It IS "definitely" so, definitely.'),
         small("It might, so.", "It is so."),
@@ -64,11 +64,11 @@ def test_words_are_counted_once_a_flip() -> None:
     assert count_words([]) == ()
 
 
-def test_of_what_is_replaced_only_what_came_is_counted() -> None:
+def test_replacement_counts_only_the_new_words() -> None:
     assert count_words([small("It might be so.", "It must be so.")]) == (FlipWord("must", "added", 1),)
     assert count_words([small("It might be so.", "It be so.")]) == (FlipWord("might", "removed", 1),)
 
 
-def test_a_word_on_both_sides_of_a_change_is_no_part_of_it() -> None:
+def test_word_on_both_sides_of_a_change_is_not_counted() -> None:
     kept = replace(small("a b", "c d"), edits=(Edit(0, 0, 3, "is: so.", "so, it"),))
     assert count_words([kept]) == (FlipWord("is", "added", 1),)

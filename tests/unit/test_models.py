@@ -31,11 +31,11 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("name", f"{DISTRACTED} {REIFE} {PREPAIR} {OTHERS}".split())
-def test_the_judges_of_the_papers_are_known(name: str) -> None:
+def test_judges_of_the_papers_are_known(name: str) -> None:
     assert find(name, catalogue()) is not None
 
 
-def test_there_are_25_open_judges_of_reife() -> None:
+def test_catalogue_lists_25_open_judges_of_reife() -> None:
     found = {find(name, catalogue()) for name in REIFE.split()}
     assert len(found) == 25
     assert found == {m for m in catalogue().values() if "ReIFE" in m.notes and m.engine == "local"}
@@ -75,7 +75,7 @@ def test_names_and_aliases_are_unique() -> None:
     assert problems() == ()
 
 
-def test_the_users_entries_add_and_replace(tmp_path: Path) -> None:
+def test_user_entries_add_and_replace(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
         '[mine]\nmodel = "./mine"\naliases = ["gpt-4"]\n'
@@ -140,7 +140,7 @@ def test_the_users_entries_add_and_replace(tmp_path: Path) -> None:
         ('[a]\nmodel="x"\nengine="openai"\nbase_url="localhost"', "field 'base_url': expected an address"),
     ],
 )
-def test_a_wrong_file_is_told_in_one_line(text: str, expected: str) -> None:
+def test_wrong_file_is_one_line(text: str, expected: str) -> None:
     with pytest.raises(DataError) as caught:
         parse(text, "own.toml")
     assert str(caught.value).startswith("own.toml:")
@@ -156,7 +156,7 @@ def test_secrets_are_not_repeated() -> None:
         assert "secret" not in str(caught.value)
 
 
-def test_unreadable_files_are_told_in_one_line(tmp_path: Path) -> None:
+def test_unreadable_files_are_one_line(tmp_path: Path) -> None:
     for content in (None, b"\xff\xfe[\x00"):
         path = tmp_path / "own.toml"
         if content:
@@ -169,7 +169,7 @@ def test_unreadable_files_are_told_in_one_line(tmp_path: Path) -> None:
     assert catalogue(tmp_path / "empty.toml") == catalogue()
 
 
-def test_headings_without_quotes_are_names_with_dots() -> None:
+def test_unquoted_headings_with_dots_are_names() -> None:
     found = parse('[llama-3]\nmodel="x"\n[llama-3.3-70b]\nmodel="y"\n["q2.5"]\nmodel="z"\n[p-2.0.1]\nmodel="v"', "f")
     assert [(m.name, m.model) for m in found] == [
         ("llama-3", "x"),
@@ -187,7 +187,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
         assert len(str(error).splitlines()) == 1  # noqa: PT017
 
 
-def test_kin_can_stand_in() -> None:
+def test_alternatives_come_from_the_same_family() -> None:
     found = catalogue()
     large = found["llama-3.3-70b"]
     names = "3.1-405b 3.1-70b 3.1-8b 3.2-1b 3.2-3b 4-maverick 4-scout"
@@ -197,9 +197,7 @@ def test_kin_can_stand_in() -> None:
     assert find_alternatives(CatalogueEntry("mine", "x"), found) == {}
 
 
-def test_catalogues_of_plugins_are_read_and_cannot_replace_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plugin_catalogues_are_read_and_cannot_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
     good.write_text('[theirs]\nmodel="x"\n[gpt-4o]\nmodel="y"\n')
     bad.write_text("[")

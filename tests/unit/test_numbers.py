@@ -50,14 +50,14 @@ def refusal(command: click.Command, *arguments: str) -> str:
     return ""
 
 
-def test_all_commands_are_looked_at() -> None:
+def test_all_commands_are_covered() -> None:
     options = [str(one.id) for one in numeric()]
     assert len(options) > 100
     assert {"attack --price-in", "gate --max-flip-rate", "plan-gate --power", "leaderboard --draws"} <= {*options}
 
 
 @pytest.mark.parametrize(("command", "option"), [*numeric()])
-def test_a_hostile_number_is_one_line_or_a_number_in_bounds(command: click.Command, option: click.Option) -> None:
+def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, option: click.Option) -> None:
     kind = option.type
     assert isinstance(kind, WholeType | NumberType), "a plain number has no bounds"
     assert math.isfinite(kind.least)
@@ -74,7 +74,7 @@ def test_a_hostile_number_is_one_line_or_a_number_in_bounds(command: click.Comma
 
 
 @given(st.text() | st.floats().map(str) | st.integers().map(str))
-def test_any_text_is_a_number_in_bounds_or_refused(text: str) -> None:
+def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
     for kind in (WholeType(1, 1000), SEED, LIMIT, PRICE, INNER_SHARE):
         try:
             value = kind.convert(text, None, None)
@@ -101,7 +101,7 @@ def test_any_text_is_a_number_in_bounds_or_refused(text: str) -> None:
         (("attack", "--timeout", "inf"), "expected a number from 0.001 to 86400"),
     ],
 )
-def test_what_to_write_instead(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], said: str) -> None:
     ran = run(*arguments)
     assert ran.code == 2
     assert said in ran.err
@@ -117,7 +117,7 @@ def test_what_to_write_instead(run: Any, arguments: tuple[str, ...], said: str) 
         *(("parameters", value) for value in ("0", "-1", "nan", "inf", "1e304", "9" * 400)),
     ],
 )
-def test_numbers_of_a_catalogue_are_bounded_too(field: str, value: str, tmp_path: Path) -> None:
+def test_catalogue_numbers_are_bounded_too(field: str, value: str, tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(f'[a]\nmodel = "x"\nengine = "openai"\n{field} = {value}\n', encoding="utf-8")
     with pytest.raises(DataError, match=f"field '{field}': expected") as error:
@@ -125,14 +125,14 @@ def test_numbers_of_a_catalogue_are_bounded_too(field: str, value: str, tmp_path
     assert len(str(error.value)) < 400
 
 
-def test_a_share_in_percent_of_a_file(tmp_path: Path) -> None:
+def test_share_in_percent_in_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text("[tool.distract.gate]\nmax-flip-rate = 10\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"max-flip-rate: expected .*, found 10; write 0\.10 for 10%$"):
         load_settings(file)
 
 
-def test_shares_in_percent_are_told_of_files_too() -> None:
+def test_limits_explain_shares_in_percent() -> None:
     with pytest.raises(UsageError, match=r"--max-flip-rate 10: .*; write 0\.10 for 10%$"):
         Limits(max_flip_rate=10)
     with pytest.raises(UsageError, match=r"such as 0\.10$"):

@@ -83,7 +83,7 @@ def endless(asked: Asked) -> Answer | dict[str, Any]:
 
 
 @pytest.mark.parametrize("status", [200, 400, 429, 500])
-def test_an_answer_without_an_end_is_given_up_after_as_many_attempts_as_any_other(status: int) -> None:
+def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
     with Endless(lambda asked: Answer(b"endless", status) if asked.content == "odd" else completion("fine")) as server:
         odd, fine = ask(server.url, "odd", "fine")
         assert [asked.content for asked in server.chats].count("odd") == 2
@@ -93,7 +93,7 @@ def test_an_answer_without_an_end_is_given_up_after_as_many_attempts_as_any_othe
     assert server.sent < 2 * (MOST + 2**24)
 
 
-def test_headers_without_an_end_are_given_up_too() -> None:
+def test_endless_headers_fail_too() -> None:
     with Endless(lambda asked: Answer(b"headers") if asked.content == "odd" else completion("fine")) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert (odd.failure or "").startswith("no reply: ")
@@ -101,7 +101,7 @@ def test_headers_without_an_end_are_given_up_too() -> None:
     assert fine.text == "fine"
 
 
-def test_an_answer_that_trickles_is_waited_for_as_long_as_any_other() -> None:
+def test_trickling_answer_times_out_like_any_other() -> None:
     with Endless(endless) as server:
         server.step, server.pace = b"x", 0.02
         odd, fine = ask(server.url, "odd", "fine", timeout=0.5)
@@ -110,7 +110,7 @@ def test_an_answer_that_trickles_is_waited_for_as_long_as_any_other() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "X-GZIP", "deflate"])
-def test_an_answer_may_be_compressed(encoding: str) -> None:
+def test_answer_may_be_compressed(encoding: str) -> None:
     text = "".join(chr(97 + i * i % 23) for i in range(300_000))
     with of_odd(packed(completion(text), encoding)) as server:
         assert ask(server.url, "odd")[0].text == text
@@ -132,7 +132,7 @@ def test_an_answer_may_be_compressed(encoding: str) -> None:
         (Answer(b"[" * 200_000, 503), "503: [[[["),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_one_line(answer: Answer, said: str) -> None:
+def test_undecodable_answer_is_one_line(answer: Answer, said: str) -> None:
     with of_odd(answer) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert said in (odd.failure or "")
@@ -142,7 +142,7 @@ def test_an_answer_that_cannot_be_read_is_one_line(answer: Answer, said: str) ->
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/tokenize"])
-def test_lists_of_models_and_tokens_are_bounded_too(path: str) -> None:
+def test_model_and_token_lists_are_bounded(path: str) -> None:
     class Full(FakeServer):
         async def answer(self, asked: Asked) -> Answer:
             return (
@@ -156,7 +156,7 @@ def test_lists_of_models_and_tokens_are_bounded_too(path: str) -> None:
     assert len(server.asked) <= 4
 
 
-def test_large_answers_are_read_beside_the_thread_that_keeps_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_answers_are_read_off_the_timing_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     places: dict[bool, set[str]] = {False: set(), True: set()}
 
     def noted(value: object, scrub: Any) -> object:
@@ -172,11 +172,11 @@ def test_large_answers_are_read_beside_the_thread_that_keeps_time(monkeypatch: p
     assert "distract-server" not in places[True]
 
 
-def test_the_most_that_is_held_is_what_the_module_says() -> None:
+def test_stated_memory_limit_holds() -> None:
     assert PLACES * (MOST + STEP) + 1000 * (LARGE + STEP) < 256 * 2**20
 
 
-def test_a_redirect_is_told_and_not_followed() -> None:
+def test_redirect_is_reported_and_not_followed() -> None:
     with FakeServer(lambda asked: completion("elsewhere")) as other:
         to = other.url.replace("//", "//user:pass-word@") + "/chat/completions"
         moved = Answer({}, 307, {"location": to})
@@ -187,7 +187,7 @@ def test_a_redirect_is_told_and_not_followed() -> None:
     assert "pass-word" not in str(error.value)
 
 
-def test_what_was_asked_is_sent_as_it_is() -> None:
+def test_requests_are_sent_verbatim() -> None:
     with FakeServer(lambda asked: completion("x")) as server:
         ask(server.url, 'é日本 \ud800 \x00 "q"')
         assert server.chats[0].content == 'é日本 \ufffd \x00 "q"'

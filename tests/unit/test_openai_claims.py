@@ -57,13 +57,13 @@ ODD_TIMES = (
     | st.floats().map(str)
     | st.datetimes().map("{:%a, %d %b %Y %H:%M:%S}".format)
 )
-def test_every_wait_that_a_server_asks_for_is_bounded(value: str) -> None:
+def test_every_requested_delay_is_bounded(value: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
         wait = retry_after({name: value}, 1.8e9)
         assert wait is None or 0.0 <= wait <= LONGEST_PAUSE
 
 
-def test_absurd_waits() -> None:
+def test_absurd_delays_are_ignored_or_capped() -> None:
     assert [retry_after({"retry-after": value}, 1.8e9) for value in ODD_TIMES[:2]] == [None, None]
     assert retry_after({"retry-after": "1e12"}, 1.8e9) == LONGEST_PAUSE
     assert retry_after({"retry-after": "-1e12"}, 1.8e9) == 0.0
@@ -73,7 +73,7 @@ def test_absurd_waits() -> None:
     ("asked", "said"),
     [("1e12", "300 s or longer (429: slow down); waiting 300 s"), ("45", "45 s (429: slow down); waiting")],
 )
-def test_a_long_wait_is_said_once(
+def test_long_delay_is_announced_once(
     asked: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pauses: list[float] = []
@@ -106,7 +106,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_model_that_answers_is_compared_with_the_one_asked(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answering_model_is_compared_with_the_requested_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with FakeServer(lambda asked: {**completion("hi"), "model": name}) as server:
         judge = OpenAI("m", base_url=server.url)
         ask(judge, *map(words, "abc"))
@@ -118,14 +118,14 @@ def test_the_model_that_answers_is_compared_with_the_one_asked(name: str, capsys
 
 
 @pytest.mark.parametrize("name", [None, 7, ["m"], {"m": 1}, "", " ", True])
-def test_a_server_that_does_not_say_who_answers(name: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_server_may_omit_the_answering_model(name: object, capsys: pytest.CaptureFixture[str]) -> None:
     with FakeServer(lambda asked: {**completion("hi"), "model": name}) as server:
         judge = OpenAI("m", base_url=server.url)
         assert ask(judge, words())[0].text == "hi"
     assert (judge.reported, capsys.readouterr().err) == ([], "")
 
 
-def test_what_is_kept_of_many_names_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+def test_recorded_model_names_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     with FakeServer(lambda asked: {**completion("hi"), "model": asked.content * 10_000}) as server:
         judge = OpenAI("m", base_url=server.url)
         ask(judge, *(words(f"{index:02}") for index in range(40)))
@@ -134,7 +134,7 @@ def test_what_is_kept_of_many_names_is_bounded(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_all_that_answered_are_in_the_manifest_and_in_no_row(run: Any) -> None:
+def test_manifest_and_no_row_lists_answering_models(run: Any) -> None:
     names = iter(["x-2", "x-1"] * 1000)
 
     def chat(asked: Asked) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def test_all_that_answered_are_in_the_manifest_and_in_no_row(run: Any) -> None:
         (0, True),
     ],
 )
-def test_a_probability_that_is_none_is_left_out(logprob: object, taken: bool) -> None:
+def test_invalid_probability_is_left_out(logprob: object, taken: bool) -> None:
     item = {"token": "A", "logprob": logprob, "top_logprobs": [{"token": "B", "logprob": logprob}]}
     data = {"choices": [{"message": {"content": "A"}, "logprobs": {"content": [item]}}]}
     (token,) = read_completion(data, str).tokens
@@ -194,7 +194,7 @@ def test_a_probability_that_is_none_is_left_out(logprob: object, taken: bool) ->
         ({"FIRST": "k-1", "SECOND": "k-2"}, "the key in FIRST was sent"),
     ],
 )
-def test_a_refused_key_is_named(keys: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_key_is_named(keys: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, key in keys.items():
         monkeypatch.setenv(name, key)
     said = f"refuses: 401 who are you\\?; {said}$"
@@ -205,7 +205,7 @@ def test_a_refused_key_is_named(keys: dict[str, str], said: str, monkeypatch: py
         ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
 
 
-def test_a_key_that_would_travel_in_the_open_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST", "k-123456789")
     said = OpenAI("m", base_url="http://judge.example/v1", key_names=("FIRST",))._key_words()
     assert said == "no key was sent: that in FIRST would travel in the open; use https"
@@ -214,7 +214,7 @@ def test_a_key_that_would_travel_in_the_open_is_named(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("path", "said"), [("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$")]
 )
-def test_an_address_that_is_not_there(path: str, said: str) -> None:
+def test_wrong_address_path_is_explained(path: str, said: str) -> None:
     with FakeServer(lambda asked: completion("hi"), probed=lambda asked: refused(404, "Not found")) as server:
         server.probed = lambda asked: refused(404, "Not found")
         with pytest.raises(UsageError, match=said) as error:
@@ -222,14 +222,14 @@ def test_an_address_that_is_not_there(path: str, said: str) -> None:
     assert ("most end in /v1" in str(error.value)) == bool(path)
 
 
-def test_one_attempt_is_one() -> None:
+def test_single_attempt_uses_the_singular() -> None:
     with FakeServer(lambda asked: completion("hi")) as server:
         server.die()
         with pytest.raises(BackendError, match=r"\(1 attempt\)$"):
             ask(OpenAI("m", base_url=server.url, attempts=1), words())
 
 
-def test_durations_do_not_depend_on_the_clock_on_the_wall(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_durations_do_not_depend_on_the_wall_clock(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(2_000_000_000, 0, -1000))
     monkeypatch.setattr(time, "time", lambda: float(next(ticks)))
     command = ("--judge", "planted:fair", "--generator", "rules", "--limit", "2", "--attack", "prolixity")
@@ -241,7 +241,7 @@ def test_durations_do_not_depend_on_the_clock_on_the_wall(run: Any, monkeypatch:
     assert 'time="-' not in Path("j.xml").read_text(encoding="utf-8")
 
 
-def test_no_duration_is_measured_by_the_clock_on_the_wall() -> None:
+def test_no_duration_uses_the_wall_clock() -> None:
     for path in (Path(__file__).parents[2] / "distract").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"time\.time\(\)\s*-|-\s*(?:time\.time\(\)|self\.began)", text), path

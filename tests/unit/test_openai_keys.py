@@ -91,9 +91,7 @@ ECHOES: list[Answer | dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("echo", ECHOES)
-def test_a_key_that_a_server_sends_back_is_neither_in_the_reply_nor_in_the_store(
-    echo: Answer | dict[str, Any], tmp_path: Path
-) -> None:
+def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any], tmp_path: Path) -> None:
     class Patient(FakeServer):
         """Answers the odd request after the fine one: a server that has answered nothing else would end the run."""
 
@@ -125,7 +123,7 @@ def test_a_key_that_a_server_sends_back_is_neither_in_the_reply_nor_in_the_store
         Answer({"error": {"message": "", "code": KEY}}, 402),
     ],
 )
-def test_no_message_of_a_server_shows_a_key(probed: Answer) -> None:
+def test_no_server_message_shows_a_key(probed: Answer) -> None:
     class Named(FakeServer):
         async def answer(self, asked: Asked) -> Answer:
             names = [{"id": KEY, "owned_by": KEY}, {"id": f"{SHOWN}", "owned_by": "x"}]
@@ -137,7 +135,7 @@ def test_no_message_of_a_server_shows_a_key(probed: Answer) -> None:
     assert not is_shown(str(error.value))
 
 
-def test_a_key_for_another_server_of_the_command_is_scrubbed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_of_another_server_is_scrubbed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "sk-other-0123456789abcdef")
     OpenAI("m", base_url="https://other.example/v1", key_names=("DISTRACT_API_KEY",))
     with FakeServer(lambda asked: completion("so sk-other-0123456789abcdef it is")) as server:
@@ -146,13 +144,13 @@ def test_a_key_for_another_server_of_the_command_is_scrubbed_too(monkeypatch: py
 
 
 @pytest.mark.parametrize("dummy", ["none", "EMPTY"])
-def test_a_dummy_is_a_word_like_any_other(dummy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dummy_key_is_not_scrubbed(dummy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", dummy)
     with FakeServer(lambda asked: completion(f"It is {dummy}.")) as server:
         assert replies(server.url, words("x"))[0].text == f"It is {dummy}."
 
 
-def test_verdicts_are_read_from_probabilities_as_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = [token("So "), token(KEY[:9]), token(KEY[9:]), token(" [["), token("A", {"A": 0.6, "B": 0.2, "C": 0.1})]
     said = "".join(piece["token"] for piece in pieces) + "]]"
 
@@ -172,7 +170,7 @@ def test_verdicts_are_read_from_probabilities_as_without_a_key(monkeypatch: pyte
     assert found[1].text == said
 
 
-def test_neither_run_nor_store_nor_tables_of_a_command_show_a_key(
+def test_run_store_and_tables_show_no_key(
     run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", KEY)
@@ -207,7 +205,7 @@ OTHERS = {
 }
 
 
-def test_what_is_for_openai_goes_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_secrets_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
     with FakeServer(lambda asked: completion("x")) as server:
@@ -230,7 +228,7 @@ def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return given[0]
 
 
-def test_the_account_is_told_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_account_goes_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
     told = headers_for(OFFICIAL, monkeypatch)
@@ -264,7 +262,7 @@ def own(tmp_path: Path, text: str) -> Options:
         ('key = "OPENAI_API_KEY"', "OPENAI_API_KEY", ""),
     ],
 )
-def test_a_catalogue_sends_keys_of_its_own_servers_only(
+def test_catalogue_sends_keys_only_to_its_own_servers(
     entry: str, allowed: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DISTRACT_ALLOW_KEYS", allowed)
@@ -282,12 +280,12 @@ def test_a_catalogue_sends_keys_of_its_own_servers_only(
     assert str(error.value).endswith(f"allow it with DISTRACT_ALLOW_KEYS={name} in the environment")
 
 
-def test_keys_of_built_in_judges_go_home() -> None:
+def test_keys_of_built_in_judges_go_to_their_own_servers() -> None:
     for name, key in (("claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("gpt-4o", "OPENAI_API_KEY")):
         assert resolve(name, Options(), catalogue()).keys == (key,)
 
 
-def test_a_built_in_name_that_means_something_else_is_said(tmp_path: Path) -> None:
+def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(
         '["LLAMA-3.3-70b"]\nengine = "openai"\nmodel = "x"\nbase_url = "http://127.0.0.1:9/v1"\n'
@@ -321,7 +319,7 @@ def test_a_built_in_name_that_means_something_else_is_said(tmp_path: Path) -> No
         f"https://h/v1?key={PASSWORD}",
     ],
 )
-def test_the_password_of_an_address_is_in_no_message(
+def test_address_password_appears_in_no_message(
     address: str, run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def said(*arguments: object) -> None:
@@ -354,7 +352,7 @@ def test_the_password_of_an_address_is_in_no_message(
         ("check", f"https://u:{PASSWORD}@h/v1"),
     ],
 )
-def test_an_address_in_a_wrong_place_loses_its_password_in_the_message(
+def test_misplaced_address_loses_its_password_in_the_message(
     arguments: tuple[str, ...], run: Callable[..., Ran]
 ) -> None:
     done = run(*arguments)
@@ -372,7 +370,7 @@ def test_an_address_in_a_wrong_place_loses_its_password_in_the_message(
         f"socks5://user:{PASSWORD}@127.0.0.1:9",
     ],
 )
-def test_the_password_of_a_proxy_is_in_no_message(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_password_appears_in_no_message(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, proxy)
     with pytest.raises(DistractError) as error:
@@ -381,7 +379,7 @@ def test_the_password_of_a_proxy_is_in_no_message(proxy: str, monkeypatch: pytes
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_proxy_that_repeats_its_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_that_repeats_its_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     class Proxy(FakeServer):
         async def answer(self, asked: Asked) -> Answer:
             return Answer({})

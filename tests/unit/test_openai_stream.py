@@ -28,7 +28,7 @@ class Slow:
         self.gone.set()
 
 
-def test_connections_are_let_go_of_however_long_that_takes() -> None:
+def test_slow_connections_are_closed_completely() -> None:
     # What is left open is found by the garbage collector at any later time, as a warning of somebody else's test.
     session = Slow()
     stream = ThreadedStream(session, capacity=1)

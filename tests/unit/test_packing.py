@@ -32,9 +32,7 @@ def seen_by(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[in
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS)
-def test_every_sequence_is_read_once_with_all_its_tokens_in_order(
-    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing
-) -> None:
+def test_every_sequence_is_read_once_in_order(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
     forwards = lay_out(sequences, budget, sharing)
     read: Counter[int] = Counter()
     for forward in forwards:
@@ -46,7 +44,7 @@ def test_every_sequence_is_read_once_with_all_its_tokens_in_order(
 
 
 @given(SEQUENCES, BUDGETS, st.sampled_from(["packed", "prefix"]))
-def test_shared_tokens_are_forwarded_once_and_the_budget_holds(
+def test_shared_tokens_are_forwarded_once_within_the_budget(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing
 ) -> None:
     forwards = lay_out(sequences, budget, sharing)
@@ -58,7 +56,7 @@ def test_shared_tokens_are_forwarded_once_and_the_budget_holds(
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS)
-def test_runs_say_what_the_mask_says(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
+def test_runs_agree_with_the_mask(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
     for forward in lay_out(sequences, budget, sharing):
         mask = np.zeros_like(forward.visibility())
         for start, stop, before in forward.runs(longest=3):
@@ -69,7 +67,7 @@ def test_runs_say_what_the_mask_says(sequences: list[tuple[int, ...]], budget: i
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS, st.data())
-def test_pruning_leaves_whole_forwards_and_all_they_stand_on(
+def test_pruning_keeps_whole_forwards_and_their_bases(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, data: st.DataObject
 ) -> None:
     wanted = data.draw(st.sets(st.sampled_from(range(len(sequences)))))
@@ -86,7 +84,7 @@ def test_pruning_leaves_whole_forwards_and_all_they_stand_on(
     assert done <= needed
 
 
-def test_what_does_not_fit_is_kept_and_the_rest_packed() -> None:
+def test_oversized_prefix_is_cached_and_the_rest_packed() -> None:
     rules = list(range(10))
     sequences = [[*rules, 5], [*rules, 20, 21], [*rules, 30], [*rules, 20, 22]]
     first, second = lay_out(sequences, budget=10, early=False)
@@ -98,12 +96,12 @@ def test_what_does_not_fit_is_kept_and_the_rest_packed() -> None:
     assert second.reads == ((0, (0,)), (2, (1,)), (3, (3,)), (4, (2,)))
 
 
-def test_what_fits_into_one_forward_is_one() -> None:
+def test_small_input_fits_one_forward() -> None:
     assert len(lay_out([[1, 2], [1, 3], [4]], budget=4)) == 1
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS, st.integers(0, 12))
-def test_beyond_its_reach_a_sequence_goes_alone_and_whole(
+def test_sequence_beyond_the_reach_is_read_alone_and_whole(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, reach: int
 ) -> None:
     forwards = lay_out(sequences, budget, sharing, reach)
@@ -117,7 +115,7 @@ def test_beyond_its_reach_a_sequence_goes_alone_and_whole(
                 assert forward.positions.max() < reach
 
 
-def test_the_first_reply_needs_no_token_but_its_own() -> None:
+def test_first_reply_needs_only_its_own_tokens() -> None:
     # Three cases of ten tokens behind the same rules, each with a question of four and two answers of three.
     cases = [
         [[*range(5), *(n + q for q in range(4)), *(n + m + a for a in range(3))] for m in (10, 20)]
@@ -137,12 +135,12 @@ def test_the_first_reply_needs_no_token_but_its_own() -> None:
     assert [forward.keep for forward in forwards] == [True, False, False]
 
 
-def test_a_first_prompt_that_fits_no_forward_is_read_in_pieces() -> None:
+def test_oversized_first_prompt_is_read_in_pieces() -> None:
     forwards = lay_out([[*range(12)], [*range(11), 20]], budget=10)
     assert [len(forward.tokens) for forward in forwards] == [10, 1, 2]
 
 
-def test_a_long_run_is_forwarded_in_pieces() -> None:
+def test_long_run_is_forwarded_in_pieces() -> None:
     forwards = lay_out([list(range(25))], budget=10)
     assert [len(forward.tokens) for forward in forwards] == [10, 10, 5]
     assert [forward.base for forward in forwards] == [None, 0, 1]
@@ -150,6 +148,6 @@ def test_a_long_run_is_forwarded_in_pieces() -> None:
 
 
 @pytest.mark.parametrize(("sequences", "budget"), [([[1]], 0), ([[1], []], 10)])
-def test_senseless_input_is_refused(sequences: list[list[int]], budget: int) -> None:
+def test_invalid_input_is_refused(sequences: list[list[int]], budget: int) -> None:
     with pytest.raises(ValueError, match=r"budget|empty"):
         lay_out(sequences, budget)

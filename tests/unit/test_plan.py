@@ -50,7 +50,7 @@ def answers(requests: Sequence[Request]) -> list[Reply]:
 
 
 @given(SHAPES)
-def test_gather_equals_running_each_alone(shapes: list[list[int]]) -> None:
+def test_gather_equals_running_each_plan_alone(shapes: list[list[int]]) -> None:
     together, rounds = drive(gather([echo(shape, f"p{i}") for i, shape in enumerate(shapes)]), answer)
     alone = [drive(echo(shape, f"p{i}"), answer)[0] for i, shape in enumerate(shapes)]
     assert together == alone
@@ -70,9 +70,7 @@ def in_any_order(plan: Plan[list[Texts]], data: st.DataObject) -> list[Texts]:
 
 
 @given(SHAPES, st.data())
-def test_a_tap_that_changes_nothing_changes_no_result_whatever_order_replies_come_in(
-    shapes: list[list[int]], data: st.DataObject
-) -> None:
+def test_neutral_tap_changes_no_result_in_any_reply_order(shapes: list[list[int]], data: st.DataObject) -> None:
     def bare() -> list[Plan[Texts]]:
         return [echo(shape, f"p{i}") for i, shape in enumerate(shapes)]
 
@@ -103,14 +101,14 @@ def paired(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
 
 
 @given(SHAPE)
-def test_a_plan_is_asked_what_a_tap_makes_of_its_requests(shape: list[int]) -> None:
+def test_plan_sends_the_requests_that_its_tap_returns(shape: list[int]) -> None:
     heard, rounds = drive(tap(echo(shape, "p"), lambda asked: [request("x") for _ in asked]), answer)
     assert heard == ["x"] * sum(shape)
     assert [len(one) for one in rounds] == shape
 
 
 @given(SHAPE, st.integers(0, 4))
-def test_a_plan_ends_where_a_tap_or_who_drives_it_says_so(shape: list[int], most: int) -> None:
+def test_tap_or_driver_can_end_a_plan(shape: list[int], most: int) -> None:
     whole, rounds = drive(echo(shape, "p"), answer)
     result = whole if len(shape) <= most else ["cut"]
     before, after, driven = iter(range(4)), iter(range(4)), iter(range(4))
@@ -126,7 +124,7 @@ class Gone(Exception):
 
 
 @pytest.mark.parametrize("how", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])
-def test_a_plan_is_closed_however_its_tap_ends_early(how: str) -> None:
+def test_plan_is_closed_however_its_tap_ends(how: str) -> None:
     ends: list[str] = []
 
     def plan() -> Plan[str]:
@@ -164,7 +162,7 @@ def test_a_plan_is_closed_however_its_tap_ends_early(how: str) -> None:
     assert ends == ["closed"]
 
 
-def test_the_guard_holds_around_each_step_and_nothing_else() -> None:
+def test_guard_surrounds_each_step_and_nothing_else() -> None:
     events: list[str] = []
 
     @contextmanager
@@ -205,7 +203,7 @@ HERE = Reply(text="x")
         ([PENDING, PENDING], False, False),
     ],
 )
-def test_some_replies_are_enough_where_requests_are_open(
+def test_partial_replies_suffice_for_open_requests(
     kind: type[list[Request]], replies: list[Reply], whole: bool, open_: bool
 ) -> None:
     requests = kind(request(str(at)) for at in range(len(replies)))
@@ -213,7 +211,7 @@ def test_some_replies_are_enough_where_requests_are_open(
 
 
 @given(st.sampled_from(["a", "b", "tie"]), st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)))
-def test_mirroring_twice_is_nothing(preferred: Outcome, p: tuple[float, float, float]) -> None:
+def test_mirroring_twice_is_the_identity(preferred: Outcome, p: tuple[float, float, float]) -> None:
     judgment = verdict(preferred, p)
     assert judgment.mirror().mirror() == judgment
 
@@ -228,7 +226,7 @@ def test_mirroring_twice_is_nothing(preferred: Outcome, p: tuple[float, float, f
         ({"shows": 1}, "protocol p: shows=1; two responses are the fewest"),
     ],
 )
-def test_a_protocol_with_a_wrong_value_says_which(fields: dict[str, Any], problem: str) -> None:
+def test_protocol_with_a_wrong_value_names_it(fields: dict[str, Any], problem: str) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield []
         return verdict("a")

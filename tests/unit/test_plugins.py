@@ -88,7 +88,7 @@ NAMES = ("3", "None", "NAN", "b'loud'", "''", "'\\ud800'", "'a\\x1b[2J'", "'x' *
     ],
     ids=str,
 )
-def test_what_is_no_plugin_is_told_where_its_name_is_unknown(run: Run, plugin: Install, code: str, why: str) -> None:
+def test_broken_plugin_is_reported_with_an_unknown_name(run: Run, plugin: Install, code: str, why: str) -> None:
     plugin(code)
     ran = run(*GATE, *SAYS)
     assert (ran.code, ran.out, "Traceback" in ran.err) == (2, "", False)
@@ -105,13 +105,13 @@ def test_what_is_no_plugin_is_told_where_its_name_is_unknown(run: Run, plugin: I
     "mischief",
     ["sys.stdout = None", "sys.stdout = sys.stderr = 3", "sys.stdout.close()"],
 )
-def test_a_plugin_keeps_no_stream(run: Run, plugin: Install, mischief: str) -> None:
+def test_plugin_keeps_no_stream(run: Run, plugin: Install, mischief: str) -> None:
     plugin(module(ask=f"yield []\n    {mischief}", do=mischief))
     ran = run(*GATE, *SAYS)
     assert (ran.code, "INCONCLUSIVE" in ran.out, "Traceback" in ran.err) == (3, True, False), ran.err
 
 
-def test_a_module_of_ours_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_module_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import distract.attacks
 
     from distract.core import registry
@@ -134,7 +134,7 @@ class _Shouting:
 
 
 @pytest.mark.parametrize("rewrite", [_Shouting(), partial(_Shouting()), partial(max, "x"), max])
-def test_whatever_can_be_called_can_rewrite(rewrite: Callable[..., str]) -> None:
+def test_any_callable_can_rewrite(rewrite: Callable[..., str]) -> None:
     one = Attack("loud", "one of the tests", rewrite)
     assert len(checksum([one])) == 64
     assert hash(one) is not None

@@ -33,9 +33,7 @@ def test_values_land_verbatim_and_roles_never_change(criterion: str, one: str, t
 
 
 @given(criterion=hostile, one=hostile, two=hostile)
-def test_the_key_of_a_request_is_that_of_its_texts_however_they_were_put_together(
-    criterion: str, one: str, two: str
-) -> None:
+def test_request_key_depends_only_on_the_final_texts(criterion: str, one: str, two: str) -> None:
     messages = parse("p", TEXT).fill({"criterion": criterion, "one": one, "two": two})
     assert [f'"{m.flat}"' for m in messages] == [json.dumps(m.content) for m in messages]
     request = Request(messages, choices=("A", "B"), prefill="[[", seed=3)
@@ -62,7 +60,7 @@ def test_prefill_and_slots_are_read_from_the_file() -> None:
         ("[user]\nx\n[prefill]\n{one}\n", "a slot in \\[prefill\\]"),
     ],
 )
-def test_a_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
+def test_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
     with pytest.raises(PromptError, match=problem):
         parse("p", text)
 
@@ -80,7 +78,7 @@ def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> No
         parse("p", TEXT).fill(values)
 
 
-def test_a_prompt_that_is_not_there_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_prompt_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PromptError, match=r"no prompt file prompts/lost\.txt in distract\.judges"):
         load("distract.judges", "lost")
     # Without an __init__.py; an editable installation makes a path of it that is no folder either.

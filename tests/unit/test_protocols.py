@@ -92,7 +92,7 @@ def rendered(requests: list[Request]) -> str:
 
 
 @each("name", NAMES)
-def test_golden_rendering_of_every_prompt(name: str) -> None:
+def test_every_prompt_matches_its_golden_file(name: str) -> None:
     protocol = protocols()[name]
     requests = []
     for of in (PLAIN, FORMAT):
@@ -109,7 +109,7 @@ def test_golden_rendering_of_every_prompt(name: str) -> None:
     assert all(any(request.messages[0].content.startswith(b) for b in beginnings) for request in requests)
 
 
-def test_no_golden_file_and_no_prompt_is_left_over() -> None:
+def test_no_golden_file_and_no_prompt_is_unused() -> None:
     assert sorted(file.stem for file in GOLDEN.iterdir()) == NAMES
     folder = Path(__file__).parents[2] / "judges" / "prompts"
     used = {prompt.name for protocol in protocols().values() for prompt in protocol.prompts}
@@ -117,7 +117,7 @@ def test_no_golden_file_and_no_prompt_is_left_over() -> None:
 
 
 @each("name", NAMES)
-def test_every_protocol_keeps_to_the_calls_that_it_states(name: str) -> None:
+def test_every_protocol_makes_its_stated_calls(name: str) -> None:
     protocol = protocols()[name]
     calls = protocol.calls
     alone = asked(protocol, X, Y)
@@ -129,7 +129,7 @@ def test_every_protocol_keeps_to_the_calls_that_it_states(name: str) -> None:
 
 
 @each("name", NAMES)
-def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str) -> None:
+def test_every_protocol_follows_its_judge_in_every_order(name: str) -> None:
     protocol = protocols()[name]
     for one, other, expected in ((X, Y, "a"), (Y, X, "b")):
         pair = comparison(protocol, one, other, THEIRS)
@@ -144,14 +144,14 @@ def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str)
 
 @each("name", NAMES)
 @each("reply", [Reply("", failure="too long: 9 tokens"), Reply("banana"), Reply(" ")])
-def test_a_reply_without_a_verdict_is_a_judgment_without_one(name: str, reply: Reply) -> None:
+def test_reply_without_a_verdict_is_a_failed_judgment(name: str, reply: Reply) -> None:
     protocol = protocols()[name]
     judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), lambda request: reply)
     assert all(j.preferred is None and j.failure for j in judgments)
 
 
 @each("name", NAMES)
-def test_ties_are_stated(name: str) -> None:
+def test_protocols_state_whether_they_tie(name: str) -> None:
     protocol = protocols()[name]
 
     def even(request: Request) -> Reply:
@@ -170,7 +170,7 @@ def test_ties_are_stated(name: str) -> None:
     assert any(j.preferred == "tie" for j in judgments) == (protocol.ties or protocol.orders == "rotate")
 
 
-def test_swap_and_synthesize_shows_each_explanation_under_what_it_favoured() -> None:
+def test_swap_and_synthesize_files_explanations_by_winner() -> None:
     def answer(request: Request) -> Reply:
         assert request.slots is not None
         if request.choices:
@@ -192,7 +192,7 @@ def test_swap_and_synthesize_shows_each_explanation_under_what_it_favoured() -> 
 @pytest.mark.parametrize(
     ("votes", "preferred"), [("aab", "a"), ("abb", "b"), ("a?b", None), ("??b", None), ("?bb", "b")]
 )
-def test_roles_see_what_was_said_and_the_majority_of_the_last_round_decides(votes: str, preferred: str | None) -> None:
+def test_roles_see_the_discussion_and_the_last_majority_decides(votes: str, preferred: str | None) -> None:
     said = iter("bbb" + votes)
 
     def answer(request: Request) -> Reply:
@@ -208,7 +208,7 @@ def test_roles_see_what_was_said_and_the_majority_of_the_last_round_decides(vote
         assert [content.count(f"## {one}\n") for one in roles[:3]] == [roles[:place].count(one) for one in roles[:3]]
 
 
-def test_a_strong_reference_is_the_datas_or_that_of_the_reference_model() -> None:
+def test_strong_reference_comes_from_the_data_or_its_model() -> None:
     protocol = protocols()["strong-reference"]
     _, rounds = drive(protocol.ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
     assert [[request.to for request in asked] for asked in rounds] == [["reference"], ["judge"]]
@@ -217,7 +217,7 @@ def test_a_strong_reference_is_the_datas_or_that_of_the_reference_model() -> Non
 
 
 @pytest.mark.parametrize(("name", "shows"), [("triadic", 3), ("quadruple", 4)])
-def test_each_of_several_stands_in_every_place_and_a_third_one_prefers_neither(name: str, shows: int) -> None:
+def test_responses_rotate_through_places_and_a_third_means_tie(name: str, shows: int) -> None:
     protocol = protocols()[name]
     wins: Counter[str | None] = Counter()
     above = 0
@@ -234,7 +234,7 @@ def test_each_of_several_stands_in_every_place_and_a_third_one_prefers_neither(n
     assert 0.45 < above / (200 * shows) < 0.55
 
 
-def test_a_ranking_shows_all_and_the_swapped_one_is_reversed() -> None:
+def test_ranking_shows_all_and_swapping_reverses_it() -> None:
     protocol = protocols()["rank"]
     pair = comparison(protocol, X, Y)
     judgments, (requests,) = drive(ask_in_orders(protocol, pair), lambda r: Reply("[[D > B = A > C]]"))
@@ -247,9 +247,7 @@ def test_a_ranking_shows_all_and_the_swapped_one_is_reversed() -> None:
 @pytest.mark.parametrize(
     ("turn", "shown", "preferred"), [(0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b")]
 )
-def test_a_turned_ranking_is_shown_as_it_is_turned_and_read_by_place(
-    turn: int, shown: tuple[Response, ...], preferred: str
-) -> None:
+def test_rotated_ranking_is_read_by_place(turn: int, shown: tuple[Response, ...], preferred: str) -> None:
     protocol = protocols()["rank"]
     turned = Comparison(PLAIN, X, Y, others=(Z,), turn=turn)
     judgment, ((request,),) = drive(protocol.ask(turned), lambda r: Reply("[[A > B > C]]"))
@@ -258,7 +256,7 @@ def test_a_turned_ranking_is_shown_as_it_is_turned_and_read_by_place(
     assert judgment.preferred == preferred
 
 
-def test_nine_samples_of_cot_are_its_own_requests_at_a_temperature() -> None:
+def test_nine_cot_samples_are_separate_requests() -> None:
     _, (nine,) = drive(protocols()["cot-consistency"].ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
     _, ((one,),) = drive(protocols()["cot"].ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
     assert [(request.sample, request.temperature) for request in nine] == [(index, 0.7) for index in range(9)]
@@ -276,14 +274,14 @@ def test_protocols_share_their_auxiliary_calls() -> None:
     assert len(keys("prepair-metric") & keys("metric")) == 1
 
 
-def test_a_role_that_quotes_another_ones_verdict_has_its_own() -> None:
+def test_role_that_quotes_another_verdict_keeps_its_own() -> None:
     earlier = 'The General Public concludes "Therefore, Output (a) is better." That overlooks the error. '
     said = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
     judgment, _ = drive(protocols()["multi-role-round1"].ask(Comparison(PLAIN, X, Z)), lambda r: Reply(next(said)))
     assert judgment.probabilities == pytest.approx((1 / 3, 2 / 3, 0.0))
 
 
-def test_what_was_thought_is_not_shown_to_the_next_call() -> None:
+def test_thinking_is_not_shown_to_the_next_call() -> None:
     def answer(request: Request) -> Reply:
         return ALPHABETIC(request) if request.choices else Reply("<think>Hm, [[B]].</think>\nIs it red?")
 

@@ -55,7 +55,7 @@ def ranked(*parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[s
     return {standing.protocol: standing for standing in found}
 
 
-def test_flips_are_pooled_over_attacks_and_controls_left_out() -> None:
+def test_flips_are_pooled_over_attacks_without_controls() -> None:
     rows = [
         *asked("p", "x.?=", "f", clusters="1223"),
         *(one for one in asked("p", "xx??", "g", clusters="1223") if one.target),
@@ -72,11 +72,11 @@ def test_flips_are_pooled_over_attacks_and_controls_left_out() -> None:
 
 
 @pytest.mark.parametrize("attacks", [[], ["none"], ["null", "none"]])
-def test_with_controls_alone_there_is_no_ranking(attacks: list[str]) -> None:
+def test_controls_alone_give_no_ranking(attacks: list[str]) -> None:
     assert rank_protocols(asked("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
 
 
-def test_a_scoring_protocol_stands_by_its_score() -> None:
+def test_scoring_protocol_is_ranked_by_its_score() -> None:
     rows = [
         row("c", [scored((5.2, 5.1), (5, 6))], protocol="s"),  # by score b lost, by rating a lost
         row("c", [scored((5.2, 5.6), (5, 6))], protocol="s", attack="f", target="b"),
@@ -95,16 +95,14 @@ def test_a_scoring_protocol_stands_by_its_score() -> None:
         ([row("c", [], protocol="p", excluded="e")], 0, 1),
     ],
 )
-def test_without_a_valid_unit_a_protocol_has_no_rate_and_is_never_on_the_front(
-    rows: list[Row], invalid: int, excluded: int
-) -> None:
+def test_protocol_without_valid_units_has_no_rate_and_no_front(rows: list[Row], invalid: int, excluded: int) -> None:
     (found,) = rank_protocols(rows, {"p": ()}, ["f"], ())
     assert (found.k, found.n, found.value, found.low, found.high) == (0, 0, None, None, None)
     assert (found.invalid, found.excluded, found.pareto) == (invalid, excluded, False)
     assert found.calls == found.comparisons / max(found.comparisons, 1)
 
 
-def test_a_call_that_serves_several_comparisons_counts_once() -> None:
+def test_shared_call_counts_once() -> None:
     rows = [
         replace(one, keys=("shared", f"own {i}"), tokens=((100, 20), (30, 1)))
         for i, one in enumerate([*asked("p", "x."), row("c", [A, A], protocol="p", design="fixed", attack="f")])
@@ -117,7 +115,7 @@ def test_a_call_that_serves_several_comparisons_counts_once() -> None:
     assert (found.cost, found.cost_unit) == (found.tokens, "tokens")
 
 
-def test_protocols_are_compared_with_the_base_by_mcnemar_and_holm() -> None:
+def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
     found = ranked(
         asked(BASE, "x" * 12 + "." * 8),
         asked("robust", "." * 20),
@@ -145,7 +143,7 @@ def test_protocols_are_compared_with_the_base_by_mcnemar_and_holm() -> None:
     }
 
 
-def test_units_of_one_prompt_are_not_taken_for_so_many_prompts() -> None:
+def test_units_of_one_prompt_count_as_one_prompt() -> None:
     base, other = asked(BASE, "x" * 12, clusters="112233445566"), asked("p", "." * 12, clusters="112233445566")
     # Twelve pairs of six prompts that all say the same are worth six.
     assert ranked(base, other)["p"].p_value == pytest.approx(intervals.mcnemar(0, 6))
@@ -156,12 +154,12 @@ def test_units_of_one_prompt_are_not_taken_for_so_many_prompts() -> None:
     assert found.p_value == pytest.approx(intervals.mcnemar(0, 6))
 
 
-def test_without_the_base_nothing_is_compared() -> None:
+def test_nothing_is_compared_without_the_base() -> None:
     for found in (ranked(asked("p", "x"), asked("q", ".")), ranked(asked("p", "x"), asked(BASE, "?"))):
         assert {(s.against_base, s.difference, s.p_value, s.p_adjusted) for s in found.values()} == {(None,) * 4}
 
 
-def test_the_most_robust_comes_first_then_the_cheapest_then_by_name() -> None:
+def test_order_is_by_robustness_then_cost_then_name() -> None:
     found = ranked(
         asked("none", "??", tokens=1),
         asked("worst", "xx", tokens=1),
@@ -175,7 +173,7 @@ def test_the_most_robust_comes_first_then_the_cheapest_then_by_name() -> None:
 
 
 @given(st.lists(st.tuples(st.text("x.?", min_size=1, max_size=4), st.integers(0, 3)), min_size=1, max_size=7))
-def test_the_front_is_what_a_double_loop_finds(protocols: list[tuple[str, int]]) -> None:
+def test_front_matches_a_double_loop(protocols: list[tuple[str, int]]) -> None:
     found = list(ranked(*(asked(f"p{i}", flips, tokens=n) for i, (flips, n) in enumerate(protocols))).values())
     assert {s.cost_unit for s in found} == {"tokens" if any(n for _, n in protocols) else "calls"}
     for one in found:
@@ -189,7 +187,7 @@ def test_the_front_is_what_a_double_loop_finds(protocols: list[tuple[str, int]])
         assert one.cost == (one.tokens if one.cost_unit == "tokens" else one.calls)
 
 
-def test_the_document_is_json_rounded_to_four_decimals() -> None:
+def test_document_is_json_rounded_to_four_decimals() -> None:
     found = ranked(asked(BASE, "x..", tokens=7), asked("p", "...", tokens=9))
     made = json.loads(json.dumps(document(found.values()), allow_nan=False))
     assert [one["protocol"] for one in made] == ["p", BASE]
@@ -233,7 +231,7 @@ def test_fewer_than_two_protocols_give_no_table() -> None:
     assert printed([]) == printed([standing("p", 1, 1.0)]) == ""
 
 
-def test_a_table_reads_as_expected() -> None:
+def test_table_reads_as_expected() -> None:
     found = ranked(asked(BASE, "x" * 12 + "." * 8, tokens=1200), asked("p", "." * 20, tokens=12000))
     text = printed([replace(found["p"], rule="score"), found[BASE]])
     lines = text.splitlines()
@@ -253,7 +251,7 @@ def test_a_table_reads_as_expected() -> None:
 @pytest.mark.parametrize(
     "name", ["name-{}", "protocol-consistency with 小型 models of many kinds and more {}", "x{}" * 60]
 )
-def test_everything_fits_eighty_columns_and_every_mark_is_drawn_once(many: int, name: str) -> None:
+def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str) -> None:
     draw = random.Random(0)
     found = [
         standing(
@@ -279,7 +277,7 @@ def test_everything_fits_eighty_columns_and_every_mark_is_drawn_once(many: int, 
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1e9)), min_size=2, max_size=30))
-def test_no_mark_vanishes_wherever_protocols_stand(places: list[tuple[int, float]]) -> None:
+def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> None:
     found = [standing(f"p{i}", k, cost, pareto=i % 3 == 0) for i, (k, cost) in enumerate(places)]
     inside = plotted(printed(found))
     assert len(inside) == HEIGHT
@@ -287,7 +285,7 @@ def test_no_mark_vanishes_wherever_protocols_stand(places: list[tuple[int, float
     assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(MARKS[: len(found)])
 
 
-def test_the_staircase_never_climbs_and_joins_the_whole_front() -> None:
+def test_staircase_never_climbs_and_joins_the_whole_front() -> None:
     # Both of the cheapest fall into one column.
     places = [(1000, 9e3), (4000, 99), (7000, 9), (8000, 8.9)]
     front = [standing(f"p{i}", k, cost, pareto=True) for i, (k, cost) in enumerate(places)]
@@ -298,12 +296,12 @@ def test_the_staircase_never_climbs_and_joins_the_whole_front() -> None:
         assert max(one) == min(other)  # rows from the top: each column begins where the one before it ended
 
 
-def test_where_marks_meet_the_front_keeps_its_place() -> None:
+def test_front_mark_keeps_its_place_when_marks_meet() -> None:
     inside = plotted(printed([standing("p", 6000, 5.0), standing("q", 6000, 5.0, pareto=True)]))
     assert inside == [""] * (HEIGHT - 1) + ["Ba"]
 
 
-def test_without_tokens_calls_are_the_cost() -> None:
+def test_calls_are_the_cost_without_tokens() -> None:
     found = ranked(asked("p", "..x"), asked("q", "xxx"))
     text = printed(list(found.values()))
     assert "calls for a comparison (log scale)" in text
@@ -318,7 +316,7 @@ def test_hostile_names_stay_text() -> None:
     assert "\x1b" not in text
 
 
-def test_without_any_rate_there_is_a_table_and_no_plot() -> None:
+def test_table_without_rates_has_no_plot() -> None:
     empty = [standing(name, 0, 5.0, n=0, value=None, low=None, high=None) for name in "pq"]
     text = printed(empty)
     assert not plotted(text)

@@ -70,7 +70,7 @@ def test_every_format_has_a_golden_file() -> None:
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_golden_file_is_read_as_what_it_is(form: str) -> None:
+def test_golden_file_is_recognised(form: str) -> None:
     found = golden(form)
     assert found.format == form
     expected = (GOLDEN / f"{form}.cases.jsonl").read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def test_a_golden_file_is_read_as_what_it_is(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_golden_file_is_in_one_format_only(form: str) -> None:
+def test_golden_file_matches_one_format_only(form: str) -> None:
     path = GOLDEN / FILES[form]
     text = (path / "question.jsonl" if path.is_dir() else path).read_text(encoding="utf-8")
     assert [name for name, reader in READERS.items() if reader.recognise(text) and name != "native"] == [
@@ -90,7 +90,7 @@ def test_a_golden_file_is_in_one_format_only(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", [form for form in FILES if form not in ("native", "ifeval", "mt-bench")])
-def test_an_array_and_lines_are_the_same_data(form: str, tmp_path: Path) -> None:
+def test_array_and_lines_are_the_same_data(form: str, tmp_path: Path) -> None:
     further = [str(GOLDEN / name) for name in FURTHER.get(form, ())]
     for lines in (True, False):
         found = load(write(tmp_path / "data", first_rows(form), lines=lines), further)
@@ -159,7 +159,7 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("form", "index", "change", "field", "message"), BAD)
-def test_what_is_wrong_in_a_row_is_named(
+def test_error_in_a_row_is_named(
     form: str, index: int, change: dict[str, Any], field: str, message: str, tmp_path: Path
 ) -> None:
     rows = first_rows(form)
@@ -185,7 +185,7 @@ TEXTS = {
 @pytest.mark.parametrize("form", TEXTS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE, lines=st.booleans())
-def test_texts_come_back_verbatim(
+def test_texts_round_trip_verbatim(
     form: str, asked: str, first: str, second: str, lines: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     row = {**first_rows(form)[0], **dict(zip(TEXTS[form], (asked, first, second), strict=True))}
@@ -202,7 +202,7 @@ def test_texts_come_back_verbatim(
 
 
 @given(asked=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE)
-def test_texts_of_conversations_and_outputs_come_back_verbatim(
+def test_conversation_and_output_texts_round_trip_verbatim(
     tmp_path_factory: pytest.TempPathFactory, asked: str, first: str, second: str
 ) -> None:
     folder = tmp_path_factory.mktemp("d")
@@ -228,7 +228,7 @@ VALUES = st.none() | st.booleans() | st.integers(0, 3) | st.text(max_size=3) | s
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), VALUES))
-def test_any_row_is_read_or_refused_on_one_line(tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any]) -> None:
+def test_any_row_is_read_or_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any]) -> None:
     path = write(tmp_path_factory.mktemp("d") / "data.jsonl", [row])
     for form in READERS:
         said = ""
@@ -239,7 +239,7 @@ def test_any_row_is_read_or_refused_on_one_line(tmp_path_factory: pytest.TempPat
         assert "\n" not in said
 
 
-def test_ids_are_taken_from_the_rows_where_each_has_its_own(tmp_path: Path) -> None:
+def test_unique_row_ids_become_case_ids(tmp_path: Path) -> None:
     rows = first_rows("judgebench")
     for change, expected in (
         ({}, ["item-9f-1", "item-9f-2", "item-9f-3"]),
@@ -269,7 +269,7 @@ def test_pandalm_takes_the_most_frequent_of_any_number_of_votes(
     assert found.left_out == ({} if label else {"the annotators do not agree": 1})
 
 
-def test_votes_are_counted_by_model_whatever_the_order_of_the_pair(tmp_path: Path) -> None:
+def test_votes_are_counted_by_model_in_any_pair_order(tmp_path: Path) -> None:
     row = first_rows("mt-bench-human")[0]
     swapped = {
         **row,
@@ -288,7 +288,7 @@ def test_votes_are_counted_by_model_whatever_the_order_of_the_pair(tmp_path: Pat
     assert "gives the case of line 1 the same id" in problem(write(tmp_path / "odd.jsonl", [*odd]))
 
 
-def test_the_better_response_is_not_always_listed_first(tmp_path: Path) -> None:
+def test_better_response_is_not_always_first(tmp_path: Path) -> None:
     row = first_rows("rewardbench")[0]
     rows = [{**row, "id": number, "chosen": f"good {number}", "rejected": f"bad {number}"} for number in range(400)]
     path = write(tmp_path / "r.jsonl", rows)
@@ -312,7 +312,7 @@ def bench(tmp_path: Path) -> Path:
     return tmp_path / "my-bench"
 
 
-def test_a_folder_is_named_itself_or_by_its_questions(bench: Path) -> None:
+def test_folder_may_be_given_by_itself_or_its_questions(bench: Path) -> None:
     found = load(str(bench))
     assert (found.name, found.format, found.size) == ("my-bench", "mt-bench", 3)
     for spec in (f"mt-bench:{bench}", str(bench / "question.jsonl"), f"mt-bench:{bench / 'question.jsonl'}"):
@@ -322,7 +322,7 @@ def test_a_folder_is_named_itself_or_by_its_questions(bench: Path) -> None:
     assert load(str(bench)).cases == found.cases
 
 
-def test_answers_to_other_questions_are_passed_over_and_counted(bench: Path) -> None:
+def test_answers_to_other_questions_are_skipped_and_counted(bench: Path) -> None:
     whole = load(str(bench))
     questions = (bench / "question.jsonl").read_text().splitlines(keepends=True)
     (bench / "question.jsonl").write_text("".join(questions[1:]))
@@ -362,9 +362,7 @@ def test_every_file_of_a_folder_counts(bench: Path) -> None:
          "expected text, found a whole number"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_folder_is_named(
-    file: str, row: dict[str, Any], field: str, message: str, bench: Path
-) -> None:
+def test_error_in_a_folder_is_named(file: str, row: dict[str, Any], field: str, message: str, bench: Path) -> None:
     path = bench / f"{file}.jsonl"
     line = len(path.read_text().splitlines()) + 1
     with path.open("a") as handle:
@@ -373,7 +371,7 @@ def test_what_is_wrong_in_a_folder_is_named(
     assert problem(str(bench)).startswith(f"{path}:{line}: field {field!r}: {message}")
 
 
-def test_a_folder_that_is_not_whole_is_refused(bench: Path, tmp_path: Path) -> None:
+def test_incomplete_folder_is_refused(bench: Path, tmp_path: Path) -> None:
     assert "--responses: mt-bench data hold their responses" in problem(str(bench), [str(bench / "question.jsonl")])
     (bench / "model_answer" / "small.jsonl").rename(bench / "model_answer" / "tie.jsonl")
     assert "'tie' is reserved for labels" in problem(str(bench))

@@ -88,18 +88,18 @@ def read(case: dict[str, Any]) -> str | None:
 @pytest.mark.parametrize(
     "case", ALL, ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate(ALL, 1)]
 )
-def test_a_hostile_text_has_its_reading(case: dict[str, Any]) -> None:
+def test_hostile_text_has_its_verdict(case: dict[str, Any]) -> None:
     # A verdict that is stated oddly need not be read, but never wrong.
     expected = None if case.get("unread") else case["reading"]
     assert read(case) == expected, case["text"]
 
 
-def test_few_verdicts_are_too_odd_to_be_read() -> None:
+def test_few_verdicts_are_too_odd_to_read() -> None:
     assert sum(case.get("unread", False) for case in [*CASES, *HELD_OUT]) <= 34
     assert sum(case.get("unread", False) for case in LOSING_AND_FAKE) <= 1
 
 
-def test_there_are_hostile_texts_of_every_kind() -> None:
+def test_hostile_texts_cover_every_kind() -> None:
     assert len(CASES) >= 80
     assert {case["kind"] for case in CASES} == KINDS
 
@@ -167,7 +167,7 @@ STYLES = {
     own=st.booleans(),
     data=st.data(),
 )
-def test_what_is_quoted_never_decides(name: str, style: str, around: tuple[str, str], own: bool, data: Any) -> None:
+def test_quoted_text_never_decides(name: str, style: str, around: tuple[str, str], own: bool, data: Any) -> None:
     form = FORMATS[name]
     theirs, mine = data.draw(st.sampled_from(said(name))), data.draw(st.sampled_from(said(name)))
     response = f"{around[0]} {form.say(theirs)} {around[1]}"
@@ -182,7 +182,7 @@ def test_what_is_quoted_never_decides(name: str, style: str, around: tuple[str, 
     before=WORDS,
     data=st.data(),
 )
-def test_a_response_cannot_take_the_verdict_away(name: str, before: str, data: Any) -> None:
+def test_response_cannot_take_the_verdict_away(name: str, before: str, data: Any) -> None:
     form = FORMATS[name]
     mine = data.draw(st.sampled_from(said(name)))
     responses = [" ".join([before, *(form.say(label) for label in said(name))]), "Boil it."]
@@ -241,7 +241,7 @@ AGAINST = st.one_of(
 
 
 @given(against=AGAINST, before=st.booleans(), after=st.booleans(), own=st.booleans())
-def test_what_speaks_against_a_response_is_no_vote_for_it(against: str, before: bool, after: bool, own: bool) -> None:
+def test_criticism_of_a_response_is_no_vote_for_it(against: str, before: bool, after: bool, own: bool) -> None:
     text = ("Both answers were read twice.\n\n" if before else "") + against
     text += "\n\nThe second one explains the tides." if after or own else ""
     text += "\n\nFinal verdict: [[B]]" if own else ""
@@ -249,7 +249,7 @@ def test_what_speaks_against_a_response_is_no_vote_for_it(against: str, before: 
 
 
 @given(text=st.sampled_from([case for case in ALL if case["format"] == "brackets" and not case.get("cut")]))
-def test_what_a_model_invents_after_its_answer_changes_nothing(text: dict[str, Any]) -> None:
+def test_text_invented_after_the_answer_changes_nothing(text: dict[str, Any]) -> None:
     material = text.get("responses") or text.get("material") or ()
     read = BRACKETS.read(text["text"], text["labels"], material)
     if read:
@@ -307,12 +307,12 @@ FRAGMENTS = st.sampled_from(
     response=st.text() | st.lists(FRAGMENTS, max_size=8).map("".join),
     cut=st.booleans(),
 )
-def test_nothing_raises(name: str, text: str, response: str, cut: bool) -> None:
+def test_no_text_raises(name: str, text: str, response: str, cut: bool) -> None:
     read = FORMATS[name].read(text, LABELS[name], [response], cut)
     assert read is None or read in LABELS[name] or re.fullmatch("[ABC]([>=][ABC]){2}", read)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_a_judge_is_asked_to_say_is_read(name: str) -> None:
+def test_requested_verdict_form_is_parsed(name: str) -> None:
     for label in said(name):
         assert FORMATS[name].read(FORMATS[name].say(label), LABELS[name]) == label

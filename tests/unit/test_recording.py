@@ -82,7 +82,7 @@ def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
     assert len({prompt for _, prompt in by_attack}) == 3
 
 
-def test_both_responses_of_a_pair_are_rewritten_and_a_worse_version_is_no_second_response(tmp_path: Path) -> None:
+def test_both_sides_are_rewritten_and_severities_are_not_pairs(tmp_path: Path) -> None:
     record(tmp_path / "f.jsonl")
     for one in datasets.load(str(tmp_path / "f.jsonl")).cases:
         before = next(c for c in datasets.load("tweakset").cases if c.id == one.id)
@@ -91,7 +91,7 @@ def test_both_responses_of_a_pair_are_rewritten_and_a_worse_version_is_no_second
         assert {("good", None, "assertiveness"), ("low-1", 1, "assertiveness"), ("good", 1, None)} <= new
 
 
-def test_a_second_call_with_the_same_store_asks_nothing(tmp_path: Path) -> None:
+def test_second_call_with_the_same_store_asks_nothing(tmp_path: Path) -> None:
     first, second = Tally(), Tally()
     record(tmp_path / "f.jsonl", first)
     content = (tmp_path / "f.jsonl").read_bytes()
@@ -115,7 +115,7 @@ NAMES = st.text("xyz", min_size=1, max_size=4)
 
 
 @given(NAMES, PAIRS, PAIRS, st.lists(st.text("ab:[", min_size=1, max_size=5), max_size=3))
-def test_a_lineage_comes_back_as_it_was(generator: str, parameters: tuple, evidence: tuple, reasons: list[str]) -> None:  # type: ignore[type-arg]
+def test_lineage_round_trips(generator: str, parameters: tuple, evidence: tuple, reasons: list[str]) -> None:  # type: ignore[type-arg]
     response = Response("x", ("text",), "prolixity")
     model = (("engine", "e"),)
     lineage = Lineage(response, generator, model, "0" * 64, parameters, tuple(reasons), evidence)
@@ -139,26 +139,26 @@ def test_a_lineage_comes_back_as_it_was(generator: str, parameters: tuple, evide
         ({"generator": "w", "evidence": {"\ud800": 1}}, r"surrogate"),
     ],
 )
-def test_a_wrong_lineage_is_one_clear_line(lineage: object, says: str) -> None:
+def test_wrong_lineage_is_one_clear_line(lineage: object, says: str) -> None:
     raw = {"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": lineage}]}
     with pytest.raises(DataError, match=says):
         list(native.read(json.dumps(raw), "f"))
 
 
-def test_a_number_beyond_all_bounds_is_refused() -> None:
+def test_oversized_number_is_refused() -> None:
     raw = '{"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": %s}]}'
     with pytest.raises(DataError, match=r"evidence\.a': expected a finite number"):
         list(native.read(raw % '{"generator": "w", "evidence": {"a": 1e999}}', "f"))
 
 
 @pytest.mark.parametrize("name", ["transformers:../../models/qwen", "transformers:/" + "x" * 300])
-def test_a_generator_may_be_a_path(name: str) -> None:
+def test_generator_may_be_a_path(name: str) -> None:
     response = Response("x", ("text",), "prolixity")
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(Lineage(response, name),))
     assert list(native.read(native.format_line(one), "f")) == [one]
 
 
-def test_what_was_rejected_is_on_record_too(tmp_path: Path) -> None:
+def test_rejected_rewrites_are_recorded_too(tmp_path: Path) -> None:
     """No severity text is accepted, so that nothing was ever distracted: a run says so as the one in one go does."""
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
     how: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
@@ -172,7 +172,7 @@ def test_what_was_rejected_is_on_record_too(tmp_path: Path) -> None:
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
 
-def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = registry.attacks()
     worse = replace(known["severity-1"], name="worse")
     monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, **known})
@@ -184,7 +184,7 @@ def test_a_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch,
     assert {lineage.prompt for one in cases for lineage in one.lineages} == {worse.prompt.checksum}
 
 
-def test_what_was_made_of_a_replaced_text_goes_with_it() -> None:
+def test_derivatives_of_a_replaced_text_are_removed() -> None:
     x, low, louder = Response("x", ("a",)), Response("x", ("b",), None, 1), Response("x", ("b!",), "f", 1)
     new = Response("x", ("c",), None, 1)
     changed = recording.add_rewrites(case(responses=[x, low, louder]), [Lineage(new, "v")])

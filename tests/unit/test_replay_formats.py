@@ -81,7 +81,7 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("name", "names", "stored", "parsed"), GOLDEN, ids=[case[0] for case in GOLDEN])
-def test_a_file_says_what_was_written_into_it(
+def test_file_content_is_read_back(
     name: str, names: tuple[str, str, str], stored: list[list[str]], parsed: list[list[str]] | None
 ) -> None:
     published = one(name)
@@ -121,7 +121,7 @@ def test_rows_are_plain_comparisons_of_people(published: PublishedRun) -> None:
                 assert {row.a.author, row.b.author} == {response.author for response in case.responses}
 
 
-def test_llmbar_says_more_than_the_winners() -> None:
+def test_llmbar_reports_more_than_the_winners() -> None:
     published = one(f"{LLMBAR}/Reference/result.json")
     assert published.convention == "llmbar"
     assert published.statistics == {"correct_False": "2 / 3 = 66.66666666666666%"}
@@ -136,7 +136,7 @@ def test_llmbar_says_more_than_the_winners() -> None:
     assert "rated once" in rated.notes[0]
 
 
-def test_pairs_know_the_texts_that_lie_beside_them() -> None:
+def test_pairs_include_the_texts_beside_them() -> None:
     published = one("pairs")
     rows = {row.case: row for row in published.rows["stored"]}
     known = published.cases["question-1-turn-2-ant-vs-bee"]
@@ -151,7 +151,7 @@ def test_pairs_know_the_texts_that_lie_beside_them() -> None:
     assert published.ties
 
 
-def test_pairs_without_their_benchmark_are_in_clusters_by_question(tmp_path: Path) -> None:
+def test_pairs_without_their_benchmark_cluster_by_question(tmp_path: Path) -> None:
     there = tmp_path / "judgments" / "j" / "pairwise"
     there.mkdir(parents=True)
     name = "bee_vs_ant.jsonl"
@@ -165,7 +165,7 @@ def test_pairs_without_their_benchmark_are_in_clusters_by_question(tmp_path: Pat
     assert (published.judge, published.protocol, published.data) == (tmp_path.name, "replay", name)
 
 
-def test_fastchat_is_a_run_for_each_judge() -> None:
+def test_fastchat_gives_one_run_per_judge() -> None:
     published = one("fastchat")
     assert (published.judge, published.protocol, published.data) == ("gpt-x", "pair", "colours")
     # In the order of the file, whichever template each was asked with; a later row about the same pair does not count.
@@ -186,7 +186,7 @@ def test_fastchat_is_a_run_for_each_judge() -> None:
         (("-v2", "pair"), {("gpt-x", "-v2"): 2, ("gpt-x", "pair"): 1}),
     ],
 )
-def test_templates_that_begin_with_one_word_are_one_way_of_asking(
+def test_templates_with_one_first_word_are_one_protocol(
     tmp_path: Path, templates: tuple[str, str], runs: dict[tuple[str, str], int]
 ) -> None:
     text = (DATA / FASTCHAT).read_text(encoding="utf-8")
@@ -201,7 +201,7 @@ def test_templates_that_begin_with_one_word_are_one_way_of_asking(
     assert found == runs
 
 
-def test_judges_of_one_fastchat_file_are_told_apart(tmp_path: Path) -> None:
+def test_judges_in_one_fastchat_file_are_separated(tmp_path: Path) -> None:
     path = tmp_path / "x_pair.jsonl"
     path.write_text((DATA / FASTCHAT).read_text(encoding="utf-8").replace('"gpt-x"', '"other"', 1), encoding="utf-8")
     found = replay.load(str(path))
@@ -211,7 +211,7 @@ def test_judges_of_one_fastchat_file_are_told_apart(tmp_path: Path) -> None:
     ]
 
 
-def test_judgebench_has_labels_and_says_which_decisions_are_none() -> None:
+def test_judgebench_has_labels_and_marks_non_decisions() -> None:
     published = one(GOLDEN[3][0])
     assert [row.label for row in published.rows["stored"]] == ["a", "b", "a", "b"]
     assert {row.subset for row in published.rows["stored"]} == {"livebench-math"}
@@ -220,7 +220,7 @@ def test_judgebench_has_labels_and_says_which_decisions_are_none() -> None:
     assert not one(GOLDEN[4][0]).ties
 
 
-def test_reife_has_no_labels_and_one_order_where_there_is_one_file() -> None:
+def test_reife_has_no_labels_and_one_order_for_one_file() -> None:
     published = one(GOLDEN[5][0])
     assert {row.label for row in published.rows["stored"]} == {None}
     assert {row.shown for row in published.rows["stored"]} == {("a", "b")}
@@ -253,7 +253,7 @@ def test_reife_answers_about_renamed_outputs_are_not_parsed(tmp_path: Path) -> N
         ("vanilla", ("Output (a)", None), None),
     ],
 )
-def test_judgebench_answers_are_parsed_in_the_format_that_was_asked_for(
+def test_judgebench_answers_are_parsed_in_the_requested_format(
     tmp_path: Path, asked: str, texts: tuple[str, str | None], parsed: list[str] | None
 ) -> None:
     row = {
@@ -276,7 +276,7 @@ def test_judgebench_answers_are_parsed_in_the_format_that_was_asked_for(
         assert said(published.rows["parsed"]) == [parsed]
 
 
-def test_reife_files_that_do_not_hold_the_same_say_so(tmp_path: Path) -> None:
+def test_mismatched_reife_files_are_reported(tmp_path: Path) -> None:
     name = "colours.m.p.jsonl"
     lines = (DATA / GOLDEN[5][0]).read_text(encoding="utf-8").splitlines()
     (tmp_path / name).write_text("\n".join(lines[:2]), encoding="utf-8")

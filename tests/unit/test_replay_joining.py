@@ -53,7 +53,7 @@ NAMED = "texts-4e37daefbf7dd15f"
         (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), None), None),
     ],
 )
-def test_a_label_is_found_by_the_texts_in_either_order(theirs: Case, label: str | None) -> None:
+def test_texts_identify_a_label_in_either_order(theirs: Case, label: str | None) -> None:
     found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [theirs]})
     assert only(found).label == label
     assert (only(found).data, only(found).subset, only(found).cluster) == ("set", "people", theirs.cluster)
@@ -74,7 +74,7 @@ def test_a_label_is_found_by_the_texts_in_either_order(theirs: Case, label: str 
         case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "Red."), "output_1"),
     ],
 )
-def test_where_texts_are_known_an_id_does_not_do(theirs: Case) -> None:
+def test_known_texts_rule_out_matching_by_id(theirs: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
     found = attach_labels(before, {"set": [theirs]})
     # Its name is of its texts, as it is without any data set; only the note is of these.
@@ -84,7 +84,7 @@ def test_where_texts_are_known_an_id_does_not_do(theirs: Case) -> None:
     assert found.cases == {NAMED: COLOURS}
 
 
-def test_where_no_texts_are_known_the_id_and_both_authors_do() -> None:
+def test_without_texts_the_id_and_both_authors_match() -> None:
     theirs = [
         case("c1", "Hi.", ("y", "Hello."), ("x", "Go away."), "y"),
         case("c2", "Hi.", ("y", "Hello."), ("z", "Go away."), "y"),
@@ -97,7 +97,7 @@ def test_where_no_texts_are_known_the_id_and_both_authors_do() -> None:
     assert found.cases == {"c1": theirs[0]}
 
 
-def test_an_id_in_several_data_sets_is_told_apart_by_the_name_only() -> None:
+def test_only_the_name_separates_one_id_in_several_data_sets() -> None:
     theirs = case("item-0001", "Hi.", ("output_1", "Hello."), ("output_2", "Go away."), "output_1")
     other = replace(theirs, preferred="output_2")
     found = attach_labels(published(row("item-0001")), {"e": [other], "d": [theirs]})
@@ -107,7 +107,7 @@ def test_an_id_in_several_data_sets_is_told_apart_by_the_name_only() -> None:
     assert found.notes[1:] == ("1 row is in none of the data sets",)
 
 
-def test_a_label_is_kept() -> None:
+def test_label_is_kept() -> None:
     theirs = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
     found = attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [theirs]})
     assert (only(found).label, only(found).data) == ("b", "set")
@@ -115,7 +115,7 @@ def test_a_label_is_kept() -> None:
     assert attach_labels(before, {"set": [replace(theirs, id="c1")]}) == before
 
 
-def test_labels_that_differ_are_noted() -> None:
+def test_different_labels_are_noted() -> None:
     theirs = [
         case("q1", "Name a colour.", ("x", "Red."), ("y", "A dog."), None),
         case("q2", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"),
@@ -128,7 +128,7 @@ def test_labels_that_differ_are_noted() -> None:
     assert found.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
 
 
-def test_equal_texts_are_told_apart_by_their_authors() -> None:
+def test_authors_separate_equal_texts() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
     theirs = case("q", "Hi.", ("output_2", "Hi."), ("output_1", "Hi."), "output_1")
     assert only(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [theirs]})).label == "a"
@@ -149,7 +149,7 @@ def test_reife_gets_the_labels_of_a_data_set() -> None:
     assert found.notes == ("1 row is in none of the data sets",)
 
 
-def test_what_is_unknown_keeps_its_name() -> None:
+def test_unmatched_pair_keeps_its_name() -> None:
     before = published(row("c1", "x", "y"))
     assert attach_labels(before, {}) == before
     # One of the two texts is too little for a name.
@@ -157,7 +157,7 @@ def test_what_is_unknown_keeps_its_name() -> None:
     assert attach_labels(half, {}) == half
 
 
-def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
+def test_repeated_question_is_a_separate_comparison() -> None:
     again, other = replace(COLOURS, id="item-0003"), replace(COLOURS, id="item-0004", prompt=("Hi.",))
     before = published(
         *map(row, ("item-0001", "item-0002", "item-0003", "item-0004")),
@@ -174,7 +174,7 @@ def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]}])
-def test_what_was_asked_again_the_other_way_round_is_one_too(data: dict[str, list[Case]]) -> None:
+def test_repeated_question_in_swapped_order_is_separate_too(data: dict[str, list[Case]]) -> None:
     turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
     found = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
     assert len({comparison_unit(one)[0] for one in found.rows["stored"]}) == 2
@@ -189,14 +189,14 @@ def test_rules_of_a_run_name_a_comparison_alike() -> None:
     assert found.rows["stored"] == found.rows["parsed"]
 
 
-def test_equal_texts_have_a_name_and_keep_their_authors() -> None:
+def test_equal_texts_have_one_name_and_keep_their_authors() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
     found = only(attach_labels(published(row("item-0001"), cases=(same,)), {}))
     assert found.case.startswith("texts-")
     assert (found.a, found.b) == (Side("output_1"), Side("output_2"))
 
 
-def test_where_one_turn_ends_and_the_next_begins_is_part_of_the_texts() -> None:
+def test_turn_boundaries_are_part_of_the_texts() -> None:
     def told(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
         responses = (Response("output_1", first), Response("output_2", second))
         one = Case("item-0001", prompt, responses, None)
@@ -221,7 +221,7 @@ WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])
     texts=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: frozenset(pair)),
     data=st.data(),
 )
-def test_files_of_the_same_texts_meet_whatever_their_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
+def test_files_of_the_same_texts_meet_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
     def told(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
         """By unit, which text each author wrote."""
         cases = [
@@ -245,9 +245,7 @@ def test_files_of_the_same_texts_meet_whatever_their_order(texts: list[tuple[str
     texts=st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["x", "y", "tie", None])), min_size=1, max_size=5),
     turned=st.booleans(),
 )
-def test_which_response_a_data_set_names_first_does_not_matter(
-    texts: list[tuple[str, str, str | None]], turned: bool
-) -> None:
+def test_response_order_of_a_data_set_does_not_matter(texts: list[tuple[str, str, str | None]], turned: bool) -> None:
     ours, theirs, expected = [], [], []
     for number, (first, second, preferred) in enumerate(texts):
         ours.append(case(f"o{number}", str(number), ("output_1", first), ("output_2", second), None))

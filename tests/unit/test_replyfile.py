@@ -76,7 +76,7 @@ CUT: dict[str, Callable[[Path], object]] = {
 }
 
 
-def test_what_was_being_stored_when_a_store_was_cut_short_is_kept(tmp_path: Path) -> None:
+def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     filled(path, range(300))
     with Store(path, WHO) as store:
@@ -89,7 +89,7 @@ def test_what_was_being_stored_when_a_store_was_cut_short_is_kept(tmp_path: Path
         assert kept.get(keys) == dict.fromkeys(keys, Reply("kept"))
 
 
-def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distract.core.replyfile.TIMEOUT", 0.0)
     path = tmp_path / "s.sqlite"
     with Store(path, WHO) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -106,7 +106,7 @@ def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monke
 @pytest.mark.parametrize("is_used", [True, False])
 @pytest.mark.parametrize("before", [0, 300])
 @pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values()], ids=[*GONE, *TAKEN])
-def test_a_file_that_is_gone_is_noticed_and_its_replies_are_kept(
+def test_deleted_store_is_noticed_and_its_replies_kept(
     tmp_path: Path, damage: Callable[[Path], object], before: int, is_used: bool
 ) -> None:
     path = tmp_path / "folder" / "s.sqlite"
@@ -138,7 +138,7 @@ def test_a_file_that_is_gone_is_noticed_and_its_replies_are_kept(
 
 @pytest.mark.parametrize("is_used", [True, False])
 @pytest.mark.parametrize("damage", CUT.values(), ids=CUT)
-def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
+def test_truncated_store_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
     path = tmp_path / "s.sqlite"
     filled(path, range(300))
 
@@ -156,7 +156,7 @@ def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path, damage: Callable[[
     assert "\n" not in str(raised.value)
 
 
-def test_the_part_that_is_mapped_may_be_cut(tmp_path: Path) -> None:
+def test_mapped_part_may_be_truncated(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         key = store.key(request())
         os.truncate(tmp_path / "s-shm", 0)
@@ -165,7 +165,7 @@ def test_the_part_that_is_mapped_may_be_cut(tmp_path: Path) -> None:
         assert store.get([key])[key].text == "kept"
 
 
-def test_a_reply_that_is_lost_without_a_trace_is_noticed_at_the_end(tmp_path: Path) -> None:
+def test_silently_lost_reply_is_noticed_at_the_end(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         store.put([(store.key(request(str(n))), Reply("x")) for n in range(3)])
         store.check()
@@ -183,7 +183,7 @@ def test_a_reply_that_is_lost_without_a_trace_is_noticed_at_the_end(tmp_path: Pa
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 40)
 
 
-def test_a_run_whose_folder_is_gone_with_the_store_ends_with_4(
+def test_run_that_loses_folder_and_store_exits_with_4(
     run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, puts = Store.put, list[int]()
@@ -254,7 +254,7 @@ def stored(path: Path, text: str) -> dict[bytes, Reply]:
 FINE = ["text", [0.25, 0.75], 0.5, "stop", None, 3, 4]
 
 
-def test_a_reply_of_before_has_no_checksum(tmp_path: Path) -> None:
+def test_older_reply_has_no_checksum(tmp_path: Path) -> None:
     (found,) = stored(tmp_path / "s", json.dumps(FINE)).values()
     assert found == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
 
@@ -268,13 +268,13 @@ def test_a_reply_of_before_has_no_checksum(tmp_path: Path) -> None:
         *((3, None), (4, 5), (5, "3"), (5, True), (6, 1.5), (6, None)),
     ],
 )
-def test_a_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
+def test_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
     with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
         stored(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
 
 
 @pytest.mark.parametrize("count", [10**4299, -1, MAX_TOKENS + 1])
-def test_a_count_beyond_reason_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
+def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
     (found,) = stored(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
     assert (found.tokens_in, found.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
     assert found.text == "text"
@@ -283,7 +283,7 @@ def test_a_count_beyond_reason_is_bounded_and_its_reply_kept(tmp_path: Path, cou
 # What is no store.
 
 
-def test_a_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
+def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
     link = tmp_path / "s"
     link.symlink_to("target")
     for content in (None, "", "years of work\n", "years of work\n" * 999):
@@ -301,7 +301,7 @@ def test_a_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
     assert link.is_symlink()
 
 
-def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "cookies")
     other.execute("create table cookies (name)")
     other.commit()
@@ -312,7 +312,7 @@ def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "cookies").read_bytes() == before
 
 
-def test_a_pipe_or_a_device_is_no_store(tmp_path: Path) -> None:
+def test_pipe_or_device_is_no_store(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path(os.devnull)):
         with pytest.raises(UsageError, match="it is no regular file"):

@@ -54,7 +54,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
     return console.file.getvalue()
 
 
-def test_names_with_markup_and_escapes_are_shown_as_they_are() -> None:
+def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
     rows = [row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")]
     text = printed(rows, ["[red]f[/red]"])
     assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
@@ -62,7 +62,7 @@ def test_names_with_markup_and_escapes_are_shown_as_they_are() -> None:
     assert "\x1b" not in text
 
 
-def test_tables_fit_eighty_columns_with_the_longest_shipped_names() -> None:
+def test_tables_with_the_longest_names_fit_eighty_columns() -> None:
     judgments = [[A, A], [B, B], [A, B], [A, A], [A, A], [B, A]] * 40
     rows = [row(f"c{i}", [A, A]) for i in range(240)]
     rows += [row(f"c{i}", j, attack="assertiveness", target="b") for i, j in enumerate(judgments)]
@@ -73,7 +73,7 @@ def test_tables_fit_eighty_columns_with_the_longest_shipped_names() -> None:
     assert "40/240" in text
 
 
-def test_severities_are_shown_in_order_with_a_bar_and_fit_eighty_columns() -> None:
+def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
     rows = [
         row(f"c{i}", [A, A] if i % 4 else [B, B], design="severity", attack=attack, target="b", severity=severity)
         for severity in (1, 3)
@@ -97,12 +97,12 @@ def test_severities_are_shown_in_order_with_a_bar_and_fit_eighty_columns() -> No
         )
 
 
-def test_what_was_left_out_before_the_draw_is_said() -> None:
+def test_cases_left_out_before_the_draw_are_reported() -> None:
     text = printed([row("c", [A, A])], [], left_out={"no response meets all constraints": 117})
     assert "left out before the draw: no response meets all constraints (117)" in text
 
 
-def test_a_sentence_says_what_happened_and_how_sure_it_is() -> None:
+def test_sentence_states_the_result_and_its_certainty() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)]
     rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
     text = " ".join(printed(rows, ["f"]).split())
@@ -110,7 +110,7 @@ def test_a_sentence_says_what_happened_and_how_sure_it_is() -> None:
     assert "too few to be sure" in text
 
 
-def test_reasons_for_what_is_missing_are_listed() -> None:
+def test_reasons_for_missing_results_are_listed() -> None:
     rows = [
         row("1", [], attack="f", target="b", excluded="rewrite rejected"),
         row("2", [A, verdict(None)]),
@@ -121,7 +121,7 @@ def test_reasons_for_what_is_missing_are_listed() -> None:
     assert "no flip rate: no eligible case with a valid verdict" in " ".join(text.split())
 
 
-def test_the_document_is_flat_and_rounded() -> None:
+def test_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
     parameters = {
         **dict.fromkeys(_SHARED, "x"),
@@ -167,11 +167,11 @@ def test_the_document_is_flat_and_rounded() -> None:
         (count(2, "reply", "replies"), "2 replies"),
     ],
 )  # fmt: skip
-def test_numbers_as_people_read_them(call: str, shown: str) -> None:
+def test_numbers_are_formatted_for_people(call: str, shown: str) -> None:
     assert call == shown
 
 
-def test_a_gate_shows_every_decision_whole_with_the_longest_names() -> None:
+def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     name = "protocol-consistency"
     rows = [row(f"c{i}", [A, A], protocol=name) for i in range(240)]
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]

@@ -32,7 +32,7 @@ def lines(*documents: dict[str, Any], lost: int = 0) -> list[str]:
     return [" ".join(text.split()) for text in summary(documents, lost)]
 
 
-def test_a_judge_that_was_not_asked_is_not_in_it() -> None:
+def test_unused_judge_is_not_listed() -> None:
     assert summary([]) == summary([told(counts=(0,) * 5)], 3) == []
 
 
@@ -44,11 +44,11 @@ def test_a_judge_that_was_not_asked_is_not_in_it() -> None:
         ((0, 0, 2, 0, 0), "judge j: 0 calls made, 0 saved by the store, 2 without an answer"),
     ],
 )
-def test_calls(counts: tuple[int, ...], said: str) -> None:
+def test_calls_are_summarised(counts: tuple[int, ...], said: str) -> None:
     assert lines(told(counts=counts)) == [said]
 
 
-def test_workers_are_added_up_and_those_that_crashed_are_named() -> None:
+def test_workers_are_added_up_and_crashed_ones_counted() -> None:
     assert lines(told(), told(name="other"), told(), lost=1) == [
         "judge j: 8 calls made, 4 saved by the store",
         "judge other: 4 calls made, 2 saved by the store",
@@ -56,7 +56,7 @@ def test_workers_are_added_up_and_those_that_crashed_are_named() -> None:
     ]
 
 
-def test_single_examples_are_one_row_and_each_rate_with_bounds_is_its_own() -> None:
+def test_examples_share_one_row_and_each_rate_has_its_own() -> None:
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.004, "upper": 0.2}
     singles = [found(0, 1), found(1, 1, "fail"), found(0, 0, excluded=1), found(0, 0, "inconclusive", invalid=1)]
     searched = [found(number % 2, 1, "fail" if number % 2 else "pass", searching=True) for number in range(5)]
@@ -70,13 +70,13 @@ def test_single_examples_are_one_row_and_each_rate_with_bounds_is_its_own() -> N
     ]
 
 
-def test_nothing_that_could_be_judged_has_no_rate() -> None:
+def test_unjudgeable_cases_have_no_rate() -> None:
     assert lines(told(found(0, 0, "inconclusive", excluded=3)))[2] == (
         "inconclusive swap_consistent pairwise 0 of 0 – none 3 excluded"
     )
 
 
-def test_a_search_shows_the_smallest_change_that_it_came_to() -> None:
+def test_search_shows_its_smallest_change() -> None:
     changes = [('"a" -> "b"', '+ "c"'), ('"might" -> "must"',), ('"may" -> "must"',), ()]
     searched = [found(1, 1, "fail", searching=True, words=words) for words in changes]
     assert lines(told(*searched))[-2:] == [
@@ -85,14 +85,14 @@ def test_a_search_shows_the_smallest_change_that_it_came_to() -> None:
     ]
 
 
-def test_so_many_changes_are_shown() -> None:
+def test_number_of_changes_shown_is_bounded() -> None:
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.2, "upper": 0.3}
     many = [found(1, 1, "fail", words=(f"word {number:02}",), **rate) for number in range(FLIPS + 3)]
     said = lines(told(*many, *many))
     assert said[-2:] == ["swap_consistent pairwise: word 09", "and 3 more"]
 
 
-def test_what_is_handed_on_can_be_printed_and_sent(tmp_path: Path) -> None:
+def test_worker_report_is_printable_and_serialisable(tmp_path: Path) -> None:
     with Judge.open("planted:fair", store=tmp_path / "s") as judge:
         judge.name = "\x1b[31mj\ud800"
         bound: Any = np.float64(0.25)
@@ -120,7 +120,7 @@ FINDINGS = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from("xy"), st.lists(FINDINGS, max_size=4)), max_size=4), st.randoms())
-def test_the_order_of_the_workers_does_not_matter(seen: list[tuple[str, list[InvariantFinding]]], random: Any) -> None:
+def test_worker_order_does_not_matter(seen: list[tuple[str, list[InvariantFinding]]], random: Any) -> None:
     documents = [told(*findings, name=name) for name, findings in seen]
     expected = summary(documents)
     random.shuffle(documents)

@@ -59,7 +59,7 @@ def test_results_come_in_order_and_repetitions_are_asked_once(tmp_path: Path) ->
     assert (tally.made, tally.stored, tally.tokens_in) == (6, 2, 18)
 
 
-def test_how_a_model_read_is_noted_where_it_has_read(tmp_path: Path) -> None:
+def test_reading_layout_is_noted_only_if_the_model_ran(tmp_path: Path) -> None:
     class Reader(Recording):
         used = "cached prefix"
 
@@ -72,7 +72,7 @@ def test_how_a_model_read_is_noted_where_it_has_read(tmp_path: Path) -> None:
             assert any("one at a time" in line for line in usage_lines(tally, {})) == bool(expected)
 
 
-def test_plans_of_later_chunks_are_not_started_yet(tmp_path: Path) -> None:
+def test_plans_of_later_chunks_do_not_start_early(tmp_path: Path) -> None:
     started = []
 
     def plan(index: int) -> Plan[int]:
@@ -87,7 +87,7 @@ def test_plans_of_later_chunks_are_not_started_yet(tmp_path: Path) -> None:
         assert started == [0, 1, 2]
 
 
-def test_a_broken_run_resumes_with_only_the_missing_calls_and_the_same_offers(tmp_path: Path) -> None:
+def test_broken_run_resumes_with_only_the_missing_calls(tmp_path: Path) -> None:
     whole, broken, resumed = Recording(), Recording(fails_after=4), Recording()
 
     def plans() -> Iterator[Plan[list[str]]]:
@@ -106,7 +106,7 @@ def test_a_broken_run_resumes_with_only_the_missing_calls_and_the_same_offers(tm
     assert resumed.offered == [offer for offer in whole.offered if set(offer) & set(resumed.answered)]
 
 
-def test_progress_is_told_after_every_batch(tmp_path: Path) -> None:
+def test_progress_is_reported_after_every_batch(tmp_path: Path) -> None:
     backend = Recording()
     seen: list[int] = []
     with Store(tmp_path / "s", backend.identity) as store:
@@ -118,7 +118,7 @@ def test_progress_is_told_after_every_batch(tmp_path: Path) -> None:
     assert seen == [1, 2, 3]
 
 
-def test_a_backend_that_forgets_a_request_is_an_error(tmp_path: Path) -> None:
+def test_backend_that_forgets_a_request_is_an_error(tmp_path: Path) -> None:
     class Forgetful(Recording):
         def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
             yield from ()
@@ -128,7 +128,7 @@ def test_a_backend_that_forgets_a_request_is_an_error(tmp_path: Path) -> None:
         list(execute([ask("a")], {"judge": (backend, store)}))
 
 
-def test_a_script_of_replies_is_followed_and_its_end_is_an_error(tmp_path: Path) -> None:
+def test_script_of_replies_is_followed_and_its_end_is_an_error(tmp_path: Path) -> None:
     backend = ScriptedBackend(["one", Reply(text="two")])
     with Store(tmp_path / "s", backend.identity, backend.reads_slots) as store:
         assert list(execute([ask("a", "b")], {"judge": (backend, store)})) == [["one", "two"]]

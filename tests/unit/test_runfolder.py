@@ -49,7 +49,7 @@ def finished(path: Path) -> Path:
     return path
 
 
-def test_a_finished_run_comes_back_whole(tmp_path: Path) -> None:
+def test_finished_run_loads_completely(tmp_path: Path) -> None:
     loaded = load(finished(tmp_path / "run"))
     assert list(loaded.rows) == ROWS
     assert list(loaded.rewrites) == REWRITES
@@ -58,7 +58,7 @@ def test_a_finished_run_comes_back_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["ü", "%s", "100%", "\0", '"\0"', "{case}", "\u2028", ""])
-def test_a_row_is_written_as_any_record_is(tmp_path: Path, text: str) -> None:
+def test_row_is_written_like_any_record(tmp_path: Path, text: str) -> None:
     rows = [
         *ROWS,
         replace(
@@ -71,7 +71,7 @@ def test_a_row_is_written_as_any_record_is(tmp_path: Path, text: str) -> None:
     assert (tmp_path / "run" / "rows.jsonl").read_text(encoding="utf-8") == "".join(f"{dump(one)}\n" for one in rows)
 
 
-def test_an_unfinished_run_keeps_its_rows_and_says_so(tmp_path: Path) -> None:
+def test_unfinished_run_keeps_its_rows_and_says_so(tmp_path: Path) -> None:
     with Recorder(tmp_path, PARAMETERS) as recorder:
         recorder.add(ROWS[:1], [])
     loaded = load(tmp_path)
@@ -79,7 +79,7 @@ def test_an_unfinished_run_keeps_its_rows_and_says_so(tmp_path: Path) -> None:
     assert "unfinished" in (loaded.flaw or "")
 
 
-def test_the_same_command_starts_the_files_anew(tmp_path: Path) -> None:
+def test_same_command_restarts_the_files(tmp_path: Path) -> None:
     with Recorder(tmp_path, PARAMETERS) as recorder:
         recorder.add(ROWS, [])
     with (tmp_path / "rows.jsonl").open("a") as file:
@@ -89,14 +89,14 @@ def test_the_same_command_starts_the_files_anew(tmp_path: Path) -> None:
     assert list(load(before).rows) == ROWS
 
 
-def test_a_different_run_is_refused_and_says_how_it_differs(tmp_path: Path) -> None:
+def test_different_run_is_refused_with_the_differences(tmp_path: Path) -> None:
     finished(tmp_path)
     with pytest.raises(UsageError, match=r"belongs to a different run \(they differ in judge, seed\)"):
         Recorder(tmp_path, {**PARAMETERS, "seed": 1, "judge": "k"})
     assert load(tmp_path).flaw is None
 
 
-def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="holds files and no run"):
         Recorder(tmp_path, PARAMETERS)
@@ -115,7 +115,7 @@ def flaw_of(path: Path) -> str | None:
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"])
 @pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
-def test_damage_is_never_taken_for_a_whole_run(tmp_path: Path, name: str, damage: str) -> None:
+def test_damaged_run_never_counts_as_complete(tmp_path: Path, name: str, damage: str) -> None:
     path = finished(tmp_path) / name
     text = path.read_text(encoding="utf-8")
     if damage == "gone":
@@ -125,7 +125,7 @@ def test_damage_is_never_taken_for_a_whole_run(tmp_path: Path, name: str, damage
     assert flaw_of(tmp_path)
 
 
-def test_no_run_is_one_clear_line(tmp_path: Path) -> None:
+def test_missing_run_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such run folder"):
         load(tmp_path / "nothing")
     with pytest.raises(DataError, match=r"holds no run\.json"):
@@ -144,14 +144,14 @@ def test_no_run_is_one_clear_line(tmp_path: Path) -> None:
     [{"generator": ["x"]}, {"case": {}}, {"reasons": [1]}]
     + [{"response": {"author": "y", "turns": [], name: []}} for name in ("author", "attack", "severity")],
 )
-def test_a_rewrite_of_other_types_is_one_clear_line(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_rewrite_of_other_types_is_one_clear_line(tmp_path: Path, wrong: dict[str, Any]) -> None:
     finished(tmp_path)
     (tmp_path / "rewrites.jsonl").write_text(json.dumps(json.loads(dump(REWRITES[0])) | wrong) + "\n")
     with pytest.raises(DataError, match=r"rewrites\.jsonl:1: not a record of a run \(.* no (text|number)"):
         list(load(tmp_path).rewrites)
 
 
-def test_the_default_folder_depends_on_every_parameter() -> None:
+def test_default_folder_depends_on_every_parameter() -> None:
     assert default_path(PARAMETERS) == default_path(dict(reversed(PARAMETERS.items())))
     assert default_path(PARAMETERS) != default_path({**PARAMETERS, "seed": 1})
 

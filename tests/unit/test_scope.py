@@ -42,32 +42,32 @@ def names(found: Scope) -> list[str]:
         ("severity-1+none", "severity-1"),
     ],
 )
-def test_names_are_composed(name: str, expected: str) -> None:
+def test_attack_names_are_composed(name: str, expected: str) -> None:
     found = parse_attack(name)
     assert found.name == expected
     assert isinstance(found, Degradation) is expected.startswith("severity")
 
 
 @pytest.mark.parametrize("name", ["severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity"])
-def test_parts_that_do_not_go_together(name: str) -> None:
+def test_incompatible_parts_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"one severity and one distractor, as in severity-2\+assertiveness"):
         parse_attack(name)
 
 
 @pytest.mark.parametrize("name", ["severity-4", "severity-1+shouty", "+", "severity-1+"])
-def test_unknown_parts(name: str) -> None:
+def test_unknown_parts_are_refused(name: str) -> None:
     with pytest.raises(UnknownName):
         parse_attack(name)
 
 
-def test_the_default_is_the_distractors_in_two_designs() -> None:
+def test_default_is_the_distractors_in_two_designs() -> None:
     found = find_scope([], [], TWEAKSET)
     assert names(found) == ["assertiveness", "prolixity", "sycophancy"]
     assert found.designs == {"fixed", "flip"}
     assert (found.degradations, found.notes) == ((), ())
 
 
-def test_a_severity_alone_is_measured_by_its_design_only() -> None:
+def test_severity_alone_uses_only_its_design() -> None:
     found = find_scope(["severity-3", "severity-1+assertiveness", "severity-1"], [], TWEAKSET)
     assert names(found) == ["severity-1", "severity-1+assertiveness", "severity-3"]
     assert found.designs == {"severity"}
@@ -77,7 +77,7 @@ def test_a_severity_alone_is_measured_by_its_design_only() -> None:
     assert both.designs == {"fixed", "flip", "severity"}
 
 
-def test_the_measure_alone_takes_every_severity_with_and_without_the_distractors() -> None:
+def test_severity_measure_covers_all_severities_and_distractors() -> None:
     found = find_scope([], ["severity_accuracy"], TWEAKSET)
     assert len(found.degradations) == 3 * 4
     assert found.designs == {"severity"}
@@ -104,14 +104,14 @@ def test_the_measure_alone_takes_every_severity_with_and_without_the_distractors
         ([], [], [BROKEN], "tie_rate|distractor_win_rate does not apply"),
     ],
 )  # fmt: skip
-def test_what_was_asked_for_and_does_not_fit(
+def test_explicit_unfit_choice_is_an_error(
     attacks: list[str], measures: list[str], cases: list[Case], problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):
         find_scope(attacks, measures, cases)
 
 
-def test_what_came_by_itself_and_does_not_fit_is_a_note() -> None:
+def test_unfit_default_is_a_note() -> None:
     found = find_scope([], ["severity_accuracy"], [TWO_CONSTRAINTS])
     assert {d.severity for d in found.degradations} == {1, 2}
     assert sum("no good response has 3 constraints" in note for note in found.notes) == 4
@@ -120,7 +120,7 @@ def test_what_came_by_itself_and_does_not_fit_is_a_note() -> None:
     assert found.notes == ("flip_rate does not apply: no case has two responses by different authors",)
 
 
-def test_recorded_rewrites_that_lack_are_an_error_when_named() -> None:
+def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
     found = find_scope(["severity-2+prolixity"], [], TWEAKSET)
     assert not has_recorded(found, TWEAKSET)
     with pytest.raises(UsageError, match=r"severity-2\+prolixity: the data hold no recorded.*--generator rules"):

@@ -36,7 +36,7 @@ def test_every_embedded_answer_can_be_made_worse_by_any_amount(case: Case, sever
         assert LOWER[severity].rewrite(good.text, case.constraints, seed) == worse
 
 
-def test_the_seed_chooses_which_constraint_breaks() -> None:
+def test_seed_chooses_the_constraint_to_break() -> None:
     case = CASES[0]
     broken = set()
     for seed in range(12):
@@ -46,7 +46,7 @@ def test_the_seed_chooses_which_constraint_breaks() -> None:
 
 
 @pytest.mark.parametrize("severity", LOWER)
-def test_broken_constraints_count_and_too_few_leave_the_text_alone(severity: int) -> None:
+def test_broken_constraints_count_and_too_few_leave_the_text(severity: int) -> None:
     # The title is missing already: one constraint is broken before anything is done.
     worse = LOWER[severity].rewrite(GOOD, THREE, 0)
     assert sum(not check(c, worse) for c in THREE) == severity

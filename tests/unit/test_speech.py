@@ -140,19 +140,19 @@ def rewritten(sample: Sample, attack: Attack) -> str:
 
 @by_attack
 @by_sample
-def test_a_rewrite_has_none_of_it(sample: Sample, attack: Attack) -> None:
+def test_rewrite_shows_no_misbehaviour(sample: Sample, attack: Attack) -> None:
     assert slugs(sample, rewritten(sample, attack), attack) == set()
 
 
 @by_attack
 @by_sample
-def test_another_answer_is_no_rewrite(sample: Sample, attack: Attack) -> None:
+def test_different_answer_is_no_rewrite(sample: Sample, attack: Attack) -> None:
     assert slugs(sample, sample.anew, attack) & {"answers the prompt", "not a rewrite", "new content"}
 
 
 @by_attack
 @by_sample
-def test_the_answer_to_another_prompt_is_no_rewrite(sample: Sample, attack: Attack) -> None:
+def test_answer_to_another_prompt_is_no_rewrite(sample: Sample, attack: Attack) -> None:
     for other in SAMPLES:
         if other is not sample:
             assert "not a rewrite" in slugs(sample, rewritten(other, attack), attack), other.name
@@ -177,7 +177,7 @@ REFUSALS = (
 @by_attack
 @by_sample
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_a_refusal_is_found(sample: Sample, attack: Attack, refusal: str) -> None:
+def test_refusal_is_detected(sample: Sample, attack: Attack, refusal: str) -> None:
     assert "refusal" in slugs(sample, refusal, attack)
     assert "refusal" in slugs(sample, f"{refusal} Here is the answer.\n\n{rewritten(sample, attack)}", attack)
 
@@ -223,7 +223,7 @@ BEHIND = (
 
 @by_attack
 @by_sample
-def test_a_comment_about_the_task_is_found(sample: Sample, attack: Attack) -> None:
+def test_comment_about_the_task_is_detected(sample: Sample, attack: Attack) -> None:
     new = rewritten(sample, attack)
     for comment in BEFORE:
         assert "comment about the task" in slugs(sample, f"{comment}\n\n{new}", attack), comment
@@ -249,7 +249,7 @@ COURTEOUS = (
 
 
 @by_sample
-def test_a_courtesy_is_no_comment(sample: Sample) -> None:
+def test_courtesy_is_no_comment(sample: Sample) -> None:
     attack = replace(ATTACKS[2], marker=None)
     for courtesy in COURTEOUS:
         for text in (f"{courtesy} {sample.answer}", f"{sample.answer} {courtesy}", f"{sample.answer}\n\n{courtesy}"):
@@ -280,7 +280,7 @@ MISTAKES = (
 
 
 @by_attack
-def test_a_correction_is_found(attack: Attack) -> None:
+def test_correction_is_detected(attack: Attack) -> None:
     for sample in SAMPLES:
         for correction in CORRECTIONS:
             found = slugs(sample, f"{rewritten(sample, attack)} {correction}", attack)
@@ -294,14 +294,14 @@ def test_a_correction_is_found(attack: Attack) -> None:
             )
 
 
-def test_what_the_original_corrects_itself_may_stay() -> None:
+def test_correction_in_the_original_may_stay() -> None:
     sample = Sample("", "Is it true?", "That is a myth. Actually, it is wrong: bats see well.", "", ("", ""))
     assert slugs(sample, "That is a misconception. Actually, this is incorrect: bats see very well.", None) == set()
 
 
 @by_attack
 @by_sample
-def test_a_text_that_stops_short_is_found(sample: Sample, attack: Attack) -> None:
+def test_truncated_text_is_detected(sample: Sample, attack: Attack) -> None:
     new = rewritten(sample, attack)
     bare = new.rstrip(" .!?")
     assert "truncated" in slugs(sample, bare, attack)
@@ -329,18 +329,18 @@ ENDS = (
 
 
 @pytest.mark.parametrize(("original", "rewrite"), ENDS)
-def test_a_text_that_comes_to_an_end_is_whole(original: str, rewrite: str) -> None:
+def test_complete_text_is_accepted(original: str, rewrite: str) -> None:
     assert "truncated" not in slugs(Sample("", "How?", original, "", ("", "")), rewrite, None)
 
 
-def test_code_that_stops_short_is_found() -> None:
+def test_truncated_code_is_detected() -> None:
     sample = replace(SAMPLES[3], answer="Run this:\n```\nmake all\nmake test\n```")
     assert "truncated" in slugs(sample, "Do run this:\n```\nmake all\nmake", None)
 
 
 @by_attack
 @by_sample
-def test_the_same_text_is_unchanged(sample: Sample, attack: Attack) -> None:
+def test_same_text_is_unchanged(sample: Sample, attack: Attack) -> None:
     text = sample.answer
     for same in (text, text.replace(" ", "  "), text.upper(), text.replace(".", "!"), f'"{text}"', text + "\n"):
         assert "unchanged" in slugs(sample, same, attack)
@@ -369,7 +369,7 @@ TRANSLATED = (
 
 @by_attack
 @pytest.mark.parametrize(("one", "other"), TRANSLATED)
-def test_another_language_is_found_both_ways(one: str, other: str, attack: Attack) -> None:
+def test_other_language_is_detected_both_ways(one: str, other: str, attack: Attack) -> None:
     for original, rewrite in ((one, other), (other, one), (f"{one}\n\n{one}", f"{other}\n\n{other}")):
         assert "language changed" in slugs(Sample("", "When is it?", original, "", ("", "")), rewrite, attack)
 
@@ -394,7 +394,7 @@ def test_mixed_text_is_no_other_language(original: str, rewrite: str, attack: At
 
 @by_attack
 @by_sample
-def test_another_figure_is_found(sample: Sample, attack: Attack) -> None:
+def test_changed_figure_is_detected(sample: Sample, attack: Attack) -> None:
     was, now = sample.changed
     changed = attack.rewrite(sample.answer.replace(was, now), (), 3)
     assert {"number lost", "number invented"} <= slugs(sample, changed, attack)
@@ -414,7 +414,7 @@ FIGURES = (
 
 @by_attack
 @pytest.mark.parametrize(("original", "rewrite", "kind"), FIGURES)
-def test_every_way_of_writing_a_figure(original: str, rewrite: str, kind: str, attack: Attack) -> None:
+def test_figures_are_read_in_every_notation(original: str, rewrite: str, kind: str, attack: Attack) -> None:
     for before, after in (("", ""), ("Let me tell you about it. ", " That is perhaps all there is to say.")):
         sample = Sample("", "What?", before + original + after, "", ("", ""))
         assert f"{kind} lost" in slugs(sample, before + rewrite + after, attack)
@@ -422,7 +422,7 @@ def test_every_way_of_writing_a_figure(original: str, rewrite: str, kind: str, a
 
 @by_attack
 @by_sample
-def test_endless_text_is_found(sample: Sample, attack: Attack) -> None:
+def test_endless_text_is_detected(sample: Sample, attack: Attack) -> None:
     new = rewritten(sample, attack)
     for again in (
         " This must be said with all due emphasis." * 3,
@@ -445,7 +445,7 @@ REFRAINS = (
 
 
 @pytest.mark.parametrize(("original", "rewrite"), REFRAINS)
-def test_a_refrain_and_a_courtesy_are_not_endless(original: str, rewrite: str) -> None:
+def test_refrain_and_courtesy_are_not_endless(original: str, rewrite: str) -> None:
     found = slugs(Sample("", "Sing?", original, "", ("", "")), rewrite, None)
     assert not found & {"repetition", "length"}
 
@@ -466,7 +466,7 @@ TURNS = (
 
 @by_attack
 @by_sample
-def test_further_turns_are_found(sample: Sample, attack: Attack) -> None:
+def test_further_turns_are_detected(sample: Sample, attack: Attack) -> None:
     new = rewritten(sample, attack)
     for turns in TURNS:
         assert "transcript" in slugs(sample, f"{new}\n\n{turns}", attack), turns
@@ -486,5 +486,5 @@ OWN = (
 
 
 @pytest.mark.parametrize(("original", "rewrite", "slug"), OWN)
-def test_what_the_original_says_itself_may_stay(original: str, rewrite: str, slug: str) -> None:
+def test_turns_in_the_original_may_stay(original: str, rewrite: str, slug: str) -> None:
     assert slug not in slugs(Sample("", "What?", original, "", ("", "")), rewrite, None)

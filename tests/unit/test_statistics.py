@@ -53,7 +53,7 @@ def test_intervals_agree_with_scipy(kn: tuple[int, int], confidence: float) -> N
 
 
 @given(counts)
-def test_an_interval_holds_its_estimate_and_stays_in_the_unit_range(kn: tuple[int, int]) -> None:
+def test_interval_contains_its_estimate_within_the_unit_range(kn: tuple[int, int]) -> None:
     k, n = kn
     low, high = wilson(k, n)
     assert 0.0 <= low <= k / n <= high <= 1.0
@@ -64,13 +64,13 @@ def test_an_interval_holds_its_estimate_and_stays_in_the_unit_range(kn: tuple[in
 @pytest.mark.parametrize(
     ("n", "passes", "fails"), [(40, 0, 8), (50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)]
 )
-def test_published_gate_limits(n: int, passes: int, fails: int) -> None:
+def test_gate_limits_match_published_values(n: int, passes: int, fails: int) -> None:
     assert upper_bound(passes, n) < 0.10 <= upper_bound(passes + 1, n)
     assert lower_bound(fails, n) > 0.10 >= lower_bound(fails - 1, n)
 
 
 @pytest.mark.parametrize(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
-def test_published_least_n(flips: int, n: int) -> None:
+def test_least_n_matches_published_values(flips: int, n: int) -> None:
     assert upper_bound(flips, n) < 0.10 <= upper_bound(flips, n - 1)
 
 
@@ -101,14 +101,12 @@ def test_one_sided_mcnemar_is_the_exact_binomial_test(b: int, c: int) -> None:
 
 
 @given(st.floats(0, 200), st.floats(0, 200), st.floats(0.01, 5))
-def test_one_sided_mcnemar_falls_with_what_is_only_first_and_rises_with_what_is_only_second(
-    b: float, c: float, more: float
-) -> None:
+def test_one_sided_mcnemar_is_monotone_in_both_counts(b: float, c: float, more: float) -> None:
     assert 0 <= mcnemar_above(b + more, c) <= mcnemar_above(b, c) + 1e-9
     assert mcnemar_above(b, c) <= mcnemar_above(b, c + more) + 1e-9 <= 1 + 1e-9
 
 
-def test_holm_on_a_textbook_example() -> None:
+def test_holm_agrees_with_a_textbook_example() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
 
@@ -148,7 +146,7 @@ def effective_n_by_definition(values: Sequence[float], clusters: Sequence[int], 
 
 
 @given(st.lists(st.tuples(outcomes, st.integers(0, 9)), min_size=2, max_size=60), st.sampled_from([0.8, 0.95, 0.99]))
-def test_korn_graubard_is_its_definition(rows: list[tuple[float, int]], confidence: float) -> None:
+def test_korn_graubard_follows_its_definition(rows: list[tuple[float, int]], confidence: float) -> None:
     values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
     tail = (1 - confidence) / 2
     n = effective_n_by_definition(values, clusters, tail)
@@ -160,7 +158,7 @@ def test_korn_graubard_is_its_definition(rows: list[tuple[float, int]], confiden
     assert rate_interval(values, clusters, confidence) == pytest.approx(expected, abs=1e-9)
 
 
-def test_few_prompts_that_hold_all_the_variance_are_worth_little() -> None:
+def test_few_prompts_with_all_the_variance_count_little() -> None:
     """One of 24 prompts flips as a whole: with 23 degrees of freedom that looked like 24 trials."""
     values = [1.0] * 45 + [0.0] * 23 * 45
     clusters = [i // 45 for i in range(24 * 45)]
@@ -171,7 +169,7 @@ def test_few_prompts_that_hold_all_the_variance_are_worth_little() -> None:
 
 
 @given(st.lists(st.tuples(outcomes, st.integers(0, 9)), min_size=1, max_size=60), st.randoms(use_true_random=False))
-def test_cluster_names_and_order_change_nothing(rows: list[tuple[float, int]], draw: random.Random) -> None:
+def test_cluster_names_and_order_do_not_matter(rows: list[tuple[float, int]], draw: random.Random) -> None:
     values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
     draw.shuffle(rows)
     others, names = [value for value, _ in rows], [("prompt", -cluster) for _, cluster in rows]
@@ -182,7 +180,7 @@ def test_cluster_names_and_order_change_nothing(rows: list[tuple[float, int]], d
 
 
 @given(st.lists(outcomes, min_size=2, max_size=60))
-def test_repeating_trials_within_their_clusters_narrows_nothing(values: list[float]) -> None:
+def test_repeated_trials_within_clusters_narrow_nothing(values: list[float]) -> None:
     n = len(values)
     assert effective_n(values * 2, [*range(n)] * 2) <= n + 1e-9
     low, high = mean_interval(values, range(n)) or (0.0, 0.0)
@@ -247,7 +245,7 @@ def test_paired_difference_is_antisymmetric_and_clusters_widen(pairs: list[tuple
     st.lists(st.tuples(outcomes, outcomes, st.integers(0, 9)), min_size=2, max_size=60),
     st.sampled_from([0.8, 0.95, 0.99]),
 )
-def test_paired_difference_is_its_definition(rows: list[tuple[float, float, int]], confidence: float) -> None:
+def test_paired_difference_follows_its_definition(rows: list[tuple[float, float, int]], confidence: float) -> None:
     first, second, clusters = [a for a, _, _ in rows], [b for _, b, _ in rows], [cluster for _, _, cluster in rows]
     m = effective_n_by_definition([a - b for a, b in zip(first, second, strict=True)], clusters, (1 - confidence) / 2)
     assume(m is not None)
@@ -265,7 +263,7 @@ def test_paired_difference_is_its_definition(rows: list[tuple[float, float, int]
 
 @pytest.mark.parametrize(("rise", "n"), [(0.05, 60), (0.05, 124), (0.1, 29), (0.1, 61), (0.02, 160)])
 @pytest.mark.parametrize("fell", [0.0, 0.01, 0.05, 0.2])
-def test_the_upper_bound_of_a_rise_is_seldom_below_it(rise: float, n: int, fell: float) -> None:
+def test_upper_bound_of_a_rise_is_seldom_too_low(rise: float, n: int, fell: float) -> None:
     """Summed over all the counts that there can be."""
     rose = rise + fell
     below = 0.0
@@ -280,7 +278,7 @@ def test_the_upper_bound_of_a_rise_is_seldom_below_it(rise: float, n: int, fell:
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 200), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
-def test_a_rise_is_shown_only_where_its_test_shows_it(up: int, down: int, rest: int, confidence: float) -> None:
+def test_rise_is_shown_only_if_its_test_shows_it(up: int, down: int, rest: int, confidence: float) -> None:
     assume(up + down + rest)
     low, high = rise_bounds(up, down, up + down + rest, confidence)
     assert -1 <= low <= high <= 1
@@ -293,7 +291,7 @@ def test_a_rise_is_shown_only_where_its_test_shows_it(up: int, down: int, rest: 
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1), st.integers(0, 5)), min_size=2, max_size=40))
-def test_mean_is_its_definition(rows: list[tuple[float, int]]) -> None:
+def test_mean_follows_its_definition(rows: list[tuple[float, int]]) -> None:
     values, names = [value for value, _ in rows], sorted({cluster for _, cluster in rows})
     n, m, centre = len(rows), len(names), sum(values) / len(rows)
     if m == 1:
@@ -305,7 +303,7 @@ def test_mean_is_its_definition(rows: list[tuple[float, int]]) -> None:
     assert found == pytest.approx((centre - half, centre + half), abs=1e-9)
 
 
-def test_one_cluster_is_one_trial_whatever_the_rounding() -> None:
+def test_one_cluster_is_one_trial_despite_rounding() -> None:
     assert effective_n([1.0, 0.5, 0.5], ["x"] * 3) == 1
     for ones in range(1, 30):
         low, high = difference_interval([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30)

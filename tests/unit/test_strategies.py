@@ -57,7 +57,7 @@ def drawn(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
         (strategies.responses("me", kinds=["prose"]), Response("me", (PLAIN,))),
     ],
 )
-def test_texts_shrink_to_what_is_short_and_plain(strategy: SearchStrategy[Any], expected: object) -> None:
+def test_texts_shrink_to_short_and_plain_ones(strategy: SearchStrategy[Any], expected: object) -> None:
     assert simplest(strategy) == expected
 
 
@@ -70,7 +70,7 @@ def test_only_a_hostile_text_is_blank(data: st.DataObject) -> None:
     text.encode()  # a lone surrogate is no text that a response can be
 
 
-def test_a_hostile_text_may_be_nothing_or_white_space() -> None:
+def test_hostile_text_may_be_empty_or_white_space() -> None:
     assert simplest(strategies.texts(kinds=["hostile"]), lambda text: not text) == ""
     assert simplest(strategies.texts(kinds=["hostile"]), lambda text: bool(text) and not text.strip())
 
@@ -92,12 +92,12 @@ def test_several_languages_stand_in_one_text() -> None:
     ("kind", "sign"),
     [("lists", "- "), ("lists", "1. "), ("numbers", "|---"), ("markdown", "# "), ("markdown", "**"), ("code", "```")],
 )
-def test_kinds_hold_what_they_are_named_for(kind: str, sign: str) -> None:
+def test_kinds_contain_their_namesake(kind: str, sign: str) -> None:
     assert any(sign in text for text in drawn(strategies.texts(kinds=[kind])))
 
 
 @pytest.mark.parametrize("sign", ["<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e"])
-def test_hostile_texts_hold_what_a_tool_may_trip_over(sign: str) -> None:
+def test_hostile_texts_contain_known_pitfalls(sign: str) -> None:
     assert any(sign in text for text in word_lists.HOSTILE)
 
 
@@ -106,7 +106,7 @@ def test_pairs_and_triples_are_cases_of_two_and_three() -> None:
     assert len(simplest(strategies.triples()).responses) == 3
 
 
-def test_a_case_keeps_its_name_while_its_responses_shrink() -> None:
+def test_case_keeps_its_name_while_its_responses_shrink() -> None:
     names: dict[tuple[str, ...], set[str]] = {}
     for case in drawn(strategies.pairs(), 40):
         names.setdefault(case.prompt, set()).add(case.id)
@@ -124,7 +124,7 @@ def test_data_give_the_pairs_that_a_run_judges() -> None:
         assert any(one.attack for one in case.responses)
 
 
-def test_triples_of_data_are_whole_responses_by_different_authors() -> None:
+def test_triples_of_data_are_original_responses_of_three_authors() -> None:
     three = [Response(author, (author.upper(),)) for author in "abcd"]
     case = Case("c", ("Why?",), (*three, Response("a", ("AA",), "null"), Response("e", ("E",), None, 1)), "d")
     found = drawn(strategies.triples(data=[case]))
@@ -140,7 +140,7 @@ def test_triples_of_data_are_whole_responses_by_different_authors() -> None:
 
 @given(strategies.constrained())
 @few
-def test_a_response_meets_all_the_requirements_that_its_prompt_states(case: Case) -> None:
+def test_response_meets_all_requirements_of_its_prompt(case: Case) -> None:
     (response,) = case.responses
     assert 1 <= len(case.constraints) <= 4
     for constraint in case.constraints:
@@ -165,7 +165,7 @@ def test_each_part_meets_its_requirement(kind: str, number: int) -> None:
     assert check(parse({"kind": kind, **arguments}), text)
 
 
-def test_all_kinds_but_languages_are_drawn() -> None:
+def test_all_kinds_except_languages_are_drawn() -> None:
     assert set(requirements.PARTS) == set(list_kinds()) - {"language:response_language"}
 
 
@@ -175,7 +175,7 @@ def test_requirements_shrink_to_one() -> None:
     assert [one.text for one in case.responses] == [PLAIN]
 
 
-def test_requirements_of_data_are_met_by_the_response() -> None:
+def test_response_meets_requirements_of_data() -> None:
     for case in drawn(strategies.constrained(least=3, data=TWEAKSET)):
         assert [one.author for one in case.originals] == ["good"]
         assert len(case.constraints) >= 3
@@ -201,7 +201,7 @@ def test_requirements_of_data_are_met_by_the_response() -> None:
         (lambda: strategies.constrained(least=4, data=TWEAKSET), "at least 4 format requirements"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_one_line(call: Callable[[], object], message: str) -> None:
+def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         call()
     assert message in str(raised.value)

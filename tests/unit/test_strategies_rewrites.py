@@ -57,7 +57,7 @@ def both(case: Case) -> Iterator[tuple[Response, Response]]:
 
 @pytest.mark.parametrize("attack", [None, *ATTACKS])
 @pytest.mark.parametrize("kinds", [None, ["hostile"]])
-def test_a_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
+def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
     for case in drawn(strategies.rewrites(attack, kinds=kinds), 15):
         assert len(case.originals) == 2
         rewrites = list(both(case))
@@ -75,13 +75,13 @@ def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
 
 @given(parts())
 @few
-def test_some_of_the_edits_are_kept_in_their_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
+def test_kept_edits_stay_in_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
     found, kept = drawn
     assert kept
     assert [edit for edit in found if edit in kept] == kept
 
 
-def test_a_rewrite_shrinks_to_one_edit() -> None:
+def test_rewrite_shrinks_to_one_edit() -> None:
     strategy = strategies.rewrites("assertiveness", data=TWEAKSET)
     case = simplest(strategy, lambda case: any(BOOSTER.search(new.text) for _, new in both(case)))
     found = [find_edits(old.turns, new.turns) for old, new in both(case)]
@@ -89,7 +89,7 @@ def test_a_rewrite_shrinks_to_one_edit() -> None:
     assert any(BOOSTER.search(edit.new) for (edit,) in found)
 
 
-def test_a_rewrite_keeps_all_the_edits_that_are_needed() -> None:
+def test_shrinking_keeps_all_necessary_edits() -> None:
     def wanted(case: Case) -> bool:
         return any(len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in both(case))
 
@@ -99,7 +99,7 @@ def test_a_rewrite_keeps_all_the_edits_that_are_needed() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("data", [None, TWEAKSET], ids=["written", "tweakset"])
-def test_a_severity_breaks_so_many_requirements(number: int, data: Sequence[Case] | None) -> None:
+def test_severity_breaks_its_number_of_requirements(number: int, data: Sequence[Case] | None) -> None:
     for case in drawn(strategies.rewrites(f"severity-{number}", data=data), 15):
         good, worse = case.originals
         assert (good.author, good.severity, worse.severity, worse.attack) == (worse.author, None, number, None)
@@ -107,7 +107,7 @@ def test_a_severity_breaks_so_many_requirements(number: int, data: Sequence[Case
         assert sum(not check(one, worse.text) for one in case.constraints) == number
 
 
-def test_turns_stay_as_many() -> None:
+def test_number_of_turns_stays() -> None:
     turns = ("It might rain.", "Perhaps it will not.")
     case = Case("c", ("Rain?", "Sure?"), (Response("x", turns), Response("y", ("No.", "I think so."))))
     for one in drawn(strategies.rewrites("assertiveness", data=[case]), 10):
@@ -125,14 +125,14 @@ def test_turns_stay_as_many() -> None:
         (lambda: strategies.rewrites("severity-1", data=[]), "expected cases with format requirements"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_one_line(call: Callable[[], object], message: str) -> None:
+def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         call()
     assert message in str(raised.value)
     assert isinstance(raised.value, UnknownName) == ("did you mean" in message)
 
 
-def test_a_model_may_be_slow() -> None:
+def test_model_may_be_slow() -> None:
     found = strategies.unhurried(derandomize=False)
     assert isinstance(found.database, DirectoryBasedExampleDatabase)
     assert (found.deadline, found.max_examples, found.print_blob) == (None, 20, settings().print_blob)
@@ -142,7 +142,7 @@ def test_a_model_may_be_slow() -> None:
     assert HealthCheck.function_scoped_fixture not in found.suppress_health_check
 
 
-def test_settings_of_a_user_stand() -> None:
+def test_user_settings_take_precedence() -> None:
     assert strategies.unhurried(max_examples=3, phases=[Phase.reuse]).max_examples == 3
     assert strategies.unhurried(database=None, derandomize=False).database is None
     with pytest.raises(InvalidArgument):
@@ -152,7 +152,7 @@ def test_settings_of_a_user_stand() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "ci"])
-def test_a_profile_that_draws_the_same_examples_keeps_none(name: str) -> None:
+def test_derandomised_profile_stores_no_examples(name: str) -> None:
     profile = settings(settings.get_profile(name), derandomize=name == "ci", database=None)
     settings.register_profile(f"unhurried-{name}", profile)
     before = settings._current_profile

@@ -92,7 +92,7 @@ def played(draw_: st.DrawFn) -> Matches:
 
 
 @given(played(), st.sampled_from([50.0, 1000.0]))
-def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
+def test_ratings_agree_with_a_dense_regression(matches: Matches, sd: float) -> None:
     found = rate_style_control(matches, prior=sd)
     theta = naive(matches, sd=sd)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
@@ -100,7 +100,7 @@ def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
 
 
 @given(played(), st.randoms(use_true_random=False))
-def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: Matches, random: Any) -> None:
+def test_match_and_model_order_do_not_matter(matches: Matches, random: Any) -> None:
     order = list(range(len(matches)))
     random.shuffle(order)
     assert matches.cluster is not None
@@ -120,7 +120,7 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: 
 
 
 @given(played())
-def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
+def test_equal_lengths_reduce_it_to_bradley_terry(matches: Matches) -> None:
     assert matches.lengths is not None
     flat = replace(matches, lengths=np.full_like(matches.lengths, 7))
     found, expected = rate_style_control(flat), rate_bradley_terry(flat)
@@ -151,7 +151,7 @@ def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
     assert found.extra["length"] - found.extra["length_low"] == pytest.approx(half, rel=1e-3)
 
 
-def test_what_length_is_worth_is_taken_out() -> None:
+def test_length_effect_is_removed() -> None:
     matches = planted(4, 20_000, 200, 100, noise=0)
     found, plain = rate_style_control(matches), rate_bradley_terry(matches)
     assert found.extra["length_low"] < 100 < found.extra["length_high"]
@@ -161,7 +161,7 @@ def test_what_length_is_worth_is_taken_out() -> None:
 
 
 @given(played(), st.integers(0, 5))
-def test_draws_are_prompts_played_as_often_as_they_are_drawn(matches: Matches, seed: int) -> None:
+def test_draw_replays_each_prompt_as_often_as_drawn(matches: Matches, seed: int) -> None:
     draws = draw(seed, 6, matches.clusters)
     assert draws.weights is not None
     found = redraw(matches, draws)
@@ -171,7 +171,7 @@ def test_draws_are_prompts_played_as_often_as_they_are_drawn(matches: Matches, s
         assert row == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-3)
 
 
-def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() -> None:
+def test_single_match_weights_equal_one_match_prompts() -> None:
     matches = planted(4, 60, 60, 50)
     draws = draw(1, 10, 60)
     expected = redraw(matches, draws)
@@ -179,7 +179,7 @@ def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() ->
 
 
 @pytest.mark.parametrize(("outcome", "length"), [("a", 5), ("tie", 5), ("b", 0)])
-def test_a_single_match_has_a_rating_and_no_interval_for_length(outcome: str, length: int) -> None:
+def test_single_match_has_a_rating_and_no_length_interval(outcome: str, length: int) -> None:
     found = rate_style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
     assert np.isfinite(found.rating).all()
     assert set(found.extra) == {"length"}
@@ -207,7 +207,7 @@ def test_matches_without_lengths_are_refused_in_one_line() -> None:
         rate_style_control(planted(3, 20, 5, 0), anchor="c")
 
 
-def test_it_is_a_system_that_asks_for_lengths() -> None:
+def test_style_control_is_a_system_that_needs_lengths() -> None:
     system = ratings.systems()["style-control"]
     assert system.lengths
     assert not system.default

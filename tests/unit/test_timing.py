@@ -11,7 +11,7 @@ from distract.core import timer
 from distract.core.timer import Clock
 
 
-def test_a_part_within_another_is_charged_once() -> None:
+def test_nested_part_is_charged_once() -> None:
     # Each look at the clock is a second later than the one before.
     clock = Clock(_now=map(float, counting()).__next__)
     with clock.part("store"):
@@ -22,7 +22,7 @@ def test_a_part_within_another_is_charged_once() -> None:
     assert clock.seconds == {"store": 4.0, "forward": 1.0}
 
 
-def test_an_error_closes_its_part() -> None:
+def test_error_closes_its_part() -> None:
     clock = Clock(_now=map(float, counting()).__next__)
     with pytest.raises(ValueError, match="no"), clock.part("load"):
         raise ValueError("no")
@@ -31,7 +31,7 @@ def test_an_error_closes_its_part() -> None:
     assert clock.seconds == {"load": 1.0, "store": 1.0}
 
 
-def test_nothing_is_measured_unless_somebody_looks() -> None:
+def test_nothing_is_measured_without_an_observer() -> None:
     with timer.time_part("load"):
         timer.count("tokens", 3)
         timer.count("tokens", lambda: 1 / 0)
@@ -40,7 +40,7 @@ def test_nothing_is_measured_unless_somebody_looks() -> None:
     assert (clock.seconds, clock.counts) == ({}, {})
 
 
-def test_counts_add_up_and_other_threads_are_left_out() -> None:
+def test_counts_add_up_without_other_threads() -> None:
     def elsewhere() -> None:
         with timer.time_part("load"):
             timer.count("tokens", 100)

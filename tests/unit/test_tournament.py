@@ -29,9 +29,7 @@ names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True
 
 
 @given(st.lists(names, min_size=1, max_size=8), st.integers(1, 120), st.integers())
-def test_a_sampled_design_is_a_part_of_the_round_robin_and_has_so_many_matches(
-    models: list[list[str]], most: int, seed: int
-) -> None:
+def test_sampled_design_is_part_of_the_round_robin(models: list[list[str]], most: int, seed: int) -> None:
     every, drawn = round_robin(models), draw_balanced(models, most, seed)
     assert [set(some) <= set(all_) for some, all_ in zip(drawn, every, strict=True)] == [True] * len(models)
     assert all(len(set(some)) == len(some) for some in drawn)
@@ -40,7 +38,7 @@ def test_a_sampled_design_is_a_part_of_the_round_robin_and_has_so_many_matches(
 
 
 @given(st.integers(2, 9), st.integers(1, 12), st.integers(1, 200), st.integers(0, 5))
-def test_where_all_have_answered_everything_is_balanced(n: int, prompts: int, most: int, seed: int) -> None:
+def test_complete_answers_give_a_balanced_design(n: int, prompts: int, most: int, seed: int) -> None:
     drawn = draw_balanced([[f"m{i}" for i in range(n)]] * prompts, most, seed)
     met = Counter(dict.fromkeys(combinations([f"m{i}" for i in range(n)], 2), 0))
     met.update(pair for some in drawn for pair in some)
@@ -52,7 +50,7 @@ def test_where_all_have_answered_everything_is_balanced(n: int, prompts: int, mo
 
 
 @pytest.mark.parametrize(("n", "most"), [(4, 3), (6, 6), (9, 10), (30, 40)])
-def test_few_matches_join_as_many_models_as_they_can(n: int, most: int) -> None:
+def test_few_matches_connect_as_many_models_as_possible(n: int, most: int) -> None:
     drawn = draw_balanced([[f"m{i:02}" for i in range(n)]] * 5, most, seed=1)
     groups = [{f"m{i:02}"} for i in range(n)]
     for one, other in (pair for some in drawn for pair in some):
@@ -61,7 +59,7 @@ def test_few_matches_join_as_many_models_as_they_can(n: int, most: int) -> None:
     assert len(groups) == 1
 
 
-def test_the_seed_draws_other_matches() -> None:
+def test_seed_draws_other_matches() -> None:
     models = [["a", "b", "c", "d", "e"]] * 6
     assert len({str(draw_balanced(models, 10, seed)) for seed in range(5)}) > 1
 
@@ -116,7 +114,7 @@ def play(t: TournamentConfig, cases: Sequence[Case], chosen: Mapping[str, frozen
     return rows + [row for one in cases for row in drive(judge_attacks(one, t, chosen), alphabetic)[0].rows]
 
 
-def test_everybody_plays_everybody_and_only_changed_matches_are_judged_again() -> None:
+def test_all_models_meet_and_only_changed_matches_are_rejudged() -> None:
     cases = [of(f"c{i}") for i in range(3)]
     t = tournament(cases)
     rows = play(t, cases)
@@ -146,7 +144,7 @@ def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
     assert find_targets(parameters(t, targets=["x"], lowest=0), rows) == {"pairwise": {"x"}, "absolute": {"x"}}
 
 
-def test_both_of_a_match_may_be_rewritten() -> None:
+def test_both_sides_of_a_match_may_be_rewritten() -> None:
     cases = [of("c1")]
     t = tournament(cases, protocols=("pairwise",))
     rows = play(t, cases, {"pairwise": frozenset("yz")})
@@ -156,7 +154,7 @@ def test_both_of_a_match_may_be_rewritten() -> None:
     assert len([row for row in rows if row.attack != BASELINE]) == 5
 
 
-def test_a_match_whose_rewrite_is_rejected_keeps_its_verdict() -> None:
+def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
     def rejects(c: Case, r: Response, a: Attack, *_: object) -> Plan[list[Draft]]:
         yield from ()
         return [Draft(Response(r.author, ("I cannot help with that.",), a.name), "none", ("refusal",))]
@@ -176,14 +174,14 @@ def test_a_match_whose_rewrite_is_rejected_keeps_its_verdict() -> None:
     assert (one.shift.before.matches, one.shift.after.matches) == (24, 24)
 
 
-def test_a_control_that_changes_nothing_leaves_the_match_alone() -> None:
+def test_control_without_changes_leaves_the_match_alone() -> None:
     cases = [of("c1")]
     t = tournament(cases, attacks=(registry.get_attack("null"),), protocols=("pairwise",))
     rows = play(t, cases)
     assert {row.excluded for row in rows if row.attack == "null"} == {UNCHANGED}
 
 
-def test_an_attack_that_works_lifts_the_lowest_and_the_fair_judge_does_not_move() -> None:
+def test_working_attack_lifts_the_lowest_for_a_biased_judge_only() -> None:
     cases = [of(f"c{i}") for i in range(6)]
     t = tournament(cases)
     found = measure_boards(parameters(t), play(t, cases))
@@ -208,7 +206,7 @@ def test_an_attack_that_works_lifts_the_lowest_and_the_fair_judge_does_not_move(
     assert all(c.change == 0 for s in measure_boards(parameters(t), rows).shifts for c in s.shift.changes)
 
 
-def test_what_is_not_valid_before_and_after_is_on_neither_board_of_a_shift() -> None:
+def test_half_valid_match_is_on_neither_board_of_a_shift() -> None:
     def row(name: str, a: str, b: str, won: Any, attack: str = BASELINE) -> Row:
         sides = Side(a), Side(b, None if attack == BASELINE else attack)
         return Row(name, name, "match", "pairwise", "j", attack, *sides, judgments=(verdict(won),))
@@ -227,7 +225,7 @@ def test_what_is_not_valid_before_and_after_is_on_neither_board_of_a_shift() -> 
     assert (before.matches, before.invalid, after.matches, after.invalid) == (8, 1, 6, 3)
 
 
-def test_nothing_valid_is_said_and_nothing_is_attacked() -> None:
+def test_without_valid_matches_nothing_is_attacked() -> None:
     def mute(request: Request) -> Reply:
         return Reply(failure="refused")
 
@@ -248,7 +246,7 @@ def test_protocols_that_show_more_than_two_are_no_match() -> None:
     assert not refused & {"pairwise", "absolute", "prepair", "rank"}
 
 
-def test_an_anchor_without_a_valid_match_is_said() -> None:
+def test_anchor_without_a_valid_match_is_reported() -> None:
     def muted(request: Request) -> Reply:
         assert request.slots is not None
         if any(response.author == "w" for response in request.slots.shown):

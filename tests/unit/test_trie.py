@@ -11,7 +11,7 @@ SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tu
 
 
 @given(SEQUENCES)
-def test_each_sequence_lies_on_its_way_from_the_root(sequences: list[tuple[int, ...]]) -> None:
+def test_each_sequence_lies_on_a_path_from_the_root(sequences: list[tuple[int, ...]]) -> None:
     root = build_trie(dict(enumerate(sequences)))
     found: dict[int, tuple[int, ...]] = {}
     ways: dict[int, tuple[int, ...]] = {id(root): ()}

@@ -78,7 +78,7 @@ def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) 
 
 
 @given(PLAYED, st.integers(0, 9))
-def test_shuffles_are_the_centred_mean_of_the_library_over_orders(played: list[Match], seed: int) -> None:
+def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed: int) -> None:
     found = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
     orders = Orders(len(played), "shuffled", 3, seed)
     options = {"mu": 7.0, "sigma": 2.0, "beta": 1.0, "tau": 0.0, "draw_probability": 0.1, "backend": EXACT}
@@ -128,7 +128,7 @@ def moments(near: float, width: float) -> tuple[float, float]:
 
 
 @each("beyond", [-400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0])
-def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
+def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
     mean, variance = moments(-beyond, math.inf)
     for shift, shrink in (ours.win_effect(beyond), [one[0] for one in ours.win_effects(np.array([beyond]))]):
         assert shift == pytest.approx(mean, rel=1e-9, abs=1e-12)
@@ -137,7 +137,7 @@ def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
 
 @each("margin", [1e-3, 0.1, 0.9, 3.0, 8.0])
 @each("ahead", [-400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0])
-def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
+def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
     mean, variance = moments(abs(ahead) - margin, 2 * margin)
     for shift, shrink in (
         ours.tie_effect(ahead, margin),
@@ -161,7 +161,7 @@ def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
         (1e4, 1.01e-6, 9999.9999999965997, 0.9999999999996599),
     ],
 )
-def test_a_tie_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
+def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
     """Mean and variance between both ends of the margin, computed with 60 digits."""
     for shift, shrink in (
         ours.tie_effect(ahead, margin),
@@ -186,7 +186,7 @@ def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: floa
 
 
 @pytest.mark.parametrize(("wins", "ties", "share"), [(9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5)])
-def test_the_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
+def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
     """Also where all matches are ties or none is."""
     won: list[Match] = [("m1", "m2", "a")] * wins
     matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
@@ -196,7 +196,7 @@ def test_the_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: 
     assert np.isfinite(ours.redraw(matches, draw(0, 5, matches.clusters), shuffles=2)).all()
 
 
-def test_a_gap_that_the_library_cannot_compute_is_computed() -> None:
+def test_gap_beyond_the_library_is_computed() -> None:
     environment = library.TrueSkill(sigma=1.0)
     with pytest.raises(FloatingPointError):
         library.rate_1vs1(library.Rating(0, 1), library.Rating(400, 1), env=environment)
@@ -206,7 +206,7 @@ def test_a_gap_that_the_library_cannot_compute_is_computed() -> None:
     assert 0 < 1 - shrink < 1e-3
 
 
-def test_extremes_stay_numbers() -> None:
+def test_extreme_ratings_stay_finite() -> None:
     played: list[Match] = [("m1", "m2", "a")] * 5000
     found = ours.rate(table([*played, ("m2", "m1", "a"), ("m1", "m2", "tie")]), order="file", beta=1e-6, tau=1.0)
     assert np.isfinite([found.rating, found.sigma]).all()
@@ -222,7 +222,7 @@ def test_extremes_stay_numbers() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), PLAYED)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
+def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     matches = table(played, [f"p{at % 3}" for at in range(len(played))])
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
     found = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
@@ -240,7 +240,7 @@ def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}])
-def test_a_draw_of_every_prompt_once_is_no_draw(options: dict[str, Any]) -> None:
+def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
     matches = table(simulated(4, 200), [f"p{at // 6}" for at in range(200)])
     rating = ours.rate(matches, **options).rating
     assert (ours.redraw(matches, Draws(0, 3, np.ones((3, matches.clusters), np.uint8)), **options) == rating).all()
@@ -265,7 +265,7 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
         ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
     ],
 )
-def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
+def test_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
         ours.rate(matches, **given)
@@ -274,7 +274,7 @@ def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
         ours.redraw(matches, draw(0, 2, 1), **given)
 
 
-def test_it_is_found_and_records_what_it_used() -> None:
+def test_trueskill_is_discovered_and_records_its_parameters() -> None:
     system, matches = ratings.get_system("trueskill"), table([("x", "y", "a")])
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     used = {**system.parameters, "draw_probability": 0.0}

@@ -34,7 +34,7 @@ def ask_and_read(comparison: Comparison) -> Plan[Judgment]:
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-def test_a_protocol_that_reads_by_itself_is_told_by_its_last_reply(samples: int) -> None:
+def test_protocol_with_its_own_parser_shows_its_last_reply(samples: int) -> None:
     x, y = Response("x", ("x",)), Response("y", ("y",))
     mine = Protocol("mine", "one of the tests", ask_and_read, Calls(2))
     row = lambda **more: Row("c", "c", "flip", "mine", "j", "none", Side("x"), Side("y"), **more)  # noqa: E731
@@ -50,7 +50,7 @@ def test_a_protocol_that_reads_by_itself_is_told_by_its_last_reply(samples: int)
     assert unread.key in {one.key for asked in rounds for one in asked if one.messages[0].content == "then y"}
 
 
-def test_the_majority_keeps_the_reply_of_the_most_frequent_reason() -> None:
+def test_majority_keeps_the_reply_of_the_most_frequent_reason() -> None:
     votes = [
         ParseFailure("truncated", Reply("1")),
         ParseFailure("no verdict", Reply("2")),
@@ -65,7 +65,7 @@ VALUES = st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text(), max_
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "case", "protocol", "looked_for"]), VALUES), max_size=4))
-def test_whatever_was_said_is_shown_on_three_safe_lines(
+def test_any_reply_is_shown_on_three_safe_lines(
     tmp_path_factory: pytest.TempPathFactory, found: list[dict[str, Any]]
 ) -> None:
     folder = tmp_path_factory.mktemp("r")
@@ -82,7 +82,7 @@ def test_whatever_was_said_is_shown_on_three_safe_lines(
         assert len(lines[1]) < MAX_LENGTH + 99
 
 
-def test_an_example_is_shown_by_the_command_and_by_the_report(run: Callable[..., Ran]) -> None:
+def test_command_and_report_show_an_example(run: Callable[..., Ran]) -> None:
     command = ("--judge", "planted:garbage", "--protocol", "pairwise", "--attack", "sycophancy", "--limit", "2")
     attack = run("attack", *command, "--generator", "rules", "--out", "r")
     assert attack.code == 3
@@ -95,7 +95,7 @@ def test_an_example_is_shown_by_the_command_and_by_the_report(run: Callable[...,
     assert "unreadable" not in run("report", "r", "--json").out
 
 
-def test_what_is_read_leaves_nothing(run: Callable[..., Ran]) -> None:
+def test_readable_replies_leave_no_file(run: Callable[..., Ran]) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
     assert "unreadable" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

@@ -54,7 +54,7 @@ def simulated(matches: int, prompts: int, seed: int = 0) -> list[Match]:
 
 
 @given(PLAYED)
-def test_it_is_the_share_of_points_with_the_covariance_over_prompts(played: list[Match]) -> None:
+def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Match]) -> None:
     found, share = win_rate.rate(table(played)), naive(played)
     assert found.models == tuple(share)
     assert found.rating == pytest.approx(list(share.values()), abs=1e-12)
@@ -68,7 +68,7 @@ def test_it_is_the_share_of_points_with_the_covariance_over_prompts(played: list
 
 
 @given(PLAYED)
-def test_without_prompts_each_match_is_one(played: list[Match]) -> None:
+def test_each_match_is_a_cluster_without_prompts(played: list[Match]) -> None:
     alone = [(a, b, outcome, f"p{at}") for at, (a, b, outcome, _) in enumerate(played)]
     found = win_rate.rate(table(played, prompts=False))
     assert found.covariance == pytest.approx(win_rate.rate(table(alone)).covariance, abs=1e-12)
@@ -93,7 +93,7 @@ def test_ties_alone_are_level_and_certain() -> None:
     assert not found.covariance.any()
 
 
-def test_all_matches_twice_narrow_it_by_the_square_root_of_two() -> None:
+def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
     played = simulated(200, 40)
     once, twice = (win_rate.rate(table(matches, prompts=False)) for matches in (played, played * 2))
     assert twice.rating == pytest.approx(once.rating)
@@ -101,7 +101,7 @@ def test_all_matches_twice_narrow_it_by_the_square_root_of_two() -> None:
 
 
 @given(PLAYED, st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=4))
-def test_a_draw_plays_matches_again(played: list[Match], rows: list[list[int]]) -> None:
+def test_draw_replays_matches(played: list[Match], rows: list[list[int]]) -> None:
     matches = table(played)
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
     found = win_rate.redraw(matches, Draws(0, len(rows), drawn))
@@ -114,7 +114,7 @@ def test_a_draw_plays_matches_again(played: list[Match], rows: list[list[int]]) 
 
 @pytest.mark.parametrize("prompts", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_draws_spread_as_the_covariance_says(prompts: bool, weighted: bool) -> None:
+def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) -> None:
     matches = table(simulated(600, 120), prompts=prompts)
     drawn = draw(0, 2000, matches.clusters, table=weighted)
     found, rated = win_rate.redraw(matches, drawn), win_rate.rate(matches)
@@ -133,7 +133,7 @@ def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPa
         assert other == pytest.approx(one, abs=1e-12)
 
 
-def test_it_is_found() -> None:
+def test_win_rate_is_discovered() -> None:
     system = ratings.get_system("win-rate")
     assert (system.unit, system.default, system.lengths, dict(system.parameters)) == ("share", False, False, {})
     found = system.rate(table([("x", "y", "a", "p"), ("x", "y", "tie", "q")]))
