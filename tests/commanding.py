@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandResult:
     """A finished command: exit code and both streams."""
 
     code: int

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import Ran
+from commanding import CommandResult
 from fuzzing import Fuzz, add_options
 from hypothesis import settings
 from serving import NAME, vllm_server
@@ -97,12 +97,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., CommandResult]:
     """Runs a command line in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 
-    def call(*arguments: object) -> Ran:
+    def call(*arguments: object) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["distract", *map(str, arguments)])
         code = 0
         try:
@@ -110,7 +112,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         except SystemExit as stop:
             code = int(stop.code or 0)
         streams = capsys.readouterr()
-        return Ran(code, streams.out, streams.err)
+        return CommandResult(code, streams.out, streams.err)
 
     return call
 

@@ -55,7 +55,7 @@ def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: 
     return made
 
 
-def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> LoadedRun:
+def make_run(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> LoadedRun:
     usual: dict[str, Any] = {
         "judge": "j",
         "data": {"name": "d.jsonl", "sha256": "0" * 64, "cases": 9},

@@ -37,7 +37,7 @@ def folder(path: Path) -> str:
     return parts[0] if len(parts) > 1 else ""
 
 
-def _hear(event: str, arguments: tuple[object, ...]) -> None:
+def _record_event(event: str, arguments: tuple[object, ...]) -> None:
     if _offences is None:
         return
     if event in STARTS:
@@ -46,10 +46,10 @@ def _hear(event: str, arguments: tuple[object, ...]) -> None:
         _offences.append("imports torch")
 
 
-sys.addaudithook(_hear)
+sys.addaudithook(_record_event)
 
 
-def _watched(item: pytest.Item) -> Generator[None, None, None]:
+def _watch(item: pytest.Item) -> Generator[None, None, None]:
     """Fail a unit test that computes for long, imports torch or starts a process; more examples get more time."""
     global _offences
     if folder(item.path) != "unit":
@@ -72,12 +72,12 @@ def _watched(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    yield from _watched(item)
+    yield from _watch(item)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    yield from _watched(item)
+    yield from _watch(item)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -86,14 +86,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         raise pytest.UsageError("a file of tests/unit imports torch")
 
 
-def _is_owed(path: Path) -> bool:
+def _is_required(path: Path) -> bool:
     """Whether the caller says that everything which tests of this folder need is there."""
     return os.environ.get("DISTRACT_PUBLISHED" if folder(path) == "published" else "DISTRACT_CI") == "1"
 
 
 def _refuse(report: pytest.TestReport | pytest.CollectReport, path: Path) -> None:
     """Turn a skip into a failure where it is owed."""
-    if not report.skipped or hasattr(report, "wasxfail") or not _is_owed(path):
+    if not report.skipped or hasattr(report, "wasxfail") or not _is_required(path):
         return
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     if any(one in reason for one in MAY_SKIP):

@@ -20,7 +20,7 @@ CHAT = "/v1/chat/completions"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request as it came in; ``at`` is a time of ``time.monotonic``."""
 
     method: str
@@ -62,7 +62,7 @@ class Answer:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
-def refused(status: int, message: str, **more: str | None) -> Answer:
+def refusal(status: int, message: str, **more: str | None) -> Answer:
     """An error in OpenAI's form."""
     return Answer({"error": {"message": message, **more}}, status)
 
@@ -87,7 +87,7 @@ class Loopback:
     """A server on a free port of 127.0.0.1, in a thread of its own, while it is entered."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.under_way = self.peak = self.port = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -100,12 +100,12 @@ class Loopback:
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
-    def chats(self) -> list[Asked]:
+    def chats(self) -> list[ReceivedRequest]:
         """The chat completions asked for, but for probes."""
         return [asked for asked in self.asked if asked.path == CHAT and not asked.is_probe]
 
     @property
-    def probes(self) -> list[Asked]:
+    def probes(self) -> list[ReceivedRequest]:
         """The chat completions asked for as probes."""
         return [asked for asked in self.asked if asked.is_probe]
 
@@ -122,7 +122,7 @@ class Loopback:
         """Refuse connections from now on and reset those that are open."""
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: ReceivedRequest) -> Answer:
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -185,10 +185,10 @@ class Loopback:
         return not answer.cut
 
 
-Script = Callable[[Asked], Answer | dict[str, Any]]
+Script = Callable[[ReceivedRequest], Answer | dict[str, Any]]
 
 
-def continues(asked: Asked) -> dict[str, Any]:
+def continues(asked: ReceivedRequest) -> dict[str, Any]:
     """The answer to a probe of a server that takes everything."""
     if "continue_final_message" in asked.body:
         return completion("A", logprobs=[token("A", {"A": 0.9})], finish="length")
@@ -207,7 +207,7 @@ class FakeServer(Loopback):
         super().__init__()
         self.chat, self.owner, self.tokenize, self.probed = chat, owner, tokenize, probed
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: ReceivedRequest) -> Answer:
         if asked.path == CHAT:
             found = self.probed(asked) if asked.is_probe else self.chat(asked)
         elif asked.path == "/v1/models":
@@ -237,7 +237,7 @@ class FaultProxy(Loopback):
         self._plan, self._after = plan, retry_after
         self.times: Counter[str] = Counter()
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: ReceivedRequest) -> Answer:
         wrong = None
         if asked.path == CHAT:
             self.times[asked.content] += 1
@@ -254,7 +254,7 @@ class FaultProxy(Loopback):
         answer = await self._forwarded(asked)
         return _spoilt(answer, wrong) if wrong else answer
 
-    async def _forwarded(self, asked: Asked) -> Answer:
+    async def _forwarded(self, asked: ReceivedRequest) -> Answer:
         reader, writer = await asyncio.open_connection(*self._where)
         try:
             kept = {k: v for k, v in asked.headers.items() if k not in ("host", "connection", "accept-encoding")}
@@ -294,7 +294,7 @@ def _spoilt(answer: Answer, wrong: str) -> Answer:
     return Answer(data, answer.status)
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked | None:
+async def _read(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     """The next request of a connection; None at its end."""
     first = await reader.readline()
     if not first:
@@ -302,7 +302,7 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
     method, path, _ = first.decode().split()
     headers = await _headers(reader)
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(method, path, headers, raw, time.monotonic())
+    return ReceivedRequest(method, path, headers, raw, time.monotonic())
 
 
 async def _headers(reader: asyncio.StreamReader) -> dict[str, str]:

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from commanding import Ran
-from loopback import CHAT, Answer, Asked, FakeServer, completion, token
+from commanding import CommandResult
+from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 PATIENCE = 120.0
 """Seconds until a test gives up; nothing waits for them where all is well."""
 
 
-class Running:
+class CommandProcess:
     """A command that runs; it is killed at the end of the context. It hears SIGHUP even where tests run under nohup.
 
     Args:
@@ -58,12 +58,12 @@ class Running:
             assert line, f"it ended without {text!r}: {self.ended()}"
         return line
 
-    def ended(self) -> Ran:
+    def ended(self) -> CommandResult:
         """Wait for the end."""
         code = self.process.wait(PATIENCE)
         for thread in self._threads:
             thread.join(PATIENCE)
-        return Ran(code, "".join(self._lines["out"]), "".join(self._lines["err"]))
+        return CommandResult(code, "".join(self._lines["out"]), "".join(self._lines["err"]))
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +84,7 @@ class Running:
         self._coming[name].put("")
 
 
-def opinion(asked: Asked) -> dict[str, Any]:
+def opinion(asked: ReceivedRequest) -> dict[str, Any]:
     """A verdict that follows from the request alone."""
     share = hashlib.sha256(asked.content.encode()).digest()[0] / 256
     return completion("A", logprobs=[token("A", {"A": 0.1 + 0.7 * share, "B": 0.8 - 0.7 * share})], finish="length")
@@ -107,7 +107,7 @@ class HeldServer(FakeServer):
         """Answer from now on."""
         self._loop.call_soon_threadsafe(self._free.set)
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: ReceivedRequest) -> Answer:
         found = await super().answer(asked)
         if asked.path == CHAT and not asked.is_probe:
             self._seen.release()
@@ -120,7 +120,7 @@ class HeldServer(FakeServer):
         return [asked.raw for asked in self.chats]
 
 
-def stored(store: Path) -> int:
+def count_replies(store: Path) -> int:
     """How many replies a store holds."""
     with sqlite3.connect(store) as db:
         ((count,),) = db.execute("select count(*) from replies").fetchall()

@@ -51,20 +51,20 @@ def last_step(name: str, comparison: Comparison, seen: Replies) -> Plan[tuple[Ju
                     assert reply.probabilities is not None, reply
                     seen[request.key] = reply.probabilities
             else:
-                replies = [Reply(text=f"It begins: {_shown(request).text[:200]}") for request in requests]
+                replies = [Reply(text=f"It begins: {_shown_response(request).text[:200]}") for request in requests]
             requests = plan.send(replies)
     except StopIteration as done:
         judgments: tuple[Judgment, ...] = done.value
         return judgments
 
 
-def _shown(request: Request) -> Response:
+def _shown_response(request: Request) -> Response:
     assert request.slots is not None
     (response,) = request.slots.shown
     return response
 
 
-def judged(backend: Backend, cases: Sequence[Case]) -> tuple[Verdicts, Replies]:
+def judge_cases(backend: Backend, cases: Sequence[Case]) -> tuple[Verdicts, Replies]:
     plans, names, seen = [], [], Replies()
     for case in cases:
         first, second = case.originals[:2]
@@ -89,7 +89,7 @@ def near(judgments: Sequence[Judgment], rule: str | None) -> bool:
 def test_three_engines_agree(
     engines: Mapping[str, Backend], cases: Sequence[Case], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {name: judged(backend, cases) for name, backend in engines.items()}
+    found = {name: judge_cases(backend, cases) for name, backend in engines.items()}
     verdicts, replies = found.pop("transformers")
     assert len(replies) == 6 * ITEMS
     for name, (others, their) in found.items():

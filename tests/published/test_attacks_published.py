@@ -20,7 +20,9 @@ from distract.rewriting.fidelity import inspect
 LLMBAR = ROOT / "../shared/data/llmbar/Natural/dataset.json"
 
 
-def rejected(attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]) -> tuple[int, list[str]]:
+def find_rejections(
+    attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]
+) -> tuple[int, list[str]]:
     total, failures = 0, []
     for seed, (prompt, text, kept) in enumerate(answers):
         total += 1
@@ -34,7 +36,7 @@ def test_most_rewrites_of_natural_answers_pass(attack: Attack) -> None:
     if not LLMBAR.exists():
         pytest.skip(f"no {LLMBAR.parent}")
     rows = json.loads(LLMBAR.read_text(encoding="utf-8"))
-    total, failures = rejected(attack, ((r["input"], r[f"output_{r['label']}"], ()) for r in rows))
+    total, failures = find_rejections(attack, ((r["input"], r[f"output_{r['label']}"], ()) for r in rows))
     assert total == 100
     assert len(failures) <= 15, failures
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_boards_judged import Played, named, played
+from test_boards_judged import Played, list_games, prompt_id
 
 from distract.judging import published as replay
 from distract.judging.verdicts import outcome
@@ -34,9 +34,9 @@ def test_replay_reads_the_published_verdicts(judge: str) -> None:
             invalid += bool(winners & {"error", None})
             if not winners & {"error", None}:
                 winner = winners.pop() if len(winners) == 1 else "tie"
-                expected[named(str(entry["question_id"])), min(models), max(models), winner] += 1
+                expected[prompt_id(str(entry["question_id"])), min(models), max(models), winner] += 1
     assert (source.name, source.format, source.protocol) == (judge, "mtbench-judges", None)
-    assert Counter(played(source.matches)) == expected
+    assert Counter(list_games(source.matches)) == expected
     assert (source.matches.invalid, source.matches.clusters, len(source.matches.models)) == (invalid, 80, 6)
     for spec in (JUDGES / judge, JUDGES / judge / "pairwise"):
         (again,) = read(str(spec))
@@ -51,4 +51,4 @@ def test_replay_reads_the_same_outcomes() -> None:
     (source,), (published,) = read(str(path)), replay.load(str(path))
     found = [(row, outcome(row.judgments, None)) for row in published.rows["stored"]]
     names = ({"a": row.a.author, "b": row.b.author}.get(result or "", result) for row, result in found)
-    assert Counter(winner for *_, winner in played(source.matches)) == Counter(name for name in names if name)
+    assert Counter(winner for *_, winner in list_games(source.matches)) == Counter(name for name in names if name)

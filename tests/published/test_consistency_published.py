@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_consistency import of
+from test_consistency import make_case
 
 from distract.cli import main
 from distract.cli.consistency import consistency
@@ -41,7 +41,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setitem(main.cli.commands, "consistency", consistency)
     Path("d.jsonl").write_text(
-        "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
+        "".join(native(one) + "\n" for one in (make_case(), make_case("c2", "xyz", "Two."), make_case("c3", "xy"))),
+        encoding="utf-8",
     )
 
     def call(*arguments: str) -> tuple[int, str, str]:

@@ -21,7 +21,7 @@ Played = tuple[str, str, float]
 """Two models and the points of the first: 1, 0 or a half."""
 
 
-def played(judge: str) -> list[Played]:
+def load_games(judge: str) -> list[Played]:
     """Every comparison with two verdicts: a win where both orders name the same model, else half a point each."""
     found = []
     for path in sorted((JUDGMENTS / judge / "pairwise").glob("*.jsonl")):
@@ -77,7 +77,7 @@ def win_rate(matches: list[Played]) -> dict[str, float]:
 def test_boards_match_naive_loops(judge: str) -> None:
     systems = choose_systems(["bradley-terry", "elo:order=file", "win-rate"])
     boards = rate_sources(read(f"mtbench-judges:{JUDGMENTS / judge}"), systems, 20, 0)
-    matches = played(judge)
+    matches = load_games(judge)
     for one, naive in zip(boards, (bradley_terry, elo, win_rate), strict=True):
         assert one.board.matches == len(matches)
         found = {standing.model: standing.rating for standing in one.board.standings}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loopback import CHAT, Answer, Asked, FakeServer, Script, refused
+from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, refusal
 
 KEY = "sk-canary-0123456789abcdefghij"
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -31,7 +31,7 @@ class Raw(Answer):
     end: str = "close"
 
 
-Spoil = Callable[[Asked, Answer], Answer]
+Spoil = Callable[[ReceivedRequest, Answer], Answer]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Faulty(FakeServer):
         self.answered: list[bytes] = []
         self.asked.clear()
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: ReceivedRequest) -> Answer:
         answer = await super().answer(asked)
         if self.fault is None or not asked.path.endswith(self.fault.path):
             fault = None
@@ -117,14 +117,14 @@ def _bytes(change: Callable[[bytes], bytes], *headers: bytes, length: object = N
 
 
 def _halves(*between: float, end: str = "keep") -> Spoil:
-    def spoil(asked: Asked, answer: Answer) -> Answer:
+    def spoil(asked: ReceivedRequest, answer: Answer) -> Answer:
         whole = _headed(answer.raw)
         return Raw(steps=(*between, whole[: len(whole) // 2], *between, whole[len(whole) // 2 :]), end=end)
 
     return spoil
 
 
-def _trickled(asked: Asked, answer: Answer) -> Answer:
+def _trickled(asked: ReceivedRequest, answer: Answer) -> Answer:
     whole = _headed(answer.raw)
     steps: list[bytes | float] = []
     for start in range(0, len(whole), 40):
@@ -133,7 +133,7 @@ def _trickled(asked: Asked, answer: Answer) -> Answer:
 
 
 def _cut(share: float, end: str) -> Spoil:
-    def spoil(asked: Asked, answer: Answer) -> Answer:
+    def spoil(asked: ReceivedRequest, answer: Answer) -> Answer:
         whole = _headed(answer.raw)
         return Raw(steps=(whole[: int(len(whole) * share)],), end=end)
 
@@ -147,7 +147,7 @@ def _body(value: object, status: int = 200, **headers: str) -> Spoil:
 def _edit(change: Callable[[dict[str, Any]], object]) -> Spoil:
     """The completion, changed in place or replaced."""
 
-    def spoil(asked: Asked, answer: Answer) -> Answer:
+    def spoil(asked: ReceivedRequest, answer: Answer) -> Answer:
         data = json.loads(answer.raw)
         changed = change(data)
         return replace(answer, body=data if changed is None else changed)
@@ -175,21 +175,21 @@ def _logprob(value: object) -> Spoil:
 
 
 def _refused(status: int, message: str = "No, thank you.", **headers: str) -> Spoil:
-    answer = replace(refused(status, message), headers={k.replace("_", "-"): v for k, v in headers.items()})
+    answer = replace(refusal(status, message), headers={k.replace("_", "-"): v for k, v in headers.items()})
     return lambda asked, right: answer
 
 
-def _echoed(asked: Asked, answer: Answer) -> Answer:
-    return refused(400, f"your headers: {json.dumps(dict(asked.headers))}")
+def _echoed(asked: ReceivedRequest, answer: Answer) -> Answer:
+    return refusal(400, f"your headers: {json.dumps(dict(asked.headers))}")
 
 
-def _echoed_late(asked: Asked, answer: Answer) -> Answer:
+def _echoed_late(asked: ReceivedRequest, answer: Answer) -> Answer:
     said = asked.headers.get("authorization", "")
     return Answer({"error": {"message": f"busy for {said}"}}, 503, {"x-request-id": said, "x-key": said})
 
 
 def _echoing(member: str) -> Spoil:
-    def spoil(asked: Asked, answer: Answer) -> Answer:
+    def spoil(asked: ReceivedRequest, answer: Answer) -> Answer:
         said = f"The key is {asked.headers.get('authorization', '').removeprefix('Bearer ')}, is it not? [[A]]"
         members = {"content": said} if member == "content" else {"content": None, "refusal": said}
         return _edit(lambda data: data["choices"][0].update(message=members, logprobs=None))(asked, answer)
@@ -201,7 +201,7 @@ def _itself(status: int) -> Spoil:
     return lambda asked, answer: Answer(b"", status, {"location": asked.path})
 
 
-def elsewhere(url: str, status: int) -> Fault:
+def redirect(url: str, status: int) -> Fault:
     """A redirect to another host."""
     return Fault(lambda asked, answer: Answer(b"", status, {"location": f"{url}/chat/completions"}), changes=True)
 

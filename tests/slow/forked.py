@@ -202,7 +202,7 @@ def _serve() -> None:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
                     break
-                _tell(job=jobs.pop(pid), code=os.waitstatus_to_exitcode(status))
+                _report(job=jobs.pop(pid), code=os.waitstatus_to_exitcode(status))
         if 0 in ready:
             came = os.read(0, 65536)
             if not came:
@@ -214,17 +214,17 @@ def _serve() -> None:
                 if not pid:
                     os.close(wakes)
                     os.close(woken)
-                    _become(job)
+                    _run_job(job)
                     return
                 jobs[pid] = job["job"]
-                _tell(job=job["job"], pid=pid)
+                _report(job=job["job"], pid=pid)
 
 
-def _tell(**values: int) -> None:
+def _report(**values: int) -> None:
     os.write(1, json.dumps(values).encode() + b"\n")
 
 
-def _become(job: dict[str, Any]) -> None:
+def _run_job(job: dict[str, Any]) -> None:
     signal.set_wakeup_fd(-1)
     for one in (signal.SIGCHLD, signal.SIGINT):  # no traceback of ours where one comes before the command listens
         signal.signal(one, signal.SIG_DFL)

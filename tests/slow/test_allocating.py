@@ -27,7 +27,7 @@ print(kept, faults() - before)
 """
 
 
-def fetched(how: str) -> tuple[str, int]:
+def run_allocations(how: str) -> tuple[str, int]:
     done = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, check=True)
     kept, pages = done.stdout.split()
     return kept, int(pages)
@@ -35,7 +35,7 @@ def fetched(how: str) -> tuple[str, int]:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only GNU's C library has such settings")
 def test_allocator_reuses_freed_blocks() -> None:
-    kept, pages = fetched("keep")
-    _, before = fetched("leave")
+    kept, pages = run_allocations("keep")
+    _, before = run_allocations("leave")
     assert kept == "True"
     assert pages < before / 10

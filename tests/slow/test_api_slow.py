@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_api import SINGULAR, Command, files, typed
+from test_api import SINGULAR, Command, files, format_options
 
 import distract
 
@@ -24,7 +24,7 @@ import distract
 )
 def test_function_writes_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
     options = {"judge": "planted:longer", **options}
-    ran = run("attack", *typed(options, SINGULAR), "--out", "theirs", "--json")
+    ran = run("attack", *format_options(options, SINGULAR), "--out", "theirs", "--json")
     mine = distract.attack(**options, out="mine", store="other.sqlite")
     assert capsys.readouterr() == ("", "")
     assert files(mine.path) == files(Path("theirs"))

@@ -25,7 +25,9 @@ def test_long_hostile_text_can_be_rewritten(attack: Attack, piece: str) -> None:
     assert len(attack.rewrite(text, (), 0)) > 0.5 * len(text)
 
 
-def rejected(attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]) -> tuple[int, list[str]]:
+def find_rejections(
+    attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]
+) -> tuple[int, list[str]]:
     total, failures = 0, []
     for seed, (prompt, text, kept) in enumerate(answers):
         total += 1
@@ -47,7 +49,7 @@ def answers(attacked: str | None) -> Iterator[tuple[str, str, str, tuple[Constra
 
 @by_distractor
 def test_most_rewrites_of_embedded_answers_pass(attack: Attack) -> None:
-    total, failures = rejected(attack, ((prompt, text, kept) for prompt, text, _, kept in answers(None)))
+    total, failures = find_rejections(attack, ((prompt, text, kept) for prompt, text, _, kept in answers(None)))
     assert len(failures) <= 0.1 * total, failures
 
 

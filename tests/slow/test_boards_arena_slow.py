@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_boards_arena import one, vote
+from test_boards_arena import read_source, vote
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:
@@ -18,9 +18,9 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
         buffer.write(json.dumps(vote(prompt=f"{index % 50} " + "p" * 5_000, response_a="r" * 5_000)) + "\n")
     (tmp_path / "v").write_text(buffer.getvalue())
     del buffer
-    one(tmp_path / "v")
+    read_source(tmp_path / "v")
     tracemalloc.start()
-    found = one(tmp_path / "v")
+    found = read_source(tmp_path / "v")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(found.matches) == 2_000

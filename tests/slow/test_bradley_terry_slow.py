@@ -11,7 +11,7 @@ import pytest
 from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from hypothesis import given
 from hypothesis import strategies as st
-from test_bradley_terry import LOGIT, Played, matches_of, naive, played
+from test_bradley_terry import LOGIT, Played, game_lists, matches_of, rate_naively
 
 from distract.stats.ratings.draws import draw
 from distract.stats.ratings.matches import Matches
@@ -47,11 +47,11 @@ def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str
 
 def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], mean: Any) -> Any:
     again = [row for row in rows for _ in range(weights[row[3]])]
-    theta = naive(again, models, mean=mean)
+    theta = rate_naively(again, models, mean=mean)
     return 1000 + LOGIT * (theta - theta.mean())
 
 
-@given(played(), st.integers(0, 5))
+@given(game_lists(), st.integers(0, 5))
 def test_a_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
     matches = matches_of(rows)
     draws = draw(seed, 8, matches.clusters)

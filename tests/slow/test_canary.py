@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import request
-from commanding import Ran
+from commanding import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Answer, Asked, FakeServer, completion, refused, token
+from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
 
 from distract.core import job
 from distract.core.errors import BackendError
@@ -31,7 +31,7 @@ from distract.studies.gate.canary import ASKED, NARROW, _choose_stored, _StoredR
 
 pytest.importorskip("openai")
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 Judge = Callable[[str, str], float]
 """The probability that the first of two responses is the better one."""
 
@@ -52,12 +52,12 @@ def fair(first: str, _: str) -> float:
     return 0.85 if "red" in first else 0.15
 
 
-def biased(first: str, second: str) -> float:
+def prefer_longer(first: str, second: str) -> float:
     """The longer one wins."""
     return 0.9 if len(first) > len(second) else 0.1
 
 
-def torn(first: str, _: str) -> float:
+def prefer_red_slightly(first: str, _: str) -> float:
     """Red wins, by very little."""
     return 0.52 if "red" in first else 0.48
 
@@ -75,13 +75,13 @@ class Endpoint:
     turned: int = 0
     says: bool = True
     silent: bool = False
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Answer | dict[str, Any]:
+    def __call__(self, asked: ReceivedRequest) -> Answer | dict[str, Any]:
         if self.silent:
-            return refused(500, "out of order")
+            return refusal(500, "out of order")
         if not self.says and "logprobs" in asked.body:
-            return refused(400, "unknown parameter: logprobs", param="logprobs")
+            return refusal(400, "unknown parameter: logprobs", param="logprobs")
         self.asked.append(asked)
         begun = "continue_final_message" in asked.body
         if shown := re.findall(r"# Response [AB]\n(.*?)(?=\n\n#)", asked.content, re.DOTALL):
@@ -117,7 +117,7 @@ class Shop:
     url: str
     run: Run
 
-    def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> Ran:
+    def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> CommandResult:
         rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", protocol)
         where = ("--judge", f"{self.url}#m", "--attempts", "1", "--data", "cases.jsonl", "--out", out)
         return self.run("gate", *where, *rules, "--max-flip-rate", "0.2", *options)
@@ -147,7 +147,7 @@ def shop(run: Run) -> Iterator[Shop]:
         yield Shop(endpoint, server.url, run)
 
 
-def kept() -> Mapping[str, bytes]:
+def read_files() -> Mapping[str, bytes]:
     return {name: Path("r", name).read_bytes() for name in FILES}
 
 
@@ -157,11 +157,11 @@ def kept() -> Mapping[str, bytes]:
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
 def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str, ...]) -> None:
     assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
-    before = kept()
+    before = read_files()
     for path in gone:
         shutil.rmtree(path)
 
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     changed = shop.gate("--junit", "j.xml", "--summary", "s.md")
     assert (changed.code, shop.endpoint.new()) == (3, ASKED)
     assert REASON in changed.words
@@ -172,7 +172,7 @@ def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str,
     assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
     assert REASON in Path("j.xml").read_text(encoding="utf-8")
     assert REASON in Path("s.md").read_text(encoding="utf-8")
-    assert gone or kept() == before
+    assert gone or read_files() == before
     assert (shop.gate("--json").document["decision"], shop.gate("--certify").code) == ("inconclusive", 1)
 
     # It notices once only: what it said then is not taken for what is stored.
@@ -186,12 +186,12 @@ def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str,
 def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
     assert shop.gate().code == 0
     assert "canary" not in shop.manifest
-    before, number = kept(), len(shop.endpoint.asked)
+    before, number = read_files(), len(shop.endpoint.asked)
     shop.endpoint.new()
     shop.endpoint.judge = lambda *two: fair(*two) - 0.05
     again = shop.gate()
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
-    assert kept() == before
+    assert read_files() == before
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
@@ -203,7 +203,7 @@ def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
 
 @pytest.mark.parametrize(("turned", "code"), [(1, 0), (2, 3)])
 def test_one_changed_outcome_is_noise_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
-    shop.endpoint.judge = torn
+    shop.endpoint.judge = prefer_red_slightly
     assert shop.gate().code == 0
     shop.endpoint.turned = turned
     assert shop.gate().code == code
@@ -219,7 +219,7 @@ def test_verdicts_identify_a_judge_without_probabilities(shop: Shop, protocol: s
     again = shop.gate(protocol=protocol)
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": None}
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     changed = shop.gate(protocol=protocol)
     assert (changed.code, REASON in changed.words) == (3, True)
     assert shop.gate("--fresh", protocol=protocol).code == 1
@@ -237,7 +237,7 @@ def test_sampled_verdicts_cannot_identify_a_judge(shop: Shop) -> None:
 def test_trusting_the_store_sends_no_request(shop: Shop) -> None:
     assert shop.gate().code == 0
     shop.endpoint.new()
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     complete = shop.gate("--trust-store")
     assert (complete.code, "this run is complete" in complete.err) == (0, True)
     shutil.rmtree("r")
@@ -246,16 +246,16 @@ def test_trusting_the_store_sends_no_request(shop: Shop) -> None:
 
 def test_folder_without_replies_is_no_evidence(shop: Shop) -> None:
     assert shop.gate().code == 0
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     assert shop.gate("--store", "other.sqlite").code == 1
 
 
 def test_unreachable_server_never_passes(shop: Shop) -> None:
     assert shop.gate().code == 0
-    before = kept()
+    before = read_files()
     shop.endpoint.silent = True
     assert shop.gate().code == 4
-    assert kept() == before
+    assert read_files() == before
 
 
 # Epochs.
@@ -284,14 +284,14 @@ def kill(patch: pytest.MonkeyPatch, after: int) -> None:
 def test_killed_fresh_run_resumes_without_the_option(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, command: str, after: int
 ) -> None:
-    def ask(*options: object) -> Ran:
+    def ask(*options: object) -> CommandResult:
         if command == "gate":
             return shop.gate(*options)
         where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "r")
         return shop.run("attack", *where, "--generator", "rules", "--protocol", "pairwise", *options)
 
     assert ask().code == 0
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     with monkeypatch.context() as patch:
         kill(patch, after)
         stopped = ask("--fresh")
@@ -300,11 +300,11 @@ def test_killed_fresh_run_resumes_without_the_option(
     resumed = ask()
     assert "this run is complete" not in resumed.err
     assert resumed.code == (1 if command == "gate" else 0)
-    interrupted = kept()
+    interrupted = read_files()
     assert (shop.manifest["replies"]["stored"] > 0) == (after > 0)
     # Whole, in one go, it comes to the same.
     assert ask("--fresh").code == resumed.code
-    assert kept() == interrupted
+    assert read_files() == interrupted
 
 
 PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
@@ -385,12 +385,12 @@ def test_epochs_belong_to_one_judge_in_any_store(tmp_path: Path) -> None:
 
 
 def test_versions_separate_judges_of_one_name(shop: Shop) -> None:
-    def ask(version: str, out: str) -> Ran:
+    def ask(version: str, out: str) -> CommandResult:
         return shop.gate("--judge-version", version, out=out)
 
     assert ask("july", "a").code == 0
     shop.endpoint.new()
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     assert ask("august", "b").code == 1
     assert shop.endpoint.new() > ASKED
     parameters = [json.loads(Path(out, "run.json").read_text(encoding="utf-8"))["parameters"] for out in ("a", "b")]
@@ -427,7 +427,7 @@ def test_records_state_their_time_and_origin(shop: Shop) -> None:
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     assert shop.run("attack", *where, *rules, "--judge-version", "july").code == 0
     shop.endpoint.new()
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     decided = shop.run("gate", "a", "--max-flip-rate", "0.2", "--json")
     assert (decided.code, shop.endpoint.new()) == (0, 0)
     note = decided.document["notes"][0]
@@ -444,7 +444,7 @@ def test_run_from_stored_replies_says_so_and_is_not_repeated(shop: Shop) -> None
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all")
     assert shop.run("attack", *where, *rules, "--out", "a").code == 0
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     assert shop.run("attack", *where, *rules, "--out", "b").code == 0
     shutil.copytree("a", "copy")
     (note, *_) = shop.run("gate", "b", "--max-flip-rate", "0.2", "--json").document["notes"]

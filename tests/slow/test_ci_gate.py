@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from commanding import Ran
+from commanding import CommandResult
 
 from distract.data.datasets import load
 from distract.studies.gate.settings import load_settings as settings
@@ -195,7 +195,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
     return tmp_path_factory.mktemp("runner"), set()
 
 
-def checked_out(folder: Path) -> None:
+def check_out(folder: Path) -> None:
     """The example in a folder, without what a gate that ran there has left."""
     left = (EXAMPLE / ".gitignore").read_text(encoding="utf-8").replace("/", "").split()
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(*left), dirs_exist_ok=True)
@@ -204,7 +204,7 @@ def checked_out(folder: Path) -> None:
 @pytest.fixture
 def runner(tmp_path: Path, package: Path, home: tuple[Path, set[str]]) -> Runner:
     """A runner with the example checked out."""
-    checked_out(tmp_path / "work")
+    check_out(tmp_path / "work")
     temp, installed = home
     context = {
         "github": {"run_id": "7", "run_attempt": "1", "action_path": str(tmp_path / "work" / "action")},
@@ -214,7 +214,7 @@ def runner(tmp_path: Path, package: Path, home: tuple[Path, set[str]]) -> Runner
     return Runner(tmp_path / "work", temp, context, installed)
 
 
-def dispatched(runner: Runner, **inputs: str) -> bool:
+def dispatch(runner: Runner, **inputs: str) -> bool:
     """The workflow with the inputs of a person who starts it by hand; with none, of a pull request."""
     runner.context["inputs"] = inputs
     good = runner.job(runner.workspace / WORKFLOW)
@@ -234,7 +234,7 @@ AFTER = ("Keep the replies", "Upload the JUnit file", "Say how it ended")
 
 
 def test_fair_judge_passes_every_step(runner: Runner) -> None:
-    assert dispatched(runner), runner["Gate"].out
+    assert dispatch(runner), runner["Gate"].out
     assert {step.outcome for step in runner.ran} == {"success"}
     assert runner["Gate"].code == 0
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 0)
@@ -247,23 +247,23 @@ def test_fair_judge_passes_every_step(runner: Runner) -> None:
 
 
 def test_unchanged_judge_costs_nothing_on_the_next_push(runner: Runner) -> None:
-    assert dispatched(runner)
+    assert dispatch(runner)
     kept = runner["Keep the replies"].out.split()[0]
     replies = {file.relative_to(runner.workspace): file.read_bytes() for file in runner.workspace.glob(kept)}
     shutil.rmtree(runner.workspace)
-    checked_out(runner.workspace)
+    check_out(runner.workspace)
     for path, content in replies.items():
         (runner.workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (runner.workspace / path).write_bytes(content)
     first = runner["Gate"].out
     runner.ran.clear()
-    assert dispatched(runner)
+    assert dispatch(runner)
     assert re.search(r"replies: 0 were stored, [1-9]\d* made", first)
     assert re.search(r"replies: [1-9]\d* were stored, 0 made", runner["Gate"].out)
 
 
 def test_biased_judge_fails_the_gate_and_later_steps_run(runner: Runner) -> None:
-    assert not dispatched(runner, judge="planted:longer", attack="prolixity")
+    assert not dispatch(runner, judge="planted:longer", attack="prolixity")
     assert (runner["Gate"].code, runner["Gate the judge"].outcome) == (1, "failure")
     assert [runner[name].outcome for name in AFTER] == ["success"] * 3
     tests, failures, errors = cases_of(runner.workspace / "distract-gate.xml")
@@ -276,7 +276,7 @@ def test_biased_judge_fails_the_gate_and_later_steps_run(runner: Runner) -> None
 def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> None:
     (runner.workspace / "cases.jsonl").unlink()
     (runner.workspace / "distract-gate.xml").write_text("<testsuites/>", encoding="utf-8")
-    assert not dispatched(runner)
+    assert not dispatch(runner)
     assert runner["Gate"].code == 2
     assert "cases.jsonl" in runner["Gate"].out
     assert "Traceback" not in runner["Gate"].out
@@ -287,7 +287,7 @@ def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> 
 
 def test_empty_data_fail_the_step(runner: Runner) -> None:
     (runner.workspace / "cases.jsonl").write_text("", encoding="utf-8")
-    assert not dispatched(runner)
+    assert not dispatch(runner)
     assert runner["Gate"].code == 2
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 1)
 
@@ -296,7 +296,7 @@ def test_empty_data_fail_the_step(runner: Runner) -> None:
 def test_inputs_never_become_commands(runner: Runner, text: str) -> None:
     for name in ("judge", "attack"):
         runner.ran.clear()
-        assert not dispatched(runner, **{name: text})
+        assert not dispatch(runner, **{name: text})
         assert runner["Gate"].code == 2
         assert "Traceback" not in runner["Gate"].out
     assert not (runner.workspace / "caught").exists()
@@ -341,13 +341,13 @@ def test_project_files_are_read() -> None:
     assert merge_limits(settings(EXAMPLE / "pyproject.toml"), {}).threshold("pairwise", "prolixity") == 0.15
 
 
-def test_hook_gates_before_a_push(run: Callable[..., Ran]) -> None:
+def test_hook_gates_before_a_push(run: Callable[..., CommandResult]) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["id"] == "distract-gate"
     assert (hook["language"], hook["entry"], hook["pass_filenames"]) == ("python", "distract gate", False)
     (block,) = re.findall(r"```yaml\n(.*?)```", (EXAMPLE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     (used,) = yaml.safe_load(block)["repos"][0]["hooks"]
     assert used["id"] == hook["id"]
-    checked_out(Path.cwd())
+    check_out(Path.cwd())
     ran = run(*hook["entry"].split()[1:], *used["args"])
     assert ran.code == 0, ran.err

@@ -67,13 +67,13 @@ def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
-def says(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     """The next line that a process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def in_a_thread(work: Callable[[], object]) -> threading.Thread:
+def start_thread(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
@@ -84,11 +84,11 @@ def test_locks_exclude_other_processes_until_they_die(
 ) -> None:
     store = tmp_path / "replies.sqlite"
     other = started(HOLD, store, 1, 2)
-    assert says(other) == "2"
+    assert read_line(other) == "2"
     with Claims(store) as claims:
         assert claims.take(KEYS[2:5]) == {KEYS[3], KEYS[4]}
         claims.give_back([KEYS[3]])
-        assert says(started(HOLD, store, 1, 3, 4)) == "1"
+        assert read_line(started(HOLD, store, 1, 3, 4)) == "1"
         pauses = list[float]()
 
         def pause(seconds: float) -> None:
@@ -106,7 +106,7 @@ def test_link_to_a_store_shares_its_locks(tmp_path: Path, started: Start) -> Non
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "s")
     with Claims(tmp_path / "link") as claims:
         assert claims.take([KEYS[1]]) == {KEYS[1]}
-        assert says(started(HOLD, tmp_path / "deep" / "s", 1)) == "0"
+        assert read_line(started(HOLD, tmp_path / "deep" / "s", 1)) == "0"
 
 
 def test_overlapping_locks_never_deadlock(tmp_path: Path, started: Start) -> None:
@@ -124,20 +124,20 @@ def test_threads_release_only_their_own_locks(tmp_path: Path, started: Start) ->
     taken = list[set[bytes]]()
     with Claims(tmp_path / "s") as mine:
         assert mine.take([KEYS[1]]) == {KEYS[1]}
-        in_a_thread(other).join(10)
+        start_thread(other).join(10)
         assert taken == [{KEYS[2]}]
         # Closing a file gives back all locks that a process has on it.
-        assert says(started(HOLD, tmp_path / "s", 1, 2)) == "1"
-    in_a_thread(other).join(10)
+        assert read_line(started(HOLD, tmp_path / "s", 1, 2)) == "1"
+    start_thread(other).join(10)
     assert taken[1] == {KEYS[1]}
 
 
 def test_nested_locking_takes_nothing_and_waits_for_nothing(tmp_path: Path, started: Start) -> None:
-    assert says(started(HOLD, tmp_path / "s", 7)) == "1"
+    assert read_line(started(HOLD, tmp_path / "s", 7)) == "1"
     with Claims(tmp_path / "s") as outer, Claims(tmp_path / "s") as inner:
         assert outer.take(KEYS[5:8]) == {KEYS[5], KEYS[6]}
         assert list(inner.take_batches([KEYS[1], KEYS[5], KEYS[7]])) == [{KEYS[1], KEYS[5], KEYS[7]}]
-        assert says(started(HOLD, tmp_path / "s", 1, 5, 6)) == "1"
+        assert read_line(started(HOLD, tmp_path / "s", 1, 5, 6)) == "1"
         outer.give_back(KEYS)
         assert inner.take([KEYS[5], KEYS[7]]) == {KEYS[5]}
 
@@ -166,21 +166,23 @@ def test_errors_release_locks(tmp_path_factory: pytest.TempPathFactory, keys: li
         assert claims.take(keys) == set(keys)
 
 
-def unlockable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def break_locking(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     def lockf(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("distract.core.locks.fcntl.lockf", lockf)
 
 
-def unmakable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def break_lock_creation(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     def lock_file(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr("distract.core.files.open_lock", lock_file)
 
 
-@pytest.mark.parametrize(("spoil", "why"), [(unlockable, "No locks available"), (unmakable, "Permission denied")])
+@pytest.mark.parametrize(
+    ("spoil", "why"), [(break_locking, "No locks available"), (break_lock_creation, "Permission denied")]
+)
 def test_without_locking_everything_is_granted_and_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., None], why: str
 ) -> None:
@@ -193,7 +195,7 @@ def test_without_locking_everything_is_granted_and_explained(
     with Claims(tmp_path / "s") as claims:
         assert claims.take(KEYS) == set(KEYS)
         assert claims.fault == f"{tmp_path / 's.lock'}: {why}"
-        in_a_thread(other).join(10)
+        start_thread(other).join(10)
     assert taken == [set()]  # one process still knows what its threads ask
 
 
@@ -208,4 +210,4 @@ def test_thousands_of_locks_are_held_at_once(tmp_path: Path, started: Start) -> 
     many = [number.to_bytes(8, "big") * 4 for number in range(0, 4000 * 7, 7)]
     with Claims(tmp_path / "s") as claims:
         assert claims.take([*many, KEYS[1]]) == {*many, KEYS[1]}
-        assert says(started(HOLD, tmp_path / "s", 1, 2)) == "1"
+        assert read_line(started(HOLD, tmp_path / "s", 1, 2)) == "1"

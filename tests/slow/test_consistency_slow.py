@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from builders import case
-from test_consistency import RULES, SWAYED, fair, find, judged, of, parameters_of, printed, ready, run
+from test_consistency import RULES, SWAYED, fair, find, judge_cases, make_case, parameters_of, ready, render, run
 
 from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
@@ -34,7 +34,7 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
         reply = fair(request)
         return reply if request.choices else replace(reply, text=f"{request.key}\n{reply.text}")
 
-    job = ready(tmp_path, ScriptedBackend(wordy), [of(), of("c2", "abc")], names=[name], manner=manner)
+    job = ready(tmp_path, ScriptedBackend(wordy), [make_case(), make_case("c2", "abc")], names=[name], manner=manner)
     expected, tally = estimate(job), Tally()
     loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
@@ -51,14 +51,14 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
 
 
 def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:
-    cases = [of(f"c{i}", prompt=f"Prompt {i}.") for i in range(60)]
-    rows = judged(SWAYED, *cases, names=["rank", "pairwise"])
+    cases = [make_case(f"c{i}", prompt=f"Prompt {i}.") for i in range(60)]
+    rows = judge_cases(SWAYED, *cases, names=["rank", "pairwise"])
     rows = [
         *rows,
         *(replace(row, protocol="[red]a-protocol-with-a-long-name") for row in rows if row.protocol == "rank"),
     ]
     parameters = parameters_of("pairwise", "rank", "[red]a-protocol-with-a-long-name")
-    text = printed({**parameters, "self_judging": ["self-judging: \x1b[2Ja, b"]}, rows)
+    text = render({**parameters, "self_judging": ["self-judging: \x1b[2Ja, b"]}, rows)
     assert r"self-judging: \x1b[2Ja, b" in text
     assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text

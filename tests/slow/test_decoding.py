@@ -28,10 +28,10 @@ class Item(NamedTuple):
     request: Request
 
     def answer(self) -> Answer:
-        return Answer(self.request, len(self.prompt), self.room, self.ends, spelled)
+        return Answer(self.request, len(self.prompt), self.room, self.ends, spell)
 
 
-def spelled(tokens: list[int]) -> str:
+def spell(tokens: list[int]) -> str:
     return "".join(chr(ord("a") + token) for token in tokens)
 
 
@@ -104,7 +104,7 @@ def sizes() -> Iterator[list[tuple[int, int]]]:
         yield seen
 
 
-def runs(
+def run_forwards(
     judge: Transformers, prompts: Sequence[tuple[int, ...]], wanted: dict[int, Any], **options: Any
 ) -> Iterator[ForwardResult]:
     sharing: Sharing = options.get("sharing", "packed")
@@ -131,7 +131,9 @@ def test_packed_answers_equal_answers_written_alone(
 ) -> None:
     sizes.clear()
     answers = {at: ITEMS[number].answer() for at, (number, wanted) in enumerate(asked) if wanted}
-    reading = runs(judge, [ITEMS[number].prompt for number, _ in asked], answers, sharing=sharing, tokens=tokens)
+    reading = run_forwards(
+        judge, [ITEMS[number].prompt for number, _ in asked], answers, sharing=sharing, tokens=tokens
+    )
     complete: list[int] = []
     for done in write(judge._loaded, reading, answers, budget, rows):
         complete += done
@@ -147,7 +149,7 @@ def test_waiting_prompts_take_freed_rows(judge: Transformers, sizes: list[tuple[
     sizes.clear()
     prompts = [(number, 1, 2) for number in range(12)]
     told = {at: KnownAnswer((*prompt, *range(at % 4)), at % 4) for at, prompt in enumerate(prompts)}
-    order = [at for done in write(judge._loaded, runs(judge, prompts, told), told, 1000, 3) for at in done]
+    order = [at for done in write(judge._loaded, run_forwards(judge, prompts, told), told, 1000, 3) for at in done]
     assert sorted(order) == list(range(12))
     assert order != list(range(12))
     # 3 of 12 are complete with the token that their prompt gives; the others take 18 tokens in rows of 3.
@@ -161,7 +163,7 @@ def test_forwards_run_only_when_their_prompts_are_next(judge: Transformers) -> N
     read: list[int] = []
 
     def watched() -> Iterator[ForwardResult]:
-        for run in runs(judge, prompts, told, tokens=20):
+        for run in run_forwards(judge, prompts, told, tokens=20):
             # All that was read before is complete or has one of the two rows.
             assert len(read) - sum(bool(one.finish) for one in told.values()) <= 2
             read.extend(at for _, ending in run[0].reads for at in ending)
@@ -182,7 +184,7 @@ def test_nan_does_not_spoil_the_next_answer_in_its_row(judge: Transformers) -> N
         1: KnownAnswer((6,) * 4 + (1, 2), 2),
         2: KnownAnswer((7,) * 6 + (1, 2), 2),
     }
-    forwards = runs(judge, [(5,) * 12, (6,) * 4, (7,) * 6], answers)
+    forwards = run_forwards(judge, [(5,) * 12, (6,) * 4, (7,) * 6], answers)
     weights = judge._loaded.get_input_embeddings().weight
     with torch.no_grad():
         before = weights[19].clone()

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.models.transformers import encoder as encoding
+from distract.models.transformers import encoder as encoder_module
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.encoder import Encoder, Ids
 
 pytest.importorskip("transformers")
 
 TEXTS = st.lists(
-    st.sampled_from([*encoding._HOSTILE, "<think>", "<s> ", "\n#", "\n/", "\n1", "\n-", "\n'", " \n\n", ".\n"])
+    st.sampled_from([*encoder_module._HOSTILE, "<think>", "<s> ", "\n#", "\n/", "\n1", "\n-", "\n'", " \n\n", ".\n"])
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
     max_size=25,
 ).map("".join)
 CORPUS = [
-    "\n".join(encoding._HOSTILE),
-    "".join(encoding._HOSTILE),
+    "\n".join(encoder_module._HOSTILE),
+    "".join(encoder_module._HOSTILE),
     "a word of 123\n# and\n\n- more.\n",
     "''\n\n\n //",
 ] * 3
@@ -31,11 +31,11 @@ KINDS = ("gpt2", "digits", "words", "ignoring", "metaspace", "prepend", "gemma",
 CUT = KINDS[:7]
 
 
-def whole(tokenizer: Any, text: str) -> Ids:
+def encode_whole(tokenizer: Any, text: str) -> Ids:
     return tuple(tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"])
 
 
-def wrapped(inner: Any, *added: str) -> Any:
+def wrap(inner: Any, *added: str) -> Any:
     from tokenizers import AddedToken
     from transformers import PreTrainedTokenizerFast
 
@@ -45,7 +45,7 @@ def wrapped(inner: Any, *added: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def made() -> Callable[..., Any]:
+def make_tokenizer() -> Callable[..., Any]:
     """Makes a small tokenizer of some kind, trained on hostile texts; the same kind is made once."""
     from tokenizers import Regex, Tokenizer, models, normalizers, trainers
     from tokenizers import pre_tokenizers as pre
@@ -56,7 +56,7 @@ def made() -> Callable[..., Any]:
         if (kind, pattern) in kept:
             return kept[kind, pattern]
         by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
-        words = pre.Sequence([pre.Split(Regex(pattern or min(encoding._WORDS)), "isolated"), by_bytes])
+        words = pre.Sequence([pre.Split(Regex(pattern or min(encoder_module._WORDS)), "isolated"), by_bytes])
         blanks = normalizers.Replace(" ", "▁")
         model, normalizer, splitter = {
             "gpt2": (models.BPE(), None, pre.ByteLevel(add_prefix_space=False)),
@@ -91,42 +91,42 @@ def made() -> Callable[..., Any]:
         lines = [line for text in CORPUS for line in text.splitlines(keepends=True)]
         inner.train_from_iterator(CORPUS if kind == "crossing" else lines, trainer)
         # Where a blank is put behind an added token, none that ends a line may be added.
-        kept[kind, pattern] = wrapped(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
+        kept[kind, pattern] = wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
         return kept[kind, pattern]
 
     return make
 
 
 @pytest.fixture(scope="module")
-def encoders(made: Callable[..., Any]) -> Callable[..., Encoder]:
+def encoders(make_tokenizer: Callable[..., Any]) -> Callable[..., Encoder]:
     """Makes the encoder of a small tokenizer, once."""
-    return cache(lambda kind, pattern="": Encoder(made(kind, pattern)))
+    return cache(lambda kind, pattern="": Encoder(make_tokenizer(kind, pattern)))
 
 
-def cuts(encoder: Encoder) -> bool:
+def has_cut(encoder: Encoder) -> bool:
     return encoder._cut is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_listed_tokenizers_are_separable(encoders: Callable[..., Encoder], kind: str) -> None:
-    assert cuts(encoders(kind)) == (kind in CUT)
+    assert has_cut(encoders(kind)) == (kind in CUT)
 
 
 @given(texts=st.lists(TEXTS, max_size=3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_text_gets_the_ids_of_the_whole(encoders: Callable[..., Encoder], kind: str, texts: list[str]) -> None:
     encoder = encoders(kind)
-    assert encoder.encode(texts) == {text: whole(encoder.tokenizer, text) for text in texts}
+    assert encoder.encode(texts) == {text: encode_whole(encoder.tokenizer, text) for text in texts}
 
 
 @given(text=TEXTS)
-@pytest.mark.parametrize("pattern", sorted(encoding._WORDS))
+@pytest.mark.parametrize("pattern", sorted(encoder_module._WORDS))
 def test_known_pretokenizers_end_words_at_line_breaks(
     encoders: Callable[..., Encoder], pattern: str, text: str
 ) -> None:
     encoder = encoders("words", pattern)
     split = encoder.tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str
-    assert cuts(encoder)
+    assert has_cut(encoder)
     words = [word for word, _ in split(text)]
     apart = [[word for word, _ in split(unit.text)] for unit in encoder._units(text)]
     behind = [unit.behind for unit in encoder._units(text)]
@@ -136,26 +136,26 @@ def test_known_pretokenizers_end_words_at_line_breaks(
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4))
 def test_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, texts: list[str]) -> None:
     encoder = smollm2._chat._encoder
-    assert cuts(encoder)
-    assert encoder.encode(texts) == {text: whole(encoder.tokenizer, text) for text in texts}
+    assert has_cut(encoder)
+    assert encoder.encode(texts) == {text: encode_whole(encoder.tokenizer, text) for text in texts}
 
 
 @given(text=TEXTS)
 @pytest.mark.parametrize("kind", ["gpt2", "metaspace"])
-def test_ordinary_added_tokens_are_split_first(made: Callable[..., Any], kind: str, text: str) -> None:
-    tokenizer = made(kind)
+def test_ordinary_added_tokens_are_split_first(make_tokenizer: Callable[..., Any], kind: str, text: str) -> None:
+    tokenizer = make_tokenizer(kind)
     head, *rest = text.split("<think>")
     parts = [head + "<"] + ["think>" + part + "<" for part in rest[:-1]] + ["think>" + rest[-1]] if rest else [head]
-    expected = tuple(index for part in parts if part for index in whole(tokenizer, part))
-    assert breaking(tokenizer).encode([text]) == {text: expected}
+    expected = tuple(index for part in parts if part for index in encode_whole(tokenizer, part))
+    assert make_splitting_encoder(tokenizer).encode([text]) == {text: expected}
 
 
 @cache
-def breaking(tokenizer: Any) -> Encoder:
+def make_splitting_encoder(tokenizer: Any) -> Encoder:
     return Encoder(tokenizer, ["<think>"])
 
 
-def change(make: Callable[..., Any], kind: str, how: Callable[[Any], None]) -> Any:
+def change_tokenizer(make: Callable[..., Any], kind: str, how: Callable[[Any], None]) -> Any:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
@@ -164,29 +164,29 @@ def change(make: Callable[..., Any], kind: str, how: Callable[[Any], None]) -> A
     return PreTrainedTokenizerFast(tokenizer_object=inner)
 
 
-def crossing(inner: Any) -> None:
+def add_crossing_token(inner: Any) -> None:
     inner.add_tokens(["\n#"])
 
 
-def ending(inner: Any) -> None:
+def add_line_ending_token(inner: Any) -> None:
     from tokenizers import AddedToken
 
     inner.add_tokens([AddedToken("end\n", normalized=False)])
 
 
-def swallowing(inner: Any) -> None:
+def add_stripping_token(inner: Any) -> None:
     from tokenizers import AddedToken
 
     inner.add_tokens([AddedToken("word", lstrip=True, normalized=False)])
 
 
-def stripping(inner: Any) -> None:
+def add_strip(inner: Any) -> None:
     from tokenizers import normalizers
 
     inner.normalizer = normalizers.Strip()
 
 
-def unheard_of(inner: Any) -> None:
+def use_unknown_pattern(inner: Any) -> None:
     from tokenizers import Regex
     from tokenizers import pre_tokenizers as pre
 
@@ -194,23 +194,23 @@ def unheard_of(inner: Any) -> None:
     inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"\w+(?=\n#)|."), "isolated"), by_bytes])
 
 
-def dropping(inner: Any) -> None:
+def add_dropout(inner: Any) -> None:
     inner.model.dropout = 1.0
 
 
-@pytest.mark.parametrize("how", [crossing, swallowing, stripping, unheard_of, dropping])
+@pytest.mark.parametrize("how", [add_crossing_token, add_stripping_token, add_strip, use_unknown_pattern, add_dropout])
 @pytest.mark.parametrize("kind", ["gpt2", "gemma"])
 def test_tokenizers_that_span_line_breaks_are_not_cut(
-    made: Callable[..., Any], kind: str, how: Callable[[Any], None]
+    make_tokenizer: Callable[..., Any], kind: str, how: Callable[[Any], None]
 ) -> None:
-    tokenizer = change(made, kind, how)
+    tokenizer = change_tokenizer(make_tokenizer, kind, how)
     encoder = Encoder(tokenizer)
-    assert not cuts(encoder)
+    assert not has_cut(encoder)
     text = "word 12.\n# word\n\nword"
-    assert encoder.encode([text]) == {text: whole(tokenizer, text)}
+    assert encoder.encode([text]) == {text: encode_whole(tokenizer, text)}
 
 
-def looking_back(inner: Any) -> None:
+def use_lookbehind(inner: Any) -> None:
     from tokenizers import Regex
     from tokenizers import pre_tokenizers as pre
 
@@ -218,22 +218,22 @@ def looking_back(inner: Any) -> None:
     inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"(?<=\n)\w+|."), "isolated"), by_bytes])
 
 
-def test_blank_after_a_line_ending_token_prevents_cuts(made: Callable[..., Any]) -> None:
-    encoder = Encoder(change(made, "prepend", ending))
-    assert not cuts(encoder)
-    assert encoder.encode(["end\nword"]) == {"end\nword": whole(encoder.tokenizer, "end\nword")}
-    assert cuts(Encoder(change(made, "gpt2", ending)))
+def test_blank_after_a_line_ending_token_prevents_cuts(make_tokenizer: Callable[..., Any]) -> None:
+    encoder = Encoder(change_tokenizer(make_tokenizer, "prepend", add_line_ending_token))
+    assert not has_cut(encoder)
+    assert encoder.encode(["end\nword"]) == {"end\nword": encode_whole(encoder.tokenizer, "end\nword")}
+    assert has_cut(Encoder(change_tokenizer(make_tokenizer, "gpt2", add_line_ending_token)))
 
 
-def test_failed_trial_prevents_cuts(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_is_separable", lambda backend: True)
-    tokenizer = change(made, "gpt2", looking_back)
+def test_failed_trial_prevents_cuts(make_tokenizer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder_module, "_is_separable", lambda backend: True)
+    tokenizer = change_tokenizer(make_tokenizer, "gpt2", use_lookbehind)
     encoder = Encoder(tokenizer)
-    assert not cuts(encoder)
-    assert encoder.encode(["more\nword"]) == {"more\nword": whole(tokenizer, "more\nword")}
+    assert not has_cut(encoder)
+    assert encoder.encode(["more\nword"]) == {"more\nword": encode_whole(tokenizer, "more\nword")}
 
 
-def handed(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def record_texts(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the tokenizer is asked from now on."""
     texts: list[str] = []
     plain = encoder._encode_batch
@@ -246,29 +246,29 @@ def handed(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def test_repeated_line_is_encoded_once(made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = Encoder(made("digits"))
-    texts = handed(encoder, monkeypatch)
+def test_repeated_line_is_encoded_once(make_tokenizer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Encoder(make_tokenizer("digits"))
+    texts = record_texts(encoder, monkeypatch)
     encoder.encode(["# One\na long answer\n\n# Two\nanother\n# End", "# One\nanother\n# Two\na long answer\n\n# End"])
     encoder.encode(["# Only\na long answer\n\n# End"])
     assert texts.count("a long answer\n\n#") == texts.count("another\n#") == texts.count("# End") == 1
 
 
 def test_encoder_cache_is_bounded_and_drops_unused_texts(
-    made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    make_tokenizer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = Encoder(made("digits"), room=10)
-    texts = handed(encoder, monkeypatch)
+    encoder = Encoder(make_tokenizer("digits"), room=10)
+    texts = record_texts(encoder, monkeypatch)
     for text in ("first", "second", "first", "and third", "first", "longer than all the room", "first"):
-        assert encoder.encode([text]) == {text: whole(encoder.tokenizer, text)}
+        assert encoder.encode([text]) == {text: encode_whole(encoder.tokenizer, text)}
         assert encoder._size == sum(map(len, encoder._kept)) <= 10
     assert texts == ["first", "second", "first", "and third", "first", "longer than all the room", "first"]
 
 
-def test_earlier_tokenizer_settings_do_not_matter(made: Callable[..., Any]) -> None:
-    tokenizer = made("digits")
+def test_earlier_tokenizer_settings_do_not_matter(make_tokenizer: Callable[..., Any]) -> None:
+    tokenizer = make_tokenizer("digits")
     encoder = Encoder(tokenizer)
-    expected = whole(tokenizer, "<s> some words")
+    expected = encode_whole(tokenizer, "<s> some words")
     tokenizer.pad_token = "?"
     tokenizer("<s> text", truncation=True, max_length=1, padding="max_length", split_special_tokens=False)
     assert encoder.encode(["<s> some words"]) == {"<s> some words": expected}
@@ -286,9 +286,9 @@ class Slow:
 
 @pytest.mark.parametrize("is_fast", [False, True])
 def test_other_tokenizers_are_called_directly(
-    made: Callable[..., Any], is_fast: bool, monkeypatch: pytest.MonkeyPatch
+    make_tokenizer: Callable[..., Any], is_fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "_HOSTILE", ("one\n", "more"))
-    encoder = Encoder(Slow(made("digits"), is_fast))
-    assert not cuts(encoder)
-    assert encoder.encode(["one\nmore"]) == {"one\nmore": whole(made("digits"), "two\nmore")}
+    monkeypatch.setattr(encoder_module, "_HOSTILE", ("one\n", "more"))
+    encoder = Encoder(Slow(make_tokenizer("digits"), is_fast))
+    assert not has_cut(encoder)
+    assert encoder.encode(["one\nmore"]) == {"one\nmore": encode_whole(make_tokenizer("digits"), "two\nmore")}

@@ -27,7 +27,7 @@ ALLOWED = {
 """What else writes, and why."""
 
 
-def writing(path: Path) -> Iterator[str]:
+def find_writers(path: Path) -> Iterator[str]:
     """The functions that write files and that a module calls."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
@@ -55,7 +55,7 @@ def test_only_one_module_writes_files() -> None:
     named = {str(place.relative_to(ROOT)): place for place in places}
     named.pop("distract/core/files.py")
     assert len(named) > 200
-    assert {(name, call) for name, place in named.items() for call in writing(place)} == ALLOWED
+    assert {(name, call) for name, place in named.items() for call in find_writers(place)} == ALLOWED
 
 
 # What a user names.

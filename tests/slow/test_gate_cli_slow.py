@@ -22,8 +22,8 @@ from test_gate_cli import (
     Watch,
     cases,
     commands,
-    green,
-    made,
+    count_calls,
+    is_green,
     suite,
     write,
 )
@@ -74,17 +74,17 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
     opened = watch()
     longer = run(*GATE, "--judge", "planted:longer", "--junit", "j.xml")
-    assert (longer.code, green("j.xml")) == (1, False)
+    assert (longer.code, is_green("j.xml")) == (1, False)
     assert "FAIL: " in longer.out
     assert "about 266 saved" in longer.words
     assert len(suite("j.xml").findall("testcase/failure")) == 2
     assert opened[0].asked < 40
     opened = watch()
     fair = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
-    assert (fair.code, green("j.xml")) == (0, True)
+    assert (fair.code, is_green("j.xml")) == (0, True)
     assert 200 < opened[0].asked < 294
     few = run(*GATE, "--judge", "planted:fair", "--limit", "28", "--junit", "j.xml", *PAIRWISE)
-    assert (few.code, green("j.xml")) == (3, False)
+    assert (few.code, is_green("j.xml")) == (3, False)
     assert "29 verdicts" in few.words
     for ran in (longer, fair, few):
         fits(ran.out)
@@ -127,7 +127,7 @@ def test_reported_calls_equal_requests_sent(run: Run, watch: Watch, judge: str, 
     opened = watch()
     ran = run(*GATE, "--judge", judge, *options, "--json")
     assert ran.code in (0, 1, 3)
-    assert opened[0].asked == ran.document["effort"]["calls"] == made(ran)
+    assert opened[0].asked == ran.document["effort"]["calls"] == count_calls(ran)
 
 
 @pytest.mark.parametrize("judge", ["planted:longer", "planted:fair", "planted:longer=0.2"])
@@ -258,7 +258,7 @@ def test_real_signal_sets_its_exit_code(tmp_path: Path, number: int, code: int) 
     assert process.returncode == code
     assert err.endswith("distract: stopped; the same command resumes\n")
     assert "Traceback" not in err
-    assert not green(str(tmp_path / "j.xml"))
+    assert not is_green(str(tmp_path / "j.xml"))
 
 
 def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
     for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
         gate = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
         live = run(*gate, "--junit", "j.xml", "--json")
-        assert (live.code, green("j.xml")) == (code, code == 0), live.out
+        assert (live.code, is_green("j.xml")) == (code, code == 0), live.out
         finished = run("gate", now, "--baseline", before, *rise, "--json")
         assert finished.code == code
         table = run("compare", before, now, *rise)
@@ -452,7 +452,7 @@ def test_threshold_holds_beside_a_live_baseline(run: Run) -> None:
     assert all(decision != "fail" for measure, decision in measures if measure == "flip_rate_rise")
     assert run("report", "r", "--json").document["checks"] == both.document["checks"]
     loose = run(*gate, "--max-flip-rate", "0.99", "--junit", "j.xml")
-    assert (loose.code, green("j.xml")) == (3, False)  # 42 cases of which all flip
+    assert (loose.code, is_green("j.xml")) == (3, False)  # 42 cases of which all flip
     fits(loose.out)
 
 

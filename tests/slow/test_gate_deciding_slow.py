@@ -15,18 +15,18 @@ from test_gate_deciding import (
     F,
     P,
     baseline,
-    gated,
-    live,
+    decide_gate,
     monitor_of,
-    only,
+    only_check,
     pair,
     parameters,
+    run_live,
 )
 
 from distract.core.records import Row
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import replay_gate
-from distract.studies.gate.verdict import Verdict as Said
+from distract.studies.gate.verdict import Verdict as GateVerdict
 
 
 def test_one_failure_may_leave_enough_for_another_check() -> None:
@@ -34,7 +34,7 @@ def test_one_failure_may_leave_enough_for_another_check() -> None:
     found = set()
     for late in range(12):
         came = [pair(f"c{at}", f"p{at}", {P: True, F: at >= late or at % 2 == 0}) for at in range(40)]
-        gate, _ = live(parameters(BOTH, (1,) * 40, limits=Limits(0.5)), came)
+        gate, _ = run_live(parameters(BOTH, (1,) * 40, limits=Limits(0.5)), came)
         first, second = gate.verdict().checks
         assert first.decision == "fail"
         assert second.p_adjusted is not None
@@ -50,9 +50,9 @@ def test_one_failure_may_leave_enough_for_another_check() -> None:
 def test_rise_and_threshold_must_both_hold() -> None:
     """A judge that flips as often as before, but too often; one that flips seldom, but more often than before."""
 
-    def of(now: list[Came], then: list[bool], limits: Limits) -> Said:
+    def of(now: list[Came], then: list[bool], limits: Limits) -> GateVerdict:
         given = parameters([P], (1,) * len(now), "flip_rate", "flip_rate_rise", baseline=baseline(then), limits=limits)
-        gate, rows = live(given, [pair(f"c{at}", f"p{at}", {P: flip}) for at, flip in enumerate(now)])
+        gate, rows = run_live(given, [pair(f"c{at}", f"p{at}", {P: flip}) for at, flip in enumerate(now)])
         assert replay_gate(given, rows).verdict() == gate.verdict()
         return gate.verdict()
 
@@ -69,13 +69,13 @@ def test_rise_and_threshold_must_both_hold() -> None:
 
 
 def test_pass_states_and_requires_enough_eligible_pairs() -> None:
-    few = only(gated([False] * 60 + ["too long"] * 900, 960))
+    few = only_check(decide_gate([False] * 60 + ["too long"] * 900, 960))
     assert (few.decision, few.eligible_share) == ("pass", 1.0)
     late: Sequence[Came] = ["too long"] * 900 + [False] * 60
-    assert only(gated(late, 960)).decision == "inconclusive"
-    assert "only 5.3% of the comparisons are eligible" in gated(late, 960).reason
-    assert only(gated(late, 960)).eligible_share == 50 / 950
-    assert only(gated(late, 960, limits=Limits(0.1, min_eligible=0.01))).decision == "pass"
+    assert only_check(decide_gate(late, 960)).decision == "inconclusive"
+    assert "only 5.3% of the comparisons are eligible" in decide_gate(late, 960).reason
+    assert only_check(decide_gate(late, 960)).eligible_share == 50 / 950
+    assert only_check(decide_gate(late, 960, limits=Limits(0.1, min_eligible=0.01))).decision == "pass"
 
 
 @given(st.data())
@@ -95,12 +95,12 @@ def test_stored_gate_reads_back_unchanged(data: st.DataObject) -> None:
             number += 1
         prompts.append(rows)
     given = parameters(places, sizes, measure, limits=limits)
-    gate, rows = live(given, prompts, data.draw(st.sampled_from([1, 4])))
+    gate, rows = run_live(given, prompts, data.draw(st.sampled_from([1, 4])))
     said = gate.verdict()
     assert replay_gate(json.loads(json.dumps(given)), rows).verdict() == said
     assert {one.decision for one in said.checks} >= {said.decision}
     # One prompt after another, it is no other gate.
-    assert live(given, prompts)[0].verdict().checks == said.checks
+    assert run_live(given, prompts)[0].verdict().checks == said.checks
     for (*place, _), monitor in gate.monitors.items():
         rest = [one for one in rows if [one.protocol, one.attack] == place]
         assert monitor.n + monitor.invalid <= len(rest)

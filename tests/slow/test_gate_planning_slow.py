@@ -30,7 +30,7 @@ def fail_power(n: int, threshold: float, rate: float, alpha: float) -> float:
     return float(binom.sf(binom.isf(alpha, n, threshold), n, rate))
 
 
-def played(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
+def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
     """What the gate's own monitor says of these outcomes, and after how many."""
     monitor = gate.Monitor(test)
     taken = 0
@@ -75,7 +75,7 @@ def test_live_plan_follows_the_monitor_on_every_path(
 ) -> None:
     test = gate.Hypothesis(threshold, alpha_fail, alpha_pass, (1,) * cap)
     limits = boundary(threshold, alpha_fail, alpha_pass, cap)
-    ways = [(sum(way), *played(test, way)) for way in product((0, 1), repeat=cap)]
+    ways = [(sum(way), *play(test, way)) for way in product((0, 1), repeat=cap)]
     for rate in (0.0, threshold, 0.3, 1.0):
         weights = [rate**flips * (1 - rate) ** (cap - flips) for flips, _, _ in ways]
         told = {"pass": 0.0, "fail": 0.0, "inconclusive": 0.0}
@@ -93,7 +93,7 @@ def test_live_plan_agrees_with_a_monitor_simulation() -> None:
     assert found is not None
     test, rng = gate.Hypothesis(0.1, 1 - 0.95, 1 - 0.95, (1,) * found.cap), np.random.default_rng(7)
     flips = rng.random((400, found.cap)) < 0.25
-    played_out = [played(test, tuple(map(int, way))) for way in flips.tolist()]
+    played_out = [play(test, tuple(map(int, way))) for way in flips.tolist()]
     failed = np.mean([decision == "fail" for decision, _ in played_out])
     taken = np.array([n for _, n in played_out])
     assert failed == pytest.approx(found.failed, abs=4 * (found.failed * (1 - found.failed) / 400) ** 0.5)

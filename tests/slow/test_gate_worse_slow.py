@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from test_gate_worse import Run, compared, decide
+from test_gate_worse import Run, compare, decide
 
 from distract.core.runs import LoadedRun, load
 from distract.studies.gate.limits import Limits
@@ -26,7 +26,7 @@ def test_real_rise_seldom_passes(n: int, before: float, now: float, most: float)
             one, other = rng.random(), rng.random()
             pairs.append((one < before, (one if rng.random() < 0.5 else other) < now))
         old, new = ("".join("01"[pair[at]] for pair in pairs) for at in (0, 1))
-        passed += compared(old, new).decision == "pass"
+        passed += compare(old, new).decision == "pass"
     assert passed / trials <= most
 
 
@@ -37,7 +37,7 @@ def test_unchanged_judge_fails_no_more_often_than_allowed(prompts: int | None) -
     for _ in range(trials):
         rates = [rng.choice((0.05, 0.3, 0.7)) for _ in range(prompts or 50)]
         old, new = ("".join("01"[rng.random() < rates[i % len(rates)]] for i in range(50)) for _ in range(2))
-        failed += compared(old, new, prompts=prompts).decision == "fail"
+        failed += compare(old, new, prompts=prompts).decision == "fail"
     assert failed / trials <= 0.05
 
 

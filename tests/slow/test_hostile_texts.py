@@ -16,11 +16,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from commanding import Ran
+from commanding import CommandResult
 from fuzzing import Fuzz
-from loopback import Asked, FakeServer, completion
+from loopback import FakeServer, ReceivedRequest, completion
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 
 TEXTS = 300
 OBEYED = re.compile(
@@ -62,7 +62,7 @@ def texts(seed: int, number: int = TEXTS) -> list[str]:
     return found[:number]
 
 
-def wrong(ran: Ran) -> str:
+def wrong(ran: CommandResult) -> str:
     """What is wrong with how a command ended and what it printed; empty where nothing is."""
     told = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
     if told:
@@ -86,7 +86,7 @@ class Shop:
         self.run, self.folder = run, folder
         self.codes: dict[str, set[int]] = {}
 
-    def __call__(self, *arguments: object, writes: Sequence[str] = ()) -> Ran:
+    def __call__(self, *arguments: object, writes: Sequence[str] = ()) -> CommandResult:
         """Run a command: all is right with it, and it wrote nothing but what it may."""
         before = self._files()
         ran = self.run(*arguments)
@@ -228,7 +228,7 @@ def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
     """As verdicts of a judge, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
     said = texts(0)
 
-    def chat(asked: Asked) -> dict[str, Any]:
+    def chat(asked: ReceivedRequest) -> dict[str, Any]:
         text = re.sub(r"[\ud800-\udfff]", "?", said[sum(asked.content.encode("utf-8", "replace")) % len(said)])
         return completion(text if "|||" not in asked.content else f"{text}\n|||\n{PLAIN[0]}")
 

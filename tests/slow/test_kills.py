@@ -30,7 +30,7 @@ from typing import Any
 import pytest
 from forked import Forks, Process
 from fuzzing import Fuzz
-from loopback import CHAT, Answer, Asked, FakeServer, completion, token
+from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 KILLS = 100
 """Of each of the two tests."""
@@ -53,7 +53,7 @@ WAITED = 4.0
 """Seconds after which a command that was stopped may give up what is under way."""
 
 
-def answered(asked: Asked) -> dict[str, Any]:
+def answer(asked: ReceivedRequest) -> dict[str, Any]:
     """A generator that is sometimes of no use, and a judge with a mind of its own; both always say the same."""
     digest = hashlib.sha256(asked.content.encode()).digest()
     if asked.body["model"] == "g":
@@ -85,7 +85,7 @@ class Run:
     signals: tuple[int, ...] = ()
     moment: int = 0
     is_late: bool = False
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
     process: Process | None = None
     killed: float | None = None
     ended: float = 0.0
@@ -111,10 +111,10 @@ class Watched(FakeServer):
     """A server that kills those who ask."""
 
     def __init__(self) -> None:
-        super().__init__(answered)
+        super().__init__(answer)
         self.runs: dict[str, Run] = {}
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: ReceivedRequest) -> Answer:
         run = self.runs.get(asked.headers["authorization"])
         if run is None or asked.path != CHAT:
             return await super().answer(asked)
@@ -170,8 +170,8 @@ class House:
             assert ended.returncode in (0, 1, 3), ended.stderr
             asked = Counter(one.raw for one in run.asked)
             assert len(asked) > 5
-            replies = stored(place / "replies.sqlite")
-            self.references[command] = Reference(ended.returncode, asked, written(place), replies)
+            replies = read_store(place / "replies.sqlite")
+            self.references[command] = Reference(ended.returncode, asked, read_run_files(place), replies)
         return self.references[command]
 
 
@@ -190,14 +190,14 @@ def cases(number: int, authors: str) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def written(folder: Path) -> dict[str, bytes]:
+def read_run_files(folder: Path) -> dict[str, bytes]:
     """The files that are the same whenever a command is: neither the manifest nor versions are."""
     files = [folder / "rewrites.jsonl", *(folder / "run").glob("*")]
     kept = [file for file in files if file.exists() and file.name not in ("manifest.json", "run.json")]
     return {file.name: file.read_bytes() for file in kept}
 
 
-def stored(path: Path) -> set[tuple[bytes, str]]:
+def read_store(path: Path) -> set[tuple[bytes, str]]:
     """The replies in a store that is whole."""
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
@@ -247,7 +247,7 @@ def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
         if run.killed is None or code not in STOPPED[signal.Signals(run.signals[0])]:
             run.killed = None  # too late
             assert code == reference.code, f"{command} ended with {code}: {error}"
-            assert written(folder) == reference.files
+            assert read_run_files(folder) == reference.files
             break
         if code > 0:
             assert error.endswith("distract: stopped; the same command resumes\n"), error
@@ -270,7 +270,7 @@ def check(house: House, folder: Path, commands: list[str], draw: Random) -> int:
     for command in commands:
         wanted |= house.reference(command).asked
     _nothing_twice(runs, wanted)
-    assert stored(folder / "replies.sqlite") == set().union(*(house.reference(one).replies for one in commands))
+    assert read_store(folder / "replies.sqlite") == set().union(*(house.reference(one).replies for one in commands))
     held = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
     assert b"sk-run-" not in held
     for run in runs:
@@ -280,7 +280,7 @@ def check(house: House, folder: Path, commands: list[str], draw: Random) -> int:
 
 def _nothing_twice(runs: list[Run], wanted: Counter[bytes]) -> None:
     asked = sorted(((one, run) for run in runs for one in run.asked), key=lambda pair: pair[0].at)
-    askers: dict[bytes, list[tuple[Asked, Run]]] = {}
+    askers: dict[bytes, list[tuple[ReceivedRequest, Run]]] = {}
     lost = Counter[str]()
     for one, run in asked:
         earlier = askers.setdefault(one.raw, [])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from commanding import fits
-from test_meta_cli import ASKED, REPLAY, curly, printed, source, write
+from test_meta_cli import ASKED, REPLAY, render, source, write, write_curly_data
 
 # Published runs of LLMBar.
 
@@ -68,7 +68,9 @@ def test_drawn_order_does_not_change_which_pair_it_is(run: Any) -> None:
 
 def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     names = (*ASKED, "--protocol", "cot-consistency", "--control")
-    asked = run("meta", "--judge", "planted:random", "--data", curly("d.jsonl"), *names, "--out", "r", "--json")
+    asked = run(
+        "meta", "--judge", "planted:random", "--data", write_curly_data("d.jsonl"), *names, "--out", "r", "--json"
+    )
     ran = run("meta", "--judge", "replay:r", "--json")
     assert ran.figure("verdict_change_rate", protocol="base", attack="null")["n"] == 2
     assert ran.figure("verdict_change_rate", protocol="cot-consistency", attack="resample")["n"] == 6
@@ -113,10 +115,10 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
         source(called("judge", "j"), *asked, record=record, notes=(called("note", "note"),)),
         source("other", *asked, shift=1),
     ]
-    text = printed(*sources)
+    text = render(*sources)
     assert not [line for line in text.splitlines() if wide(line) > 80]
     assert not {"\x1b", "\x07", "‮"} & set(text)
-    plain = printed(
+    plain = render(
         source("j", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4))),
         source("other", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4)), shift=1),
     )
@@ -131,7 +133,7 @@ def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
     asked = [
         (f"a-protocol-with-a-long-name-{p}", f"an-adversarial-data-set-{d}", "") for p in range(5) for d in range(12)
     ]
-    text = printed(source("j", *asked), source("k", *asked, shift=1), base="a-protocol-with-a-long-name-0")
+    text = render(source("j", *asked), source("k", *asked, shift=1), base="a-protocol-with-a-long-name-0")
     assert not [line for line in text.splitlines() if len(line.rstrip()) > 80]
     assert text.count("…") == 1, "the base as a title"
     # Of ten pairs only the four with the base are shown, by judge.

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from test_meta_figures import (
     CONTROLS,
     KINDS,
-    asked,
     check,
-    exchanged,
+    exchange,
+    judge_rows,
 )
 
 from distract.core.records import Row
@@ -30,12 +30,12 @@ from distract.studies.meta.measures import figures
 # They agree.
 
 
-@given(asked())
+@given(judge_rows())
 def test_every_figure_matches_a_naive_count(judged: list[JudgeRows]) -> None:
     check(judged, CONTROLS)
 
 
-@given(asked(["both"], "k"), asked(["both", "scoring"], "j"))
+@given(judge_rows(["both"], "k"), judge_rows(["both", "scoring"], "j"))
 def test_judges_are_measured_one_by_one(one: list[JudgeRows], other: list[JudgeRows]) -> None:
     whole = check([*one, *other], CONTROLS)
     alone = [*figures(one, CONTROLS), *figures(other, CONTROLS)]
@@ -51,11 +51,11 @@ def test_judges_are_measured_one_by_one(one: list[JudgeRows], other: list[JudgeR
 # What changes nothing.
 
 
-def through(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:
+def map_rows(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:
     return [replace(one, rows={rule: tuple(map(change, rows)) for rule, rows in one.rows.items()}) for one in judged]
 
 
-def told(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> dict[object, object]:
+def index_figures(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> dict[object, object]:
     """Figures by what they are of, differences in the direction of the names that ``name`` gives protocols."""
     made: dict[object, object] = {}
     for f in found:
@@ -72,16 +72,16 @@ def told(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> d
     return made
 
 
-@given(asked(), st.randoms(use_true_random=False))
+@given(judge_rows(), st.randoms(use_true_random=False))
 def test_row_and_protocol_order_do_not_matter(judged: list[JudgeRows], rng: random.Random) -> None:
     mixed = [
         replace(one, rows={rule: tuple(rng.sample(rows, len(rows))) for rule, rows in one.rows.items()})
         for one in rng.sample(judged, len(judged))
     ]
-    assert told(figures(mixed, CONTROLS)) == told(figures(judged, CONTROLS))
+    assert index_figures(figures(mixed, CONTROLS)) == index_figures(figures(judged, CONTROLS))
 
 
-@given(asked(), st.permutations(list(KINDS)))
+@given(judge_rows(), st.permutations(list(KINDS)))
 def test_names_do_not_matter(judged: list[JudgeRows], order: list[str]) -> None:
     new = {name: f"q{place}" for place, name in enumerate(order)}
     old = {to: name for name, to in new.items()}
@@ -91,24 +91,26 @@ def test_names_do_not_matter(judged: list[JudgeRows], order: list[str]) -> None:
         cluster = {"p1": "z", "p2": "p1", "p3": ""}[row.cluster]
         return replace(row, a=a, b=b, cluster=cluster, judge="k", protocol=new[row.protocol])
 
-    others = [replace(one, judge="k", protocol=new[one.protocol]) for one in through(judged, renamed)]
-    assert told(figures(others, CONTROLS), old.get) == told(figures(judged, CONTROLS))
+    others = [replace(one, judge="k", protocol=new[one.protocol]) for one in map_rows(judged, renamed)]
+    assert index_figures(figures(others, CONTROLS), old.get) == index_figures(figures(judged, CONTROLS))
 
 
-@given(asked(), st.sets(st.sampled_from(list(KINDS))))
+@given(judge_rows(), st.sets(st.sampled_from(list(KINDS))))
 def test_swapping_a_and_b_swaps_only_the_order_names(judged: list[JudgeRows], which: set[str]) -> None:
     turned = {"given": "swapped", "swapped": "given"}
-    mixed = [through([one], exchanged)[0] if one.protocol in which else one for one in judged]
+    mixed = [map_rows([one], exchange)[0] if one.protocol in which else one for one in judged]
     after = [
         replace(f, order=turned.get(f.order or "", f.order)) if f.protocol in which else f
         for f in check(mixed, CONTROLS)
     ]
-    assert told(after) == told(figures(judged, CONTROLS))
+    assert index_figures(after) == index_figures(figures(judged, CONTROLS))
 
 
-@given(asked(), st.randoms(use_true_random=False))
+@given(judge_rows(), st.randoms(use_true_random=False))
 def test_rows_with_swapped_names_are_the_same_comparisons(judged: list[JudgeRows], rng: random.Random) -> None:
-    mixed = through(judged, lambda row: exchanged(row) if rng.random() < 0.5 else row)
+    mixed = map_rows(judged, lambda row: exchange(row) if rng.random() < 0.5 else row)
     # Alpha and kappa are about the letters: which of two is called by which is in their marginals.
-    found, before = (told([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged))
+    found, before = (
+        index_figures([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged)
+    )
     assert found == before

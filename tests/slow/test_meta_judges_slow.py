@@ -53,7 +53,7 @@ UNEVEN = st.dictionaries(
 LABELS = st.fixed_dictionaries(dict.fromkeys(COMPARISONS, st.sampled_from(["a", "a", "b", "tie", None])))
 
 
-def told(found: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[JudgeRows]:
+def build_rows(found: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[JudgeRows]:
     made = []
     for judge, by in found.items():
         for protocol, said in by.items():
@@ -76,7 +76,7 @@ def test_judges_are_compared_on_their_common_comparisons(
         for judge, by in found.items()
     }
     able = {judge: by for judge, by in able.items() if by}
-    judged = told(found, labels)
+    judged = build_rows(found, labels)
     if len(able) < 2:
         assert compare_judges(judged, figures(judged), base) is None
         return
@@ -110,7 +110,7 @@ def test_judges_are_compared_on_their_common_comparisons(
     assert {one.judge: one.mean_accuracy for one in got.judges} == pytest.approx(means)
     strength = {judge: by[base] if base in common else means[judge] for judge, by in values.items()}
     assert [strength[one.judge] for one in got.judges] == sorted(strength.values(), reverse=True)
-    gains = [f for f in figures(told(alike, labels)) if f.against and f.subset is None]
+    gains = [f for f in figures(build_rows(alike, labels)) if f.against and f.subset is None]
     place = None if len({data for data, _ in shared}) > 1 else shared[0][0]
     for standing in got.judges:
         assert standing.accuracy == (values[standing.judge].get(base) if base else None)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import Ran
+from commanding import CommandResult
 from overwriting import overwrite
 
 from distract.core.errors import BackendError, UsageError
@@ -22,7 +22,7 @@ from distract.models.transformers.architecture import unfit_architecture
 from distract.models.transformers.backend import Transformers
 from distract.models.vllm.backend import Vllm
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 ASKED = [Request((Message("user", "Which is better?"),), choices=("A", "B"), prefill="[[")]
 OWN = {"auto_map": {"AutoModel": "modeling.OwnModel"}}
 WITH_ENCODER = {"is_encoder_decoder": True}

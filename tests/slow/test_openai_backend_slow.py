@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from commanding import Ran
+from commanding import CommandResult
 from loopback import Answer, FakeServer, FaultProxy, completion
 from test_openai_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
 
@@ -82,7 +82,7 @@ def test_server_capabilities_are_probed_once() -> None:
 
 
 @pytest.mark.parametrize("digits", [1, 4299, 4300, 5000])
-def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., Ran], digits: int) -> None:
+def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., CommandResult], digits: int) -> None:
     """The count of a reply that is stored, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
     attack = ("attack", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 4, "--attempts", 1, "--judge")

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 from loopback import Answer, FakeServer, completion
-from test_openai_bounds import TOO_LARGE, Endless, ask, of_odd, packed, words
+from test_openai_bounds import TOO_LARGE, Endless, ask, compress_answer, serve_odd, words
 
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
@@ -46,7 +46,7 @@ def test_compression_bomb_is_unpacked_up_to_the_limit(encoding: str, monkeypatch
             held.append((len(self.data), len(self.data) - before))
 
     monkeypatch.setattr(http._Body, "add", added)
-    with of_odd(packed(completion("a" * (4 * MOST)), encoding)) as server:
+    with serve_odd(compress_answer(completion("a" * (4 * MOST)), encoding)) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
     assert max(total for total, _ in held) <= MOST + STEP

@@ -15,7 +15,7 @@ import pytest
 from builders import finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
+from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 
 from distract.core.backend import ProbingBackend
 from distract.core.errors import BackendError
@@ -64,22 +64,22 @@ def judge(
         odd: whether every other answer looks as if it dealt with the start in the other way.
     """
 
-    def script(asked: Asked) -> dict[str, Any] | Answer:
+    def script(asked: ReceivedRequest) -> dict[str, Any] | Answer:
         body, begun = asked.body, asked.body["messages"][-1]["role"] == "assistant"
         if not system and body["messages"][0]["role"] == "system":
-            return refused(400, "System role not supported")
+            return refusal(400, "System role not supported")
         if reasons and "max_tokens" in body:
-            return refused(400, "'max_tokens' is not supported with this model", param="max_tokens")
+            return refusal(400, "'max_tokens' is not supported with this model", param="max_tokens")
         if reasons and "temperature" in body:
-            return refused(400, "'temperature' does not support this value", param="temperature")
+            return refusal(400, "'temperature' does not support this value", param="temperature")
         if begun and start == "refused":
-            return refused(400, "Unrecognized request argument supplied: continue_final_message")
+            return refusal(400, "Unrecognized request argument supplied: continue_final_message")
         if begun and start == "rejected":
-            return refused(400, "Bad request")
+            return refusal(400, "Bad request")
         if body.get("logprobs") and logprobs == "refused":
-            return refused(403, "You are not allowed to request logprobs from this model")
+            return refusal(403, "You are not allowed to request logprobs from this model")
         if body.get("top_logprobs", 0) > likely:
-            return refused(400, f"Requested sample logprobs of 20, which is greater than max allowed: {likely}")
+            return refusal(400, f"Requested sample logprobs of 20, which is greater than max allowed: {likely}")
         named = [label for label in "1234567" if f"[[{label}]]" in asked.content] or ["A", "B", "C"]
         # A model is of another mind when its answer was begun.
         number = int.from_bytes(hashlib.sha256(f"{begun} {asked.content}".encode()).digest()[:4], "big")
@@ -123,11 +123,11 @@ MANNERS = {
 FILES = ("rows.jsonl", "summary.json", "rewrites.jsonl")
 
 
-def shuffled(script: Script, seed: int) -> Script:
+def shuffle(script: Script, seed: int) -> Script:
     """The same answers in another order."""
     draw = random.Random(seed)
 
-    def late(asked: Asked) -> Answer:
+    def late(asked: ReceivedRequest) -> Answer:
         found = script(asked)
         given = found if isinstance(found, Answer) else Answer(found)
         return Answer(given.body, given.status, given.headers, delay=draw.random() * 0.004)
@@ -135,7 +135,7 @@ def shuffled(script: Script, seed: int) -> Script:
     return late
 
 
-def attacked(url: str, folder: Path, *, concurrency: int = 16, **more: Any) -> Tally:
+def run_attack(url: str, folder: Path, *, concurrency: int = 16, **more: Any) -> Tally:
     """A run with a store of its own, in ``folder``."""
     selected = session.select(data="tweakset", limit=2, attacks=("assertiveness",))
     judge = backend(url, concurrency=concurrency, **more)
@@ -158,9 +158,9 @@ def manifest(folder: Path) -> dict[str, Any]:
 def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: Path) -> None:
     found = list[list[bytes]]()
     for number, concurrency in enumerate((1, 4, 16)):
-        script = shuffled(MANNERS[kind], number)
+        script = shuffle(MANNERS[kind], number)
         with FakeServer(script, owner="someone", probed=script) as server:
-            tally = attacked(server.url, tmp_path / str(number), concurrency=concurrency)
+            tally = run_attack(server.url, tmp_path / str(number), concurrency=concurrency)
             # What the probes have found out is not refused again.
             assert len(server.chats) == tally.made - len(PROBES)
         found.append(contents(tmp_path / str(number)))
@@ -183,7 +183,7 @@ def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: 
 def test_killed_run_resumes_without_a_second_probe(kind: str, others: int, tmp_path: Path) -> None:
     script, left = MANNERS[kind], 10**6
 
-    def mortal(asked: Asked) -> dict[str, Any] | Answer:
+    def mortal(asked: ReceivedRequest) -> dict[str, Any] | Answer:
         nonlocal left
         left -= 1
         if left < 0:
@@ -191,13 +191,13 @@ def test_killed_run_resumes_without_a_second_probe(kind: str, others: int, tmp_p
         return script(asked)
 
     with FakeServer(mortal, owner="someone", probed=mortal) as server:
-        attacked(server.url, tmp_path / "whole")
+        run_attack(server.url, tmp_path / "whole")
         probes = [asked.content for asked in server.probes]
         left = len(probes) + others
         with pytest.raises(BackendError, match="does not answer"):
-            attacked(server.url, tmp_path / "killed", concurrency=1, attempts=1)
+            run_attack(server.url, tmp_path / "killed", concurrency=1, attempts=1)
         left = 10**6
-        attacked(server.url, tmp_path / "killed")
+        run_attack(server.url, tmp_path / "killed")
         # Killed between the probes, the second one is asked twice: the first time it got no answer.
         assert len(server.probes) == 2 * len(probes) + (others < 0)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
@@ -206,19 +206,19 @@ def test_killed_run_resumes_without_a_second_probe(kind: str, others: int, tmp_p
 def test_probes_are_kept_per_store(tmp_path: Path) -> None:
     script = MANNERS["ignores the start"]
     with FakeServer(script, owner="someone", probed=script) as server:
-        attacked(server.url, tmp_path / "one")
+        run_attack(server.url, tmp_path / "one")
         probes = len(server.probes)
         (tmp_path / "one" / "r").rename(tmp_path / "one" / "before")
-        tally = attacked(server.url, tmp_path / "one")
+        tally = run_attack(server.url, tmp_path / "one")
         assert (tally.made, len(server.probes)) == (0, probes)
-        attacked(server.url, tmp_path / "two")
+        run_attack(server.url, tmp_path / "two")
         assert len(server.probes) == 2 * probes
         # Of all that is stored, only what a probe found can say so.
         with sqlite3.connect(tmp_path / "one" / "store") as db:
             db.execute("delete from replies where reply not like '%systemless%'")
         db.close()
         (tmp_path / "one" / "r").rename(tmp_path / "one" / "after")
-        attacked(server.url, tmp_path / "one")
+        run_attack(server.url, tmp_path / "one")
         assert len(server.probes) == 2 * probes
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
@@ -226,11 +226,11 @@ def test_probes_are_kept_per_store(tmp_path: Path) -> None:
 PICKY = ("continue_final_message", "logprobs", "temperature", "top_p", "seed", "stop")
 
 
-def picky(asked: Asked) -> dict[str, Any] | Answer:
+def picky(asked: ReceivedRequest) -> dict[str, Any] | Answer:
     """Takes everything from probes; of other requests it refuses what their digits say."""
     for number, name in enumerate(PICKY):
         if str(number) in asked.content and name in asked.body:
-            return refused(400, f"{name} is not taken here", param=name)
+            return refusal(400, f"{name} is not taken here", param=name)
     begun = "A]]" if asked.body["messages"][-1]["role"] == "assistant" else "[[A]]"
     return completion(f"{begun} {sorted(asked.body)}")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Answer, Asked, FakeServer, Script, completion, refused, token
+from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.loop import answer
@@ -43,7 +43,7 @@ def is_complete(folder: Path) -> bool:
     return found
 
 
-def asked_of(url: str, folder: Path, *contents: str, **more: Any) -> tuple[list[Reply], int]:
+def ask(url: str, folder: Path, *contents: str, **more: Any) -> tuple[list[Reply], int]:
     """The replies to requests in words, in order, and how many the store holds of them."""
     model = backend(url, concurrency=1, **more)
     with Store(folder / "s", model.identity) as store:
@@ -53,40 +53,40 @@ def asked_of(url: str, folder: Path, *contents: str, **more: Any) -> tuple[list[
 
 
 CONTENT = [
-    (refused(400, "x", code="content_filter"), "refused by the server: x"),
-    (refused(400, "This violates our content policy"), "refused by the server: This"),
+    (refusal(400, "x", code="content_filter"), "refused by the server: x"),
+    (refusal(400, "This violates our content policy"), "refused by the server: This"),
     (
-        refused(400, "Filtered by the content management policy. Modify your prompt and retry."),
+        refusal(400, "Filtered by the content management policy. Modify your prompt and retry."),
         "refused by the server: F",
     ),
-    (refused(403, "Your input was flagged"), "refused by the server: Your input"),
-    (refused(451, "Blocked by the content filter"), "refused by the server: Blocked"),
-    (refused(400, "Input data may contain inappropriate content."), "refused by the server: Input"),
-    (refused(400, "maximum context length is 10 tokens"), "too long: maximum"),
-    (refused(400, "x", code="context_length_exceeded"), "too long: x"),
-    (refused(413, "Request Entity Too Large"), "too long: Request"),
+    (refusal(403, "Your input was flagged"), "refused by the server: Your input"),
+    (refusal(451, "Blocked by the content filter"), "refused by the server: Blocked"),
+    (refusal(400, "Input data may contain inappropriate content."), "refused by the server: Input"),
+    (refusal(400, "maximum context length is 10 tokens"), "too long: maximum"),
+    (refusal(400, "x", code="context_length_exceeded"), "too long: x"),
+    (refusal(413, "Request Entity Too Large"), "too long: Request"),
     (Answer(completion("half a", finish="content_filter")), "refused"),
     (Answer(completion(None, refusal="I will not.")), "refused: I will not."),
     (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
 ]
 OTHERWISE = [
-    (refused(400, "Your credit balance is too low to access the API."), "no reply: 400 Your credit"),
-    (refused(400, "Bad request"), "no reply: 400 Bad request"),
-    (refused(401, "Invalid key"), "no reply: 401 Invalid key"),
-    (refused(402, "Payment required"), "no reply: 402 Payment"),
-    (refused(403, "Forbidden"), "no reply: 403 Forbidden"),
-    (refused(403, "Your account was blocked for content policy violations"), "no reply: 403 Your account"),
-    (refused(404, "Not found"), "no reply: 404 Not found"),
-    (refused(413, "Request too large: limit 6000 tokens per minute (TPM)"), "no reply: 413 Request"),
-    (refused(418, "I'm a teapot"), "no reply: 418 I'm a teapot"),
-    (refused(422, "Unprocessable"), "no reply: 422 Unprocessable"),
-    (refused(429, "You exceeded your quota", code="insufficient_quota"), "no reply: 429 You exceeded"),
-    (refused(429, "You exceeded your quota", type="insufficient_quota"), "no reply: 429 You exceeded"),
-    (refused(451, "Unavailable for legal reasons"), "no reply: 451 Unavailable"),
-    (refused(400, "The request took too long"), "no reply: 400 The request"),
-    (refused(400, "request is taking too long, upstream busy"), "no reply: 400 request is taking"),
-    (refused(400, "The moderation service is unavailable, try again later"), "no reply: 400 The moderation"),
-    (refused(501, "Not implemented"), "no reply: 501 Not implemented"),
+    (refusal(400, "Your credit balance is too low to access the API."), "no reply: 400 Your credit"),
+    (refusal(400, "Bad request"), "no reply: 400 Bad request"),
+    (refusal(401, "Invalid key"), "no reply: 401 Invalid key"),
+    (refusal(402, "Payment required"), "no reply: 402 Payment"),
+    (refusal(403, "Forbidden"), "no reply: 403 Forbidden"),
+    (refusal(403, "Your account was blocked for content policy violations"), "no reply: 403 Your account"),
+    (refusal(404, "Not found"), "no reply: 404 Not found"),
+    (refusal(413, "Request too large: limit 6000 tokens per minute (TPM)"), "no reply: 413 Request"),
+    (refusal(418, "I'm a teapot"), "no reply: 418 I'm a teapot"),
+    (refusal(422, "Unprocessable"), "no reply: 422 Unprocessable"),
+    (refusal(429, "You exceeded your quota", code="insufficient_quota"), "no reply: 429 You exceeded"),
+    (refusal(429, "You exceeded your quota", type="insufficient_quota"), "no reply: 429 You exceeded"),
+    (refusal(451, "Unavailable for legal reasons"), "no reply: 451 Unavailable"),
+    (refusal(400, "The request took too long"), "no reply: 400 The request"),
+    (refusal(400, "request is taking too long, upstream busy"), "no reply: 400 request is taking"),
+    (refusal(400, "The moderation service is unavailable, try again later"), "no reply: 400 The moderation"),
+    (refusal(501, "Not implemented"), "no reply: 501 Not implemented"),
     (Answer(b"", 304), "no reply: 304"),
     (Answer(completion(None)), "no reply: empty reply"),
     (Answer(completion(" \n")), "no reply: empty reply"),
@@ -101,13 +101,13 @@ OTHERWISE = [
 )
 def test_only_content_refusals_are_stored(given_: Answer, expected: str, kept: bool, tmp_path: Path) -> None:
     with FakeServer(lambda asked: given_ if asked.content == "odd" else completion("fine")) as server:
-        replies, stored = asked_of(server.url, tmp_path, "one", "odd", "two")
+        replies, stored = ask(server.url, tmp_path, "one", "odd", "two")
         assert [reply.text for reply in replies[::2]] == ["fine", "fine"]
         assert (replies[1].failure or "").startswith(expected)
         assert (replies[1].answered, stored) == (kept, 2 + kept)
         # The same command asks again for what was not kept, and for nothing else.
         before = len(server.chats)
-        asked_of(server.url, tmp_path, "one", "odd", "two")
+        ask(server.url, tmp_path, "one", "odd", "two")
         assert {asked.content for asked in server.chats[before:]} == (set() if kept else {"odd"})
 
 
@@ -131,11 +131,11 @@ def test_five_account_faults_in_a_row_end_the_run(fault: Answer, tmp_path: Path)
         for number in (4, 5):
             contents = ["fine 0", *(f"odd {i}" for i in range(number)), "fine 1", *(f"odd {i}x" for i in range(4))]
             if number == 4:
-                replies, _ = asked_of(server.url, tmp_path, *contents)
+                replies, _ = ask(server.url, tmp_path, *contents)
                 assert [reply.answered for reply in replies] == [c.startswith("fine") for c in contents]
             else:
                 with pytest.raises(BackendError, match=f"has stopped answering: {fault.status} "):
-                    asked_of(server.url, tmp_path, "fine 2", *contents)
+                    ask(server.url, tmp_path, "fine 2", *contents)
                 model = backend(server.url)
                 with Store(tmp_path / "s", model.identity) as store:
                     assert len(store) == len(PROBES) + 3, "what came before is kept"
@@ -143,30 +143,30 @@ def test_five_account_faults_in_a_row_end_the_run(fault: Answer, tmp_path: Path)
 
 @pytest.mark.parametrize("status", [400, 418, 422, 451])
 def test_other_faults_do_not_end_the_run(status: int, tmp_path: Path) -> None:
-    with FakeServer(lambda asked: refused(status, "No.") if asked.content != "fine" else completion("fine")) as server:
-        replies, stored = asked_of(server.url, tmp_path, "fine", *map(str, range(12)))
+    with FakeServer(lambda asked: refusal(status, "No.") if asked.content != "fine" else completion("fine")) as server:
+        replies, stored = ask(server.url, tmp_path, "fine", *map(str, range(12)))
     assert [reply.answered for reply in replies] == [True, *[False] * 12]
     assert stored == 1
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 410])
 def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) -> None:
-    with FakeServer(lambda asked: completion("fine"), probed=lambda asked: refused(status, "Not for you")) as server:
+    with FakeServer(lambda asked: completion("fine"), probed=lambda asked: refusal(status, "Not for you")) as server:
         with pytest.raises(UsageError, match=str(status)):
-            asked_of(server.url, tmp_path, "one", "two")
+            ask(server.url, tmp_path, "one", "two")
         assert (len(server.probes), len(server.chats)) == (1, 0)
 
 
 # As a user meets it
 
 
-def rating(asked: Asked) -> dict[str, Any]:
+def rating(asked: ReceivedRequest) -> dict[str, Any]:
     """Rates a response by its words, in a way of its own."""
     number = hashlib.sha256(asked.content.encode()).digest()[0] % 7 + 1
     return completion(str(number), logprobs=[token(str(number), {str(number): 0.9})], finish="length")
 
 
-def failing(share: float, fault: Answer) -> Script:
+def fail_share(share: float, fault: Answer) -> Script:
     """Turns down a share of all requests."""
     return lambda asked: fault if hashlib.sha256(asked.content.encode()).digest()[1] < 256 * share else rating(asked)
 
@@ -176,12 +176,12 @@ def command(server: FakeServer, *more: str) -> list[str]:
     return [*where, "--limit", "20", "--out", "r", *more]
 
 
-@pytest.mark.parametrize("fault", [refused(418, "I'm a teapot"), refused(422, "No."), Answer(completion(None))])
+@pytest.mark.parametrize("fault", [refusal(418, "I'm a teapot"), refusal(422, "No."), Answer(completion(None))])
 def test_incomplete_run_is_completed_by_the_same_command(
     fault: Answer, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     with FakeServer(rating) as server:
-        server.chat = failing(0.1, fault)
+        server.chat = fail_share(0.1, fault)
         first = run("attack", *command(server))
         assert first.code == 0, first.err
         assert "the same command asks again" in first.err
@@ -207,7 +207,7 @@ def test_incomplete_run_is_completed_by_the_same_command(
 def test_gate_never_passes_with_too_many_unanswered_requests(
     share: float, code: int, live: bool, run: Callable[..., Any], tmp_path: Path
 ) -> None:
-    with FakeServer(failing(share, refused(418, "I'm a teapot"))) as server:
+    with FakeServer(fail_share(share, refusal(418, "I'm a teapot"))) as server:
         if live:
             done = run("gate", *command(server), "--max-flip-rate", "0.9")
         else:
@@ -220,10 +220,10 @@ def test_gate_never_passes_with_too_many_unanswered_requests(
 @pytest.mark.parametrize(
     ("fault", "code", "part"),
     [
-        (refused(418, "I'm a teapot"), 3, "no verdict was valid"),
-        (refused(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
-        (refused(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
-        (refused(400, "Flagged by the content filter"), 3, "no verdict was valid"),
+        (refusal(418, "I'm a teapot"), 3, "no verdict was valid"),
+        (refusal(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
+        (refusal(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
+        (refusal(400, "Flagged by the content filter"), 3, "no verdict was valid"),
     ],
 )
 def test_fully_refused_run_ends_with_the_right_code(

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commanding import Ran
+from commanding import CommandResult
 
-from distract.cli import streams as process
+from distract.cli import streams
 from distract.core import signals
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "9")
 
 PLUGIN = """
@@ -160,7 +160,7 @@ def test_ignored_signals_stay_ignored_and_handlers_are_restored() -> None:
 def test_slow_reader_receives_everything(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
-    stream = process._SafeStream(writes, "w")
+    stream = streams._SafeStream(writes, "w")
     text = b"x" * 300_000  # more than a pipe holds
     with subprocess.Popen(["wc", "-c"], stdin=reads, stdout=subprocess.PIPE) as counting:
         os.close(reads)

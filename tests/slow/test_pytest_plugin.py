@@ -69,12 +69,12 @@ def judge(distract_store):
 """
 
 
-def inner(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """A run of pytest in this process, without what the outer one's plugins would add."""
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments)
 
 
-def printed(result: pytest.RunResult) -> str:
+def join_lines(result: pytest.RunResult) -> str:
     return "\n".join(result.outlines)
 
 
@@ -107,9 +107,9 @@ class TestWhichTestsRun:
         self, pytester: pytest.Pytester, arguments: list[str], passed: int, left_out: int
     ) -> None:
         pytester.makepyfile(test_mixed=MIXED)
-        result = inner(pytester, "-W", "ignore", *arguments)
+        result = run_pytest(pytester, "-W", "ignore", *arguments)
         result.assert_outcomes(passed=passed, deselected=4 - passed)
-        assert ("were deselected" in printed(result)) == (left_out > 1)
+        assert ("were deselected" in join_lines(result)) == (left_out > 1)
         assert (LEFT_OUT in result.outlines) == (left_out == 1)
         if left_out > 1:
             tests = f"distract: {left_out} tests that call a judge were deselected"
@@ -129,7 +129,7 @@ class TestWhichTestsRun:
         pytester.makepyfile(test_mixed=MIXED, test_other=MARKED)
         pytester.mkdir("inner")
         pytester.makepyprojecttoml('[tool.distract]\njudge = "planted:fair"')
-        result = inner(pytester, *names)
+        result = run_pytest(pytester, *names)
         result.assert_outcomes(passed=passed, deselected="test_other.py" in names)
 
     def test_unmarked_tests_keep_their_own_judge(self, pytester: pytest.Pytester) -> None:
@@ -141,17 +141,17 @@ class TestWhichTestsRun:
             @pytest.mark.parametrize("judge", [1])
             def test_number(judge): assert judge == 1
         """)
-        result = inner(pytester, "--strict-markers")
+        result = run_pytest(pytester, "--strict-markers")
         result.assert_outcomes(passed=2)
-        assert "distract:" not in printed(result)
-        assert " distract " not in printed(result)
+        assert "distract:" not in join_lines(result)
+        assert " distract " not in join_lines(result)
 
     @pytest.mark.parametrize("more", [["--collect-only"], ["-p", "no:xdist"], ["-p", "no:terminal"], ["--co", "-qq"]])
     def test_other_pytest_options_still_work(self, pytester: pytest.Pytester, more: list[str]) -> None:
         pytester.makepyfile(MIXED)
-        result = inner(pytester, "--judge", "planted:fair", *more)
+        result = run_pytest(pytester, "--judge", "planted:fair", *more)
         assert result.ret == 0
-        assert "Error" not in printed(result) + "\n".join(result.errlines)
+        assert "Error" not in join_lines(result) + "\n".join(result.errlines)
 
 
 class TestWhichJudge:
@@ -177,7 +177,7 @@ class TestWhichJudge:
     ) -> None:
         pytester.makepyfile(MARKED)
         (pytester.path / "pyproject.toml").write_text(project)
-        result = inner(pytester, "-m", "distract", *arguments)
+        result = run_pytest(pytester, "-m", "distract", *arguments)
         result.assert_outcomes(errors=1)
         start = next(number for number, text in enumerate(result.outlines) if "ERROR at setup" in text)
         assert said in result.outlines[start + 1]
@@ -188,10 +188,10 @@ class TestWhichJudge:
         pytester.makepyprojecttoml(
             '[tool.distract]\njudge = "planted:first"\nstore = "kept/here"\n[tool.distract.gate]'
         )
-        result = inner(pytester, "deep", "-m", "distract")
+        result = run_pytest(pytester, "deep", "-m", "distract")
         assert "judge planted:first: 2 calls made, 0 saved by the store" in result.outlines
         assert (pytester.path / "kept" / "here").is_file()
-        result = inner(pytester, "deep", "--judge", "planted:fair", "--distract-store", "other")
+        result = run_pytest(pytester, "deep", "--judge", "planted:fair", "--distract-store", "other")
         assert "judge planted:fair: 2 calls made, 0 saved by the store" in result.outlines
         assert (pytester.path / "other").is_file()
 
@@ -204,7 +204,7 @@ def away(tmp_path_factory):
 """
         pytester.makepyfile(MARKED + away)
         for made in (2, 0):
-            result = inner(pytester, "--judge", "planted:fair")
+            result = run_pytest(pytester, "--judge", "planted:fair")
             assert f"judge planted:fair: {made} calls made, {2 - made} saved by the store" in result.outlines
         assert (pytester.path / ".distract" / "replies.sqlite").is_file()
 
@@ -219,7 +219,7 @@ def pytest_unconfigure(config):
     assert mine() is None or not mine()._end.alive
 """)  # fmt: skip
         pytester.makepyfile(f"{ASKING}\ndef test_it(mine, same):\n    same.judgments(compared(1))\n")
-        result = inner(pytester)
+        result = run_pytest(pytester)
         result.assert_outcomes(passed=1)
         # The name is hostile: it is neither markup nor an escape of the terminal.
         told = r"judge own [red]\x1b[31m: 2 calls made, 0 saved by the store; 20 tokens in, 0 out"
@@ -242,7 +242,7 @@ def test_found(judge):
 def test_summary_lists_invariants_and_counterexamples(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(OWN_JUDGE)
     pytester.makepyfile(ASKING + FINDING)
-    result = inner(pytester)
+    result = run_pytest(pytester)
     result.assert_outcomes(passed=1)
     told = [" ".join(text.split()) for text in result.outlines if text]
     start = next(number for number, text in enumerate(told) if "= distract =" in text)
@@ -298,7 +298,7 @@ def test_left_out(judge):
 )
 def test_empty_option_is_a_usage_error(pytester: pytest.Pytester, option: str, wanted: str) -> None:
     pytester.makepyfile(MARKED)
-    result = inner(pytester, option, "")
+    result = run_pytest(pytester, option, "")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {option}: expected {wanted}, found nothing"])
 
@@ -323,7 +323,7 @@ OPEN = len(os.listdir("/proc/self/fd"))
 def test_it(judge, number):
     judge.judgments(compared(number % 3))
 """)
-    result = inner(pytester)
+    result = run_pytest(pytester)
     result.assert_outcomes(passed=20)
     assert "judge planted:fair: 6 calls made, 34 saved by the store" in result.outlines
 
@@ -338,7 +338,7 @@ def judge():
     return Judge.open("planted:nobody")
 """)
     pytester.makepyfile("def test_it(judge):\n    pass\n")
-    result = inner(pytester)
+    result = run_pytest(pytester)
     result.assert_outcomes(errors=1)
-    assert "Traceback" not in printed(result)
+    assert "Traceback" not in join_lines(result)
     result.stdout.fnmatch_lines(["unknown judge 'planted:nobody'; did you mean*"])

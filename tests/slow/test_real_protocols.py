@@ -28,14 +28,14 @@ KINDS = ("absolute", "cot", "metric", "prepair", "wild-bench")
 
 
 def test_every_protocol_judges_a_real_case_in_one_order(folders: Mapping[str, Path], tmp_path: Path) -> None:
-    judged(Transformers(str(folders["llama"])), protocols(), tmp_path, TOKENS)
+    judge_case(Transformers(str(folders["llama"])), protocols(), tmp_path, TOKENS)
 
 
 def test_one_protocol_of_each_kind_runs_on_the_embedded_judge(smollm2: Transformers, tmp_path: Path) -> None:
-    judged(smollm2, {name: protocols()[name] for name in KINDS}, tmp_path, TOKENS // 3)
+    judge_case(smollm2, {name: protocols()[name] for name in KINDS}, tmp_path, TOKENS // 3)
 
 
-def judged(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
+def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
     """With so few tokens most verdicts in words are cut off: they are counted as invalid, and nothing else is."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
     parameters = AuditConfig(

@@ -36,11 +36,11 @@ def attack(url: str, folder: Path, *more: str) -> list[str]:
     return [*command, "--out", str(folder / "run"), *more]
 
 
-def ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_command(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def stored(folder: Path) -> int:
+def count_replies(folder: Path) -> int:
     with sqlite3.connect(folder / "replies.sqlite") as db:
         (count,) = db.execute("select count(*) from replies").fetchone()
     db.close()
@@ -51,9 +51,9 @@ def stored(folder: Path) -> int:
 def quiet(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
     """The results of the run without any fault, and how many replies it took."""
     folder = tmp_path_factory.mktemp("quiet")
-    done = ran(attack(server, folder))
+    done = run_command(attack(server, folder))
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["results"], stored(folder)
+    return json.loads(done.stdout)["results"], count_replies(folder)
 
 
 def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int], tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int
             return next(faults) if time == 1 else None
 
     with FaultProxy(server, plan) as proxy:
-        done = ran(attack(proxy.url, tmp_path, "--timeout", "20"))
+        done = run_command(attack(proxy.url, tmp_path, "--timeout", "20"))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["results"] == quiet[0]
-        assert stored(tmp_path) == quiet[1]
+        assert count_replies(tmp_path) == quiet[1]
         assert "got no answer" not in done.stderr
 
 
@@ -77,7 +77,7 @@ def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int
 )
 def test_refusal_of_a_real_judge_is_its_failure(fault: str, said: str, server: str, tmp_path: Path) -> None:
     with FaultProxy(server, lambda content, time: fault) as proxy:
-        done = ran(attack(proxy.url, tmp_path))
+        done = run_command(attack(proxy.url, tmp_path))
     assert done.returncode == 3, done.stderr
     assert "no verdict was valid" in done.stderr.splitlines()[-1]
     rows = [json.loads(line) for line in (tmp_path / "run" / "rows.jsonl").read_text().splitlines()]
@@ -93,16 +93,16 @@ def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tm
 
     with FaultProxy(server, plan) as proxy:
         command = attack(proxy.url, tmp_path, "--concurrency", "1", "--attempts", "2")
-        died = ran(command)
+        died = run_command(command)
         assert died.returncode == 4, died.stderr
         last = died.stderr.splitlines()[-1]
         assert last.startswith(f"distract: the server {proxy.url} does not answer")
         assert last.endswith("the same command resumes")
-        kept = stored(tmp_path)
+        kept = count_replies(tmp_path)
         assert kept == alive
         alive = 10**6
         asked.clear()
-        done = ran(command)
+        done = run_command(command)
         assert done.returncode == 0, done.stderr
         assert len(asked) == quiet[1] - kept
         assert json.loads(done.stdout)["results"] == quiet[0]
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
         command = attack(proxy.url, tmp_path, "--concurrency", "64")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 120
-        while (len(asked) < 8 or not (tmp_path / "replies.sqlite").exists() or stored(tmp_path) < 3) and (
+        while (len(asked) < 8 or not (tmp_path / "replies.sqlite").exists() or count_replies(tmp_path) < 3) and (
             time.monotonic() < deadline
         ):
             time.sleep(0.05)
@@ -131,9 +131,9 @@ def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
         assert process.returncode == 130, said
         assert said.splitlines()[-1] == "distract: stopped; the same command resumes"
         assert "Traceback" not in said
-        assert stored(tmp_path) == 3
+        assert count_replies(tmp_path) == 3
         stalled = False
-        done = ran(command)
+        done = run_command(command)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["results"] == quiet[0]
 

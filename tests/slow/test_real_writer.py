@@ -18,7 +18,7 @@ from distract.models.transformers.backend import Transformers
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.attack import session
 from distract.studies.make import maker
-from distract.studies.make import rewrites as recording
+from distract.studies.make import rewrites as rewrites_module
 
 NAME = "smollm2-135m"
 # Retries are tested with a scripted generator; here each text takes seconds.
@@ -72,7 +72,7 @@ def test_one_run_equals_recording_first_with_a_real_model(data: str, tmp_path: P
     assert all(made["reasons"] or made["response"]["turns"] != made["original"] for made in rewrites)
     assert found["rejected"] == {} or set(found["rejected"]) == {"assertiveness"}
     selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **how)
-    finish(recording.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "other.sqlite")
+    finish(rewrites_module.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "other.sqlite")
     judge(str(tmp_path / "f.jsonl"), tmp_path / "two", smollm2, generator="recorded")
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from commanding import Ran
+from commanding import CommandResult
 from test_replyfile import (
     ATTACK,
     CUT,
@@ -17,8 +17,8 @@ from test_replyfile import (
     GONE,
     TAKEN,
     WHO,
-    damaged,
-    filled,
+    damage_pages,
+    fill,
     reply,
 )
 
@@ -34,14 +34,14 @@ GATE = ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.3", "--attack",
 @pytest.mark.parametrize("command", [ATTACK, GATE], ids=["attack", "gate"])
 @pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values(), *CUT.values()], ids=[*GONE, *TAKEN, *CUT])
 def test_run_with_a_lost_store_exits_with_4_and_resumes(
-    run: Callable[..., Ran],
+    run: Callable[..., CommandResult],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: tuple[object, ...],
     damage: Callable[[Path], object],
 ) -> None:
     path, puts, put = tmp_path / "folder" / "s", list[int](), Store.put
-    filled(path, range(300))
+    fill(path, range(300))
 
     def damaging(store: Store, replies: Sequence[tuple[bytes, Reply]]) -> None:
         batch = list(replies)
@@ -69,7 +69,7 @@ def test_run_with_a_lost_store_exits_with_4_and_resumes(
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
+def whole_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
     path = tmp_path_factory.mktemp("whole") / "s"
     with Store(path, WHO) as store:
         store.renew()
@@ -79,9 +79,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, 
 
 
 def test_damaged_page_is_one_line_and_never_another_reply(
-    tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
+    tmp_path: Path, whole_store: tuple[bytes, dict[bytes, Reply], int]
 ) -> None:
-    content, replies, epoch = whole
+    content, replies, epoch = whole_store
     path, counts = tmp_path / "s", Counter[str]()
     methods: dict[str, Callable[[Store], object]] = {
         "len": len,
@@ -90,7 +90,7 @@ def test_damaged_page_is_one_line_and_never_another_reply(
         "check": Store.check,
         "renew": Store.renew,
     }
-    for file in damaged(content, seed=1):
+    for file in damage_pages(content, seed=1):
         for end in ENDS:
             Path(f"{path}{end}").unlink(missing_ok=True)
         path.write_bytes(file)
@@ -109,7 +109,7 @@ def test_damaged_page_is_one_line_and_never_another_reply(
 
 
 def test_commands_report_any_damaged_page_in_one_line(
-    run: Callable[..., Ran], tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
+    run: Callable[..., CommandResult], tmp_path: Path, whole_store: tuple[bytes, dict[bytes, Reply], int]
 ) -> None:
     assert run(*ATTACK, "--store", "s", "--out", "r").code == 0
     content = (tmp_path / "s").read_bytes()

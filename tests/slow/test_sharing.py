@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import request
-from running import HeldServer, Running
+from running import CommandProcess, HeldServer
 from test_flow import Shuffled
 from test_run import Recording
 
@@ -46,13 +46,15 @@ def rows(folder: Path, run: str) -> bytes:
     return (folder / run / "rows.jsonl").read_bytes()
 
 
-def at_server(server: HeldServer, folder: Path, out: str, store: str = "s") -> Running:
+def at_server(server: HeldServer, folder: Path, out: str, store: str = "s") -> CommandProcess:
     where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", 4, "--timeout", 100)
-    return Running(*ATTACK, *where, "--out", out, "--store", store, folder=folder)
+    return CommandProcess(*ATTACK, *where, "--out", out, "--store", store, folder=folder)
 
 
-def local(folder: Path, out: str, store: str = "s") -> Running:
-    return Running(*ATTACK, "--judge", "planted:longer", "--out", out, "--store", store, folder=folder, before=LOCAL)
+def local(folder: Path, out: str, store: str = "s") -> CommandProcess:
+    return CommandProcess(
+        *ATTACK, "--judge", "planted:longer", "--out", out, "--store", store, folder=folder, before=LOCAL
+    )
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from loopback import Answer, Asked, FakeServer, refused
-from running import HeldServer, Running, stored
+from loopback import Answer, FakeServer, ReceivedRequest, refusal
+from running import CommandProcess, HeldServer, count_replies
 
 from distract.core import signals
 
@@ -58,9 +58,9 @@ scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) i
 """
 
 
-def at_server(server: FakeServer, folder: Path, before: str = FOR_EVER, concurrency: int = 4) -> Running:
+def at_server(server: FakeServer, folder: Path, before: str = FOR_EVER, concurrency: int = 4) -> CommandProcess:
     where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", concurrency, "--timeout", 100)
-    return Running(*ATTACK, *where, "--out", "r", "--store", "s", folder=folder, before=before)
+    return CommandProcess(*ATTACK, *where, "--out", "r", "--store", "s", folder=folder, before=before)
 
 
 @SIGNALS
@@ -76,7 +76,7 @@ def test_requests_under_way_finish_and_no_more_are_sent(tmp_path: Path, number: 
         assert (ran.code, ran.err.splitlines()[-1], ran.out) == (code, LAST, "halted\n")
         assert "Traceback" not in ran.err
         assert "replies: 0 were stored, 6 made" in ran.err
-        assert stored(tmp_path / "s") == 2 + 4
+        assert count_replies(tmp_path / "s") == 2 + 4
         assert len(server.chats) == 4
         with at_server(server, tmp_path) as again:
             assert again.ended().code == 0
@@ -94,7 +94,7 @@ def test_second_signal_ends_at_once(tmp_path: Path, number: int, code: int) -> N
             ran = command.ended()
         assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
         assert "Traceback" not in ran.err
-        assert stored(tmp_path / "s") == 2
+        assert count_replies(tmp_path / "s") == 2
 
 
 def test_wait_after_a_signal_is_bounded(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_wait_after_a_signal_is_bounded(tmp_path: Path) -> None:
 
 
 def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
-    def busy(asked: Asked) -> Answer:
-        answer = refused(429, "slow down")
+    def busy(asked: ReceivedRequest) -> Answer:
+        answer = refusal(429, "slow down")
         return Answer(answer.body, 429, {"retry-after": "250"})
 
     with FakeServer(busy) as server, at_server(server, tmp_path, FOR_EVER + TOLD, 1) as command:
@@ -124,7 +124,7 @@ def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
 @SIGNALS
 def test_local_batch_finishes_and_no_other_begins(tmp_path: Path, number: int, code: int) -> None:
     command = (*ATTACK, "--judge", "planted:longer", "--out", "r", "--store", "s")
-    with Running(*command, folder=tmp_path, before=LOCAL) as running:
+    with CommandProcess(*command, folder=tmp_path, before=LOCAL) as running:
         running.says("asked", "out")
         running.process.send_signal(number)
         running.says("stopping: waiting up to")
@@ -132,7 +132,7 @@ def test_local_batch_finishes_and_no_other_begins(tmp_path: Path, number: int, c
         ran = running.ended()
     assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
     assert "Traceback" not in ran.err
-    assert (stored(tmp_path / "s"), ran.out.count("asked")) == (5, 5)
+    assert (count_replies(tmp_path / "s"), ran.out.count("asked")) == (5, 5)
 
 
 def test_signal_is_held_once_and_only_while_busy() -> None:

@@ -126,7 +126,7 @@ def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_pat
     assert documents[-1]["prompt"] == [f"{LINES} 0"]
 
 
-def written(*parts: str, encoding: str = "utf-8") -> str:
+def write_parts(*parts: str, encoding: str = "utf-8") -> str:
     buffer = io.BytesIO()
     stream = _SafeText(buffer, encoding=encoding, errors="distract")
     for part in parts:
@@ -152,11 +152,11 @@ def written(*parts: str, encoding: str = "utf-8") -> str:
     ],
 )
 def test_runner_commands_are_defused_in_any_spelling(parts: tuple[str, ...], expected: str) -> None:
-    assert written(*parts).replace("\u2060", "~") == expected
+    assert write_parts(*parts).replace("\u2060", "~") == expected
 
 
 def test_encodings_receive_what_they_can_express() -> None:
     text = "– █· → é 水 \ud800\n"
-    assert written(text, encoding="ascii") == "- #. > \\xe9 \\u6c34 \\ud800\n"
-    assert written(text, encoding="cp1252") == "– #· > é \\u6c34 \\ud800\n"
-    assert written(text, encoding="utf-8") == "– █· → é 水 \\ud800\n"
+    assert write_parts(text, encoding="ascii") == "- #. > \\xe9 \\u6c34 \\ud800\n"
+    assert write_parts(text, encoding="cp1252") == "– #· > é \\u6c34 \\ud800\n"
+    assert write_parts(text, encoding="utf-8") == "– █· → é 水 \\ud800\n"

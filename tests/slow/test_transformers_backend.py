@@ -71,7 +71,7 @@ def small(smollm2: Transformers) -> Transformers:
 
 
 @pytest.fixture(scope="module")
-def plain(smollm2: Transformers) -> dict[int, Reply]:
+def plain_replies(smollm2: Transformers) -> dict[int, Reply]:
     judge = embedded_judge()
     vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="none")
     assert judge.prompt_mode == "one by one"
@@ -79,12 +79,12 @@ def plain(smollm2: Transformers) -> dict[int, Reply]:
 
 
 def test_packed_verdicts_equal_single_prompt_verdicts(
-    smollm2: Transformers, small: Transformers, plain: dict[int, Reply]
+    smollm2: Transformers, small: Transformers, plain_replies: dict[int, Reply]
 ) -> None:
     assert smollm2.prompt_mode == "packed"
     for judge in (smollm2, small):
         replies = ask(judge, ROUND)
-        assert deviation(replies, plain) <= 1e-5
+        assert deviation(replies, plain_replies) <= 1e-5
         for index, reply in replies.items():
             assert reply.finish == "choices"
             assert reply.tokens_in == len(judge.encode(ROUND[index]))
@@ -95,11 +95,11 @@ def test_packed_verdicts_equal_single_prompt_verdicts(
 
 @pytest.mark.parametrize(("by_runs", "sharing"), [(False, "packed"), (False, "prefix")])
 def test_other_layouts_give_the_same_verdicts(
-    smollm2: Transformers, plain: dict[int, Reply], by_runs: bool, sharing: str
+    smollm2: Transformers, plain_replies: dict[int, Reply], by_runs: bool, sharing: str
 ) -> None:
     judge = embedded_judge(batch_tokens=150)
     vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing=sharing)
-    assert deviation(ask(judge, ROUND), plain) <= 1e-5
+    assert deviation(ask(judge, ROUND), plain_replies) <= 1e-5
 
 
 def test_resumed_round_gives_the_same_bits(small: Transformers) -> None:

@@ -23,7 +23,7 @@ HOSTILE = "\x1b[31m::error::[bold]I must not say\ud800 ##[error]\u202e"
 PROTOCOLS = ("absolute", "cot", "cot-consistency", "metric", "multi-role-round1", "pairwise", "prepair", "rank")
 
 
-def moody(asked: Request) -> Reply:
+def answer_moodily(asked: Request) -> Reply:
     """A judge whose answers depend on nothing but the request: some say nothing, some too much, some never come."""
     mood = random.Random(asked.key).choice(["verdict", "verdict", "silent", "cut", "refused", "away"])
     outcomes = [text for _, text in asked.slots.outcomes] if asked.slots else []
@@ -33,7 +33,7 @@ def moody(asked: Request) -> Reply:
     return said.get(mood, Reply(failure="refused"))
 
 
-def carried(folder: Path, store: Path, backend: ScriptedBackend) -> LoadedRun:
+def run_attack(folder: Path, store: Path, backend: ScriptedBackend) -> LoadedRun:
     how: dict[str, Any] = {"attacks": ("sycophancy",), "limit": 5, "seed": 0}
     selected = session.select(data="tweakset", generator="rules", **how)
     setup = set_up("moody", backend, folder, PROTOCOLS, manner=Manner(samples=3))
@@ -41,7 +41,7 @@ def carried(folder: Path, store: Path, backend: ScriptedBackend) -> LoadedRun:
 
 
 def test_every_unreadable_answer_is_kept_once(tmp_path: Path) -> None:
-    loaded = carried(tmp_path / "r", tmp_path / "s", ScriptedBackend(moody))
+    loaded = run_attack(tmp_path / "r", tmp_path / "s", ScriptedBackend(answer_moodily))
     kept = texts(tmp_path / "r")
     assert {one["protocol"] for one in kept} == {*PROTOCOLS}
     # What the judge of this test says for a verdict is no ranking.
@@ -65,18 +65,18 @@ def test_every_unreadable_answer_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_unread_file_is_outside_the_run_and_survives_a_kill(tmp_path: Path) -> None:
-    whole = carried(tmp_path / "whole", tmp_path / "s1", ScriptedBackend(moody))
+    whole = run_attack(tmp_path / "whole", tmp_path / "s1", ScriptedBackend(answer_moodily))
     calls = list[Request]()
 
     def breaks(asked: Request) -> Reply:
         calls.append(asked)
         if len(calls) > 90:
             raise BackendError("the model broke")
-        return moody(asked)
+        return answer_moodily(asked)
 
     with pytest.raises(BackendError):
-        carried(tmp_path / "r", tmp_path / "s2", ScriptedBackend(breaks))
-    carried(tmp_path / "r", tmp_path / "s2", ScriptedBackend(moody))
+        run_attack(tmp_path / "r", tmp_path / "s2", ScriptedBackend(breaks))
+    run_attack(tmp_path / "r", tmp_path / "s2", ScriptedBackend(answer_moodily))
     names = ("texts.jsonl", "rows.jsonl", "summary.json", "run.json")
     for name in names:
         assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

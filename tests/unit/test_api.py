@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 
 import click
 import pytest
-from commanding import Ran
+from commanding import CommandResult
 
 import distract
 from distract.cli import arguments
@@ -28,7 +28,7 @@ from distract.data.formats import native
 from distract.models import scripted
 from distract.studies import execution
 
-Command = Callable[..., Ran]
+Command = Callable[..., CommandResult]
 
 OF_COMMANDS = {"as_json", "profile", "junit", "github", "summary"}
 """Options about what a command prints."""
@@ -43,7 +43,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("manifest.json", "lock")}
 
 
-def typed(options: Mapping[str, Any], singular: Mapping[str, str]) -> list[str]:
+def format_options(options: Mapping[str, Any], singular: Mapping[str, str]) -> list[str]:
     """Keyword arguments as a command line."""
     line = []
     for name, value in options.items():
@@ -200,7 +200,7 @@ def test_errors_survive_pickling(error: distract.DistractError) -> None:
 def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, capsys: Any) -> None:
     mine = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
-    ran = run("gate", "mine", *typed(rates, {}), "--json")
+    ran = run("gate", "mine", *format_options(rates, {}), "--json")
     verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), mine)]
     assert capsys.readouterr() == ("", "")
     for verdict in verdicts:
@@ -211,7 +211,7 @@ def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, ca
 
 def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
     options: Any = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "protocols": ["pairwise"], "budget": 40}
-    ran = run("gate", *typed(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
+    ran = run("gate", *format_options(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
     verdict = distract.gate(**options, max_flip_rate=0.1, out="mine", store="other.sqlite")
     assert capsys.readouterr() == ("", "")
     assert (verdict.decision, verdict.exit_code, ran.code) == ("inconclusive", 3, 3)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import finish, set_up
-from commanding import Ran, fits
+from commanding import CommandResult, fits
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError, DataError
@@ -20,7 +20,7 @@ from distract.core.usage import Tally
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.attack import session
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")
 ONE = (*RULES, "--protocol", "pairwise", "--attack", "assertiveness", "--limit", "4")
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.json")
@@ -43,7 +43,7 @@ class Failing:
                 yield from self._inner.reply(requests, frozenset([index]))
 
 
-def carried(
+def run_attack(
     judge: Failing | ScriptedBackend, out: Path, store: Path, minimal: int = 2, limit: int = 4
 ) -> tuple[LoadedRun, Tally]:
     selected = session.select(
@@ -54,23 +54,23 @@ def carried(
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
     """A run with two smallest flips; nobody changes it."""
     folder = tmp_path_factory.mktemp("finished")
-    return carried(Failing(), folder / "r", folder / "s")[0]
+    return run_attack(Failing(), folder / "r", folder / "s")[0]
 
 
-def copied(run: LoadedRun, to: Path) -> Path:
+def copy_run(run: LoadedRun, to: Path) -> Path:
     to.mkdir(parents=True)
     for file in run.path.iterdir():
         (to / file.name).write_bytes(file.read_bytes())
     return to
 
 
-def test_document_lists_the_smallest_flips_and_their_words(finished: LoadedRun) -> None:
-    found = json.loads(finished.summary or "")["minimal"]
-    assert len(found["flips"]) == len(finished.minimal or ()) == 2
-    for flip, record in zip(found["flips"], finished.minimal or (), strict=True):
+def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedRun) -> None:
+    found = json.loads(finished_run.summary or "")["minimal"]
+    assert len(found["flips"]) == len(finished_run.minimal or ()) == 2
+    for flip, record in zip(found["flips"], finished_run.minimal or (), strict=True):
         assert flip == {
             "case": record.case.id,
             "protocol": "pairwise",
@@ -96,7 +96,7 @@ def test_document_lists_the_smallest_flips_and_their_words(finished: LoadedRun) 
     assert {(word["word"], word["change"]): word["flips"] for word in found["words"]} == words
 
 
-def test_each_smallest_flip_flips_and_no_smaller_one_does(finished: LoadedRun) -> None:
+def test_each_smallest_flip_flips_and_no_smaller_one_does(finished_run: LoadedRun) -> None:
     from distract.core.plan import Comparison
     from distract.core.records import Response
     from distract.data import datasets
@@ -104,8 +104,8 @@ def test_each_smallest_flip_flips_and_no_smaller_one_does(finished: LoadedRun) -
     from distract.judging.verdicts import outcome
 
     cases = {case.id: case for case in datasets.load("tweakset").cases}
-    with Judge("bold", make_planted("bold"), store=finished.path.parent / "again") as judge:
-        for one in finished.minimal or ():
+    with Judge("bold", make_planted("bold"), store=finished_run.path.parent / "again") as judge:
+        for one in finished_run.minimal or ():
             case = cases[one.case.id]
             assert one.case.prompt == case.prompt
             (other,) = (r for r in case.originals if r.author == one.other)
@@ -119,12 +119,12 @@ def test_each_smallest_flip_flips_and_no_smaller_one_does(finished: LoadedRun) -
                 assert not wins(apply_edits(one.original, [kept for kept in one.edits if kept != edit]))
 
 
-def test_rerun_writes_the_same_bytes(finished: LoadedRun, tmp_path: Path) -> None:
-    again, tally = carried(Failing(), tmp_path / "r", finished.path.parent / "s")
-    fresh, _ = carried(Failing(), tmp_path / "t", tmp_path / "s")
+def test_rerun_writes_the_same_bytes(finished_run: LoadedRun, tmp_path: Path) -> None:
+    again, tally = run_attack(Failing(), tmp_path / "r", finished_run.path.parent / "s")
+    fresh, _ = run_attack(Failing(), tmp_path / "t", tmp_path / "s")
     for name in FILES:
         assert (again.path / name).read_bytes() == (fresh.path / name).read_bytes()
-        assert (again.path / name).read_bytes() == (finished.path / name).read_bytes()
+        assert (again.path / name).read_bytes() == (finished_run.path / name).read_bytes()
     assert (tally.made, tally.stored > 0) == (0, True)
     for one in (again, fresh):
         assert load(one.path) == one
@@ -134,33 +134,33 @@ def test_interrupted_search_pays_nothing_twice(tmp_path: Path) -> None:
     def breaks() -> Reply:
         raise BackendError("the model broke")
 
-    without, tally = carried(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
+    without, tally = run_attack(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
     broken = Failing(tally.made + 3, breaks)
     with pytest.raises(BackendError):
-        carried(broken, tmp_path / "r", tmp_path / "s")
+        run_attack(broken, tmp_path / "r", tmp_path / "s")
     left = load(tmp_path / "r")
     assert (left.flaw is None, len(left.rows), left.minimal) == (False, len(without.rows), ())
     resumed = Failing()
-    done, _ = carried(resumed, tmp_path / "r", tmp_path / "s")
+    done, _ = run_attack(resumed, tmp_path / "r", tmp_path / "s")
     whole = Failing()
-    carried(whole, tmp_path / "whole", tmp_path / "t")
+    run_attack(whole, tmp_path / "whole", tmp_path / "t")
     assert tally.made + 3 + resumed.asked == whole.asked
     assert (done.path / "minimal.jsonl").read_bytes() == (tmp_path / "whole" / "minimal.jsonl").read_bytes()
 
 
 def test_unanswered_search_stays_open_and_is_repeated(tmp_path: Path) -> None:
-    _, tally = carried(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
+    _, tally = run_attack(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
     silent = Failing(tally.made, lambda: Reply(failure="no reply: 503"))
-    done, used = carried(silent, tmp_path / "r", tmp_path / "s")
+    done, used = run_attack(silent, tmp_path / "r", tmp_path / "s")
     assert (done.minimal, used.unanswered > 0) == ((), True)
     assert (load(done.path).flaw, load(done.path).unanswered) == (None, True)
-    done, _ = carried(Failing(), tmp_path / "r", tmp_path / "s")
+    done, _ = run_attack(Failing(), tmp_path / "r", tmp_path / "s")
     assert (len(done.minimal or ()), load(done.path).unanswered) == (2, False)
 
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
-def test_damaged_run_never_counts_as_complete(finished: LoadedRun, tmp_path: Path, damage: str) -> None:
-    path = copied(finished, tmp_path / "r") / "minimal.jsonl"
+def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path: Path, damage: str) -> None:
+    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
     text = path.read_text(encoding="utf-8")
     if damage == "gone":
         path.unlink()
@@ -183,9 +183,9 @@ def test_damaged_run_never_counts_as_complete(finished: LoadedRun, tmp_path: Pat
     ],
 )
 def test_invalid_record_is_named_by_its_line(
-    finished: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
+    finished_run: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
 ) -> None:
-    path = copied(finished, tmp_path / "r") / "minimal.jsonl"
+    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
     first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     change(second)
     path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n", encoding="utf-8")
@@ -193,15 +193,15 @@ def test_invalid_record_is_named_by_its_line(
         load(path.parent)
 
 
-def test_run_without_minimal_stays_the_same(tmp_path: Path, finished: LoadedRun) -> None:
-    plain, _ = carried(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
+def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: LoadedRun) -> None:
+    plain, _ = run_attack(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
     assert plain.minimal is None
     assert "minimal" not in plain.parameters
     assert "minimal" not in json.loads(plain.summary or "")
     assert not (plain.path / "minimal.jsonl").exists()
-    assert {**plain.parameters, "minimal": 2} == finished.parameters
+    assert {**plain.parameters, "minimal": 2} == finished_run.parameters
     for name in ("rows.jsonl", "rewrites.jsonl"):
-        assert (plain.path / name).read_bytes() == (finished.path / name).read_bytes()
+        assert (plain.path / name).read_bytes() == (finished_run.path / name).read_bytes()
 
 
 def test_command_and_report_show_the_same(run: Run) -> None:

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from distract.core.plan import Attack
 from distract.core.records import Constraint
-from distract.core.registry import get_attack as named
+from distract.core.registry import get_attack
 from distract.data.constraints import check, parse
 from distract.rewriting.fidelity import inspect
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/golden/attacks.json").read_text(encoding="utf-8"))
 TWEAKSET = ROOT / "distract/datasets/tweakset.jsonl"
-ASSERTIVENESS, PROLIXITY, SYCOPHANCY = map(named, ("assertiveness", "prolixity", "sycophancy"))
-NONE, NULL = named("none"), named("null")
+ASSERTIVENESS, PROLIXITY, SYCOPHANCY = map(get_attack, ("assertiveness", "prolixity", "sycophancy"))
+NONE, NULL = get_attack("none"), get_attack("null")
 DISTRACTORS = (ASSERTIVENESS, PROLIXITY, SYCOPHANCY)
 ATTACKS = {attack.name: attack for attack in (*DISTRACTORS, NONE, NULL)}
 

@@ -34,7 +34,7 @@ X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue m
 PROTOCOLS = tuple(protocols()[name] for name in ("absolute", "pairwise", "prepair", "prepair-tie"))
 
 
-def audited(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
+def audit(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
     parameters = AuditConfig(judge, PROTOCOLS, (LOUDER,), find_writer("rules"))
     backend = make_planted(judge)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
@@ -69,7 +69,7 @@ def test_pairs_have_two_authors_and_at_most_one_severity() -> None:
 
 
 def test_dispreferred_response_is_rewritten_and_judged_again() -> None:
-    done = audited(case(responses=[X, Y], preferred="x"))
+    done = audit(case(responses=[X, Y], preferred="x"))
     flips = [r for r in done.rows if r.design == "flip" and r.protocol == "pairwise"]
     assert [(r.attack, r.target) for r in flips] == [("none", None), ("louder", "a")]
     assert flips[1].a == Side("x", "louder")
@@ -97,11 +97,11 @@ def test_disagreeing_score_rules_attack_both_sides() -> None:
 
 
 def test_rejected_and_missing_rewrites_are_not_judged() -> None:
-    done = audited(case(responses=[X, Y], preferred="x"), attacks=(TIMID,))
+    done = audit(case(responses=[X, Y], preferred="x"), attacks=(TIMID,))
     excluded = {(r.design, r.attack, r.excluded) for r in done.rows if r.excluded}
     assert excluded == {("fixed", "timid", "rewrite rejected"), ("flip", "timid", "rewrite rejected")}
     assert [made.is_accepted for made in done.rewrites] == [False]
-    done = audited(case(responses=[X, Y], preferred="x"), writer=find_writer("recorded"))
+    done = audit(case(responses=[X, Y], preferred="x"), writer=find_writer("recorded"))
     assert {r.excluded for r in done.rows if r.attack == "louder"} == {"no recorded rewrite"}
     assert done.rewrites == []
 
@@ -112,24 +112,24 @@ def test_recorded_rewrites_match_by_author_and_severity() -> None:
         replace(X, attack="louder", turns=("Red is certainly a colour.",)),
         replace(low, attack="louder", turns=("I think that blue might certainly be a nice colour.",)),
     ]
-    done = audited(case(responses=[X, low, *recorded], preferred="x"), writer=find_writer("recorded"))
+    done = audit(case(responses=[X, low, *recorded], preferred="x"), writer=find_writer("recorded"))
     assert {made.response.author for made in done.rewrites if made.is_accepted} == {"x"}
     assert {r.a for r in done.rows if r.design == "flip" and r.target == "a"} == {Side("x", "louder")}
 
 
 def test_controls_are_written_by_rule_and_may_change_nothing() -> None:
-    done = audited(case(responses=[X, Y], preferred="x"), attacks=(CONTROL,), writer=find_writer("recorded"))
+    done = audit(case(responses=[X, Y], preferred="x"), attacks=(CONTROL,), writer=find_writer("recorded"))
     assert [made.is_accepted for made in done.rewrites] == [True]
     fixed = [r for r in done.rows if r.design == "fixed" and r.protocol == "pairwise"]
     assert [j.preferred for j in fixed[0].judgments] == ["tie", "tie"]
 
 
 def test_incomparable_responses_give_a_row_with_the_reason() -> None:
-    done = audited(case(responses=[X]))
+    done = audit(case(responses=[X]))
     assert {(r.design, r.excluded) for r in done.rows if r.excluded} == {
         ("flip", "no two responses by different authors")
     }
-    done = audited(case(responses=[X, Y]))
+    done = audit(case(responses=[X, Y]))
     assert {r.excluded for r in done.rows if r.design == "fixed"} == {
         "no response is labelled better or known to meet the constraints"
     }
@@ -137,8 +137,8 @@ def test_incomparable_responses_give_a_row_with_the_reason() -> None:
 
 def test_single_design_asks_only_its_own_questions() -> None:
     one = case(responses=[X, Y], preferred="x")
-    assert {r.design for r in audited(one, designs=frozenset({"fixed"})).rows} == {"fixed"}
-    assert {r.design for r in audited(one, designs=frozenset({"flip"})).rows} == {"flip"}
+    assert {r.design for r in audit(one, designs=frozenset({"fixed"})).rows} == {"fixed"}
+    assert {r.design for r in audit(one, designs=frozenset({"flip"})).rows} == {"flip"}
 
 
 def test_only_open_pairs_are_asked_with_their_controls() -> None:
@@ -156,11 +156,11 @@ def test_only_open_pairs_are_asked_with_their_controls() -> None:
     one = case(responses=[X, Y], preferred="x")
     changes: dict[str, Any] = {"protocols": p.protocols, "attacks": p.attacks, "only": places}
     for design in ("flip", "fixed"):
-        done = audited(one, designs=frozenset({design}), **changes)
+        done = audit(one, designs=frozenset({design}), **changes)
         asked = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
         assert asked == {*places, ("pairwise", "control"), ("absolute", "control")}
         # What is asked is what is asked without it.
-        every = audited(one, designs=frozenset({design}), **{**changes, "only": None}).rows
+        every = audit(one, designs=frozenset({design}), **{**changes, "only": None}).rows
         kept = {(row.protocol, row.attack) for row in done.rows}
         assert done.rows == [row for row in every if (row.protocol, row.attack) in kept]
     assert {made.response.attack for made in done.rewrites} == {"louder", "bolder", "control"}
@@ -189,14 +189,14 @@ TITLED = replace(
 SEVERITY = {s: parse_attack(f"severity-{s}") for s in (1, 2, 3)}
 
 
-def degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> CaseResult:
+def audit_degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> CaseResult:
     given = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": (), **changes}
-    return audited(one, "fair", writer=find_writer(generator), **given)
+    return audit(one, "fair", writer=find_writer(generator), **given)
 
 
 def test_good_response_meets_responses_with_broken_constraints() -> None:
     louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
-    done = degraded(TITLED, SEVERITY[1], SEVERITY[2], louder, SEVERITY[3])
+    done = audit_degraded(TITLED, SEVERITY[1], SEVERITY[2], louder, SEVERITY[3])
     rows = [r for r in done.rows if r.protocol == "pairwise"]
     assert [(r.design, r.attack, r.b.severity, r.b.attack, r.target) for r in rows] == [
         ("severity", "none", 1, None, "b"),
@@ -217,14 +217,14 @@ def test_recorded_severity_responses_are_verified() -> None:
     low = [Response("low", ("Red, blue",), None, 2), Response("low", ("Certainly! Red, blue",), "louder", 2)]
     one = replace(TITLED, responses=(*TITLED.responses, *low, Response("sly", ("red",), None, 1)), preferred="x")
     louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
-    done = degraded(one, SEVERITY[1], SEVERITY[2], louder, generator="recorded")
+    done = audit_degraded(one, SEVERITY[1], SEVERITY[2], louder, generator="recorded")
     rows = {(r.attack, r.b.severity): r for r in done.rows if r.protocol == "absolute"}
     assert rows["none", 1].excluded == "rewrite rejected"
     assert rows["none", 2].b == Side("low", None, 2)
     assert rows["louder", 2].b == Side("low", "louder", 2)
     reasons = {r.response.severity: r.reasons for r in done.rewrites if r.response.attack is None}
     assert reasons == {1: ("severity: 0 constraints broken, not 1",), 2: ()}
-    done = degraded(TITLED, SEVERITY[1], generator="recorded")
+    done = audit_degraded(TITLED, SEVERITY[1], generator="recorded")
     assert {r.excluded for r in done.rows} == {"no recorded response of severity 1"}
 
 
@@ -233,7 +233,7 @@ def test_one_turn_of_several_is_made_worse() -> None:
     constraints = (parse(kinds[0]), parse({**kinds[1], "num_words": 12}))
     turns = ("red is a colour and blue is one too", "green is yet another one and so is grey")
     two = Case("c", ("Which?", "More?"), (Response("x", turns),), constraints=constraints)
-    (made,) = degraded(two, SEVERITY[1]).rewrites
+    (made,) = audit_degraded(two, SEVERITY[1]).rewrites
     assert made.is_accepted, made.reasons
     assert sum(a != b for a, b in zip(turns, made.response.turns, strict=True)) == 1
 
@@ -247,7 +247,7 @@ def test_one_turn_of_several_is_made_worse() -> None:
     ],
 )
 def test_good_response_must_meet_all_constraints(one: Case) -> None:
-    excluded = {r.excluded for r in degraded(one, SEVERITY[1]).rows}
+    excluded = {r.excluded for r in audit_degraded(one, SEVERITY[1]).rows}
     assert excluded == {"no good response is known to meet all the constraints"}
 
 
@@ -260,9 +260,9 @@ def test_verifier_adds_reasons_and_evidence() -> None:
         return ("verifier: not the same",) if "blue" in rewrite.text else (), (("verifier", reply.text),)
 
     given = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
-    done = audited(case(responses=[X, Y], preferred="x"), "garbage", **given)
+    done = audit(case(responses=[X, Y], preferred="x"), "garbage", **given)
     assert [(made.is_accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
-    done = audited(case(responses=[X, Y], preferred="y"), "garbage", **given)
+    done = audit(case(responses=[X, Y], preferred="y"), "garbage", **given)
     assert [made.reasons for made in done.rewrites] == [("verifier: not the same",)]
     assert ("Red is a colour.", "Certainly! Red is a colour.") in asked
 
@@ -282,7 +282,7 @@ def refuse(*arguments: object) -> str:
 )
 def test_failing_attack_is_named_with_the_case(attack: Attack, said: str) -> None:
     with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:
-        audited(case(responses=[X, Y], preferred="x"), attacks=(attack,))
+        audit(case(responses=[X, Y], preferred="x"), attacks=(attack,))
     assert said in str(error.value)
 
 
@@ -292,7 +292,7 @@ def test_case_with_too_few_responses_is_excluded_and_counted() -> None:
     for name, least in (("triadic", 3), ("quadruple", 4), ("rank", 2)):
         for size in (2, 3, 4):
             one = case(responses=[X, Y, third, fourth][:size])
-            rows = audited(one, "longer", protocols=(protocols()[name],), **only).rows
+            rows = audit(one, "longer", protocols=(protocols()[name],), **only).rows
             if size < least:
                 assert [(row.excluded, row.judgments) for row in rows[:1]] == [(f"fewer than {least} responses", ())]
             else:
@@ -309,8 +309,8 @@ def test_rewrite_appears_with_the_others_but_not_its_original() -> None:
 def test_missing_reference_excludes_protocols_that_need_one() -> None:
     parameters: dict[str, Any] = {"protocols": (protocols()["strong-reference"],), "designs": frozenset({"flip"})}
     one = case(responses=[X, Y])
-    assert {row.excluded for row in audited(one, **parameters).rows} == {"no reference in the data"}
-    assert all(row.judgments for row in audited(replace(one, reference=("Red.",)), **parameters).rows)
+    assert {row.excluded for row in audit(one, **parameters).rows} == {"no reference in the data"}
+    assert all(row.judgments for row in audit(replace(one, reference=("Red.",)), **parameters).rows)
     assert not exclusion_reason(protocols()["strong-reference"], one, helped=True)
     assert not exclusion_reason(protocols()["wild-bench"], one, helped=False)
 
@@ -333,5 +333,5 @@ def test_row_lists_each_request_once_with_its_tokens() -> None:
 def test_manner_sets_orders_samples_and_room() -> None:
     parameters: dict[str, Any] = {"designs": frozenset({"flip"}), "protocols": (protocols()["cot"],)}
     for manner, orders, calls in ((Manner(), 2, 2), (Manner("given"), 1, 1), (Manner("both", 3), 2, 6)):
-        row = audited(case(responses=[X, Y]), manner=manner, **parameters).rows[0]
+        row = audit(case(responses=[X, Y]), manner=manner, **parameters).rows[0]
         assert (len(row.judgments), len(row.keys)) == (orders, calls)

@@ -54,7 +54,7 @@ def rate(played: Matches, *, bonus: float = 0.0, label: str = "", times: int = 1
     return Ratings("points", played.models, rating, {"bonus": bonus, "label": label, "times": times, "cap": cap})
 
 
-def closed(played: Matches, *, anchor: str | None = None) -> Ratings:
+def rate_closed(played: Matches, *, anchor: str | None = None) -> Ratings:
     points, counts = sums(played)
     total = counts.sum(axis=0)
     rating = points.sum(axis=0) / total
@@ -74,10 +74,10 @@ def redraw(played: Matches, draws: Draws, **parameters: Any) -> NDArray[np.float
 
 
 POINTS = RatingSystem("points", "share of points, drawn", rate, redraw)
-CLOSED = RatingSystem("closed", "share of points, closed form", closed, redraw, unit="share")
+CLOSED = RatingSystem("closed", "share of points, closed form", rate_closed, redraw, unit="share")
 
 
-def some(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
+def sample_rows(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
     """A round robin on each prompt; earlier letters are better."""
     rng = np.random.default_rng(seed)
     chance = rng.dirichlet([3.0, 2.0, 1.0], prompts)
@@ -90,7 +90,7 @@ def some(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
 
 
 def test_drawn_interval_follows_its_definition() -> None:
-    rows = some()
+    rows = sample_rows()
     draws = draw_prompts(matches(rows), POINTS, 5, 300)
     made = build_board(matches(rows), POINTS, draws=draws)
     assert draws.weights is not None
@@ -133,7 +133,7 @@ def shares(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def test_sandwich_needs_no_draws_and_agrees_with_them() -> None:
-    played = matches(some(prompts=60))
+    played = matches(sample_rows(prompts=60))
     one, other = build_board(played, CLOSED), build_board(played, POINTS)
     assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
     for x, y in zip(one.standings, other.standings, strict=True):
@@ -187,9 +187,15 @@ HARD: dict[str, tuple[list[Row], str]] = {
     "one prompt": ([("x", "y", "a", "1"), ("x", "y", "b", "1")], "one prompt only: no interval"),
     "all ties": ([("x", "y", "tie", str(i)) for i in range(9)], "every match is a tie: no interval"),
     "always the same": ([("x", "y", "a", str(i)) for i in range(9)], "nothing varies from prompt to prompt"),
-    "undefeated": ([*some(), *(("z", x, "a", p) for _, x, _, p in some())], "no model of a group ever lost to"),
-    "disconnected": ([*some(), *some(1, 12, "wxyz")], "comparable within a group only: {a, b, c, d}, {w, x, y, z}"),
-    "on one prompt": ([*some(), ("z", "a", "tie", "p0")], "no interval for z: in matches of one prompt only"),
+    "undefeated": (
+        [*sample_rows(), *(("z", x, "a", p) for _, x, _, p in sample_rows())],
+        "no model of a group ever lost to",
+    ),
+    "disconnected": (
+        [*sample_rows(), *sample_rows(1, 12, "wxyz")],
+        "comparable within a group only: {a, b, c, d}, {w, x, y, z}",
+    ),
+    "on one prompt": ([*sample_rows(), ("z", "a", "tie", "p0")], "no interval for z: in matches of one prompt only"),
     "hostile names": ([("\x1b[31m,", "[b]x[/b]" * 40, "a", "1"), ("🦙", "\x1b[31m,", "a", "2")], "🦙"),
     "two prompts": ([("x", "y", "a", "1"), ("x", "y", "b", "2")], ""),
 }
@@ -234,7 +240,7 @@ def test_tie_only_table_is_flat() -> None:
 
 
 def test_anchor_is_fixed_and_not_estimated() -> None:
-    made = build_board(matches(some()), CLOSED, {"anchor": "b"})
+    made = build_board(matches(sample_rows()), CLOSED, {"anchor": "b"})
     assert all(s.low is not None for s in made.standings)
     flat = matches([("x", "y", "a", str(i)) for i in range(9)])
     ends = {s.model: (s.low, s.high) for s in build_board(flat, CLOSED, {"anchor": "x"}).standings}
@@ -242,7 +248,7 @@ def test_anchor_is_fixed_and_not_estimated() -> None:
 
 
 def test_model_missing_from_a_draw_keeps_its_rating() -> None:
-    rows: list[Row] = [*some(prompts=5), ("z", "a", "a", "p0"), ("z", "a", "b", "p1"), ("z", "b", "b", "p1")]
+    rows: list[Row] = [*sample_rows(prompts=5), ("z", "a", "a", "p0"), ("z", "a", "b", "p1"), ("z", "b", "b", "p1")]
     standing = next(s for s in build_board(matches(rows), POINTS).standings if s.model == "z")
     assert standing.error is not None
     assert standing.low is not None
@@ -250,17 +256,17 @@ def test_model_missing_from_a_draw_keeps_its_rating() -> None:
     assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, 1) * standing.error)
 
 
-def repeated(played: Matches, times: int) -> Matches:
+def repeat_matches(played: Matches, times: int) -> Matches:
     a, b, outcome = np.tile(played.a, times), np.tile(played.b, times), np.tile(played.outcome, times)
     return Matches(played.models, a, b, outcome)
 
 
 def test_draws_fit_the_rated_matches() -> None:
-    played = matches(some())
+    played = matches(sample_rows())
     online = RatingSystem("online", "", lambda matches, *, order="file": rate(matches), redraw)
     assert draw_prompts(played, POINTS, 0).count == boards.DRAWS
-    assert draw_prompts(matches(some(), False), POINTS, 0).weights is None
-    many, half = repeated(played, 8000), repeated(played, 1000)
+    assert draw_prompts(matches(sample_rows(), False), POINTS, 0).weights is None
+    many, half = repeat_matches(played, 8000), repeat_matches(played, 1000)
     assert (draw_prompts(many, POINTS, 0).count, draw_prompts(many, online, 0).count) == (1000, boards.FEWEST)
     assert draw_prompts(half, online, 0).count == boards.PLAYED // len(half)
     assert draw_prompts(half, online, 0, 700).count == 700
@@ -270,22 +276,22 @@ def test_draws_fit_the_rated_matches() -> None:
 
 def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boards, "MAX_WEIGHTS", 60)
-    draws = draw_prompts(matches(some()), POINTS, 0)
+    draws = draw_prompts(matches(sample_rows()), POINTS, 0)
     assert draws.weights is not None
     assert draws.weights.shape == (5, 12)
 
 
 @pytest.mark.parametrize(
-    ("rows", "known"), [(some(prompts=5), True), (some(), False)], ids=["other prompts", "no prompts"]
+    ("rows", "known"), [(sample_rows(prompts=5), True), (sample_rows(), False)], ids=["other prompts", "no prompts"]
 )
 def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> None:
     with pytest.raises(UsageError, match=r"draws of 12 prompts, but matches have (5|none): draw theirs"):
-        build_board(matches(rows, known), POINTS, draws=draw_prompts(matches(some()), POINTS, 0, 5))
+        build_board(matches(rows, known), POINTS, draws=draw_prompts(matches(sample_rows()), POINTS, 0, 5))
 
 
 def test_unknown_parameter_is_named() -> None:
     with pytest.raises(UsageError, match=r"points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"):
-        build_board(matches(some()), POINTS, {"k": 1})
+        build_board(matches(sample_rows()), POINTS, {"k": 1})
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ FORMS: dict[str, Callable[[Path, Rows], None]] = {
 }
 
 
-def one(path: Path) -> MatchSource:
+def read_source(path: Path) -> MatchSource:
     (source,) = read(str(path))
     assert source.format == "arena"
     return source
@@ -65,7 +65,7 @@ def one(path: Path) -> MatchSource:
 
 def cells(rows: Rows, tmp_path: Path, name: str = "v.jsonl") -> MatchSource:
     FORMS[name](tmp_path / name, rows)
-    return one(tmp_path / name)
+    return read_source(tmp_path / name)
 
 
 def same(found: Matches, expected: Matches) -> None:
@@ -76,7 +76,7 @@ def same(found: Matches, expected: Matches) -> None:
         assert left is None or (left.dtype == right.dtype and np.array_equal(left, right)), name
 
 
-def named(text: str) -> str:
+def prompt_id(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -113,14 +113,14 @@ def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, data: st.Dat
     if not valid:
         FORMS[name](tmp_path / name, rows)
         with pytest.raises(DataError, match=rf"nothing can be rated: no valid verdict \({len(rows)}\)"):
-            one(tmp_path / name)
+            read_source(tmp_path / name)
         return
     questions = [str(row["question_id"]) for row, _ in valid]
     expected = encode(
         [row["model_a"] for row, _ in valid],
         [row["model_b"] for row, _ in valid],
         [outcome for _, outcome in valid],
-        [named(question) for question in questions] if len({*questions}) < len(questions) else None,
+        [prompt_id(question) for question in questions] if len({*questions}) < len(questions) else None,
         [(row["length_a"], row["length_b"]) for row, _ in valid],
         len(rows) - len(valid),
     )
@@ -168,7 +168,7 @@ def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
     rows = [row(1, 0, 0), row(0, 1, 0), row(0, 0, 1)]
     found = cells(rows, tmp_path, name).matches
     assert found.outcome.tolist() == [0, 1, 2]
-    assert found.prompts == (named("p"),)
+    assert found.prompts == (prompt_id("p"),)
     assert found.lengths is not None
     assert found.lengths.tolist() == [[2, 1]] * 3
     # In the published CSV a response is a JSON list of texts.
@@ -198,22 +198,22 @@ def test_first_known_column_identifies_the_prompt(
 ) -> None:
     found = cells([vote(**dict(zip(columns, row, strict=True))) for row in rows], tmp_path).matches
     told = None if found.cluster is None else [found.prompts[index] for index in found.cluster]
-    assert told == (None if prompts is None else [named(prompt) for prompt in prompts])
+    assert told == (None if prompts is None else [prompt_id(prompt) for prompt in prompts])
 
 
-def spoken(user: str, *assistant: object) -> list[dict[str, object]]:
+def make_conversation(user: str, *assistant: object) -> list[dict[str, object]]:
     return [{"role": "user", "content": user}, *({"role": "assistant", "content": text} for text in assistant)]
 
 
 @pytest.mark.parametrize("name", ["v.jsonl", "v.json", "v.parquet"])
 def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> None:
     rows = [
-        vote(conversation_a=spoken("hi", "1", "22"), conversation_b=spoken("hi", "")),
-        vote(conversation_a=spoken("hi", "ü🦙"), conversation_b=spoken("hi", "333")),
-        vote(conversation_a=spoken("ho", "1"), conversation_b=spoken("ho", "1")),
+        vote(conversation_a=make_conversation("hi", "1", "22"), conversation_b=make_conversation("hi", "")),
+        vote(conversation_a=make_conversation("hi", "ü🦙"), conversation_b=make_conversation("hi", "333")),
+        vote(conversation_a=make_conversation("ho", "1"), conversation_b=make_conversation("ho", "1")),
     ]
     found = cells(rows, tmp_path, name).matches
-    assert found.prompts == (named("hi"), named("ho"))
+    assert found.prompts == (prompt_id("hi"), prompt_id("ho"))
     assert found.lengths is not None
     assert found.lengths.tolist() == [[3, 0], [2, 3], [1, 1]]
 
@@ -226,8 +226,8 @@ def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> N
         [{"response_a": "", "response_b": ""}, {}],
         [{"response_a": "r", "response_b": "s"}, {"response_a": "r"}],
         [
-            {"conversation_a": spoken("p", "r"), "conversation_b": spoken("p", "r")},
-            {"conversation_a": spoken("p", None)},
+            {"conversation_a": make_conversation("p", "r"), "conversation_b": make_conversation("p", "r")},
+            {"conversation_a": make_conversation("p", None)},
         ],
         [{}, {"response_a": "r", "response_b": "s"}],
     ],
@@ -347,7 +347,7 @@ ODD: dict[str, bytes] = {
 @pytest.mark.parametrize("key", ODD)
 def test_odd_files_are_read(key: str, tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(ODD[key])
-    found = one(tmp_path / "v").matches
+    found = read_source(tmp_path / "v").matches
     assert (found.models, found.a.tolist(), found.b.tolist(), found.outcome.tolist()) == (("x", "y"), [0], [1], [2])
 
 
@@ -368,7 +368,7 @@ def test_undecodable_bytes_name_their_line(raw: bytes, tmp_path: Path) -> None:
 def test_long_cell_is_read_and_the_csv_limit_restored(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     found = cells([vote(prompt="p" * 200_000), vote(prompt="p" * 200_000)], tmp_path, "v.csv").matches
-    assert found.prompts == (named("p" * 200_000),)
+    assert found.prompts == (prompt_id("p" * 200_000),)
     assert csv.field_size_limit() == before
 
 
@@ -448,7 +448,7 @@ def test_unused_columns_may_hold_anything(tmp_path: Path) -> None:
     for name, (value, kind) in odd.items():
         table = table.append_column(name, library.array([value], kind))
     parquet.write_table(table, tmp_path / "v.parquet")
-    assert len(one(tmp_path / "v.parquet").matches) == 1
+    assert len(read_source(tmp_path / "v.parquet").matches) == 1
     twice = library.Table.from_arrays([library.array(["x"])] * 2, names=["winner", "winner"])
     parquet.write_table(twice, tmp_path / "w.parquet")
     with pytest.raises(DataError, match="column 'winner' is there twice"):

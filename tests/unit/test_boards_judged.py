@@ -29,7 +29,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 Played = tuple[str, str, str, str]
 
 
-def played(matches: Matches) -> list[Played]:
+def list_games(matches: Matches) -> list[Played]:
     """Prompt, models in the order of their names, and who won."""
     assert matches.cluster is not None
     found = []
@@ -40,7 +40,7 @@ def played(matches: Matches) -> list[Played]:
     return found
 
 
-def named(text: str) -> str:
+def prompt_id(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -55,7 +55,7 @@ def fastchat(g1: object, g2: object, judge: object = ("j", "pair-v2"), **more: o
     return row if judge is None else {**row, "judge": judge}
 
 
-def written(path: Path, rows: Iterable[object]) -> str:
+def write_rows(path: Path, rows: Iterable[object]) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(path)
 
@@ -80,7 +80,7 @@ def written(path: Path, rows: Iterable[object]) -> str:
 )
 def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:
     other = {**row, "question_id": "82", **{key: "tie" for key in row if "winner" in key}}
-    (source,) = read(written(tmp_path / "v.jsonl", [row, other]))
+    (source,) = read(write_rows(tmp_path / "v.jsonl", [row, other]))
     found = source.matches
     assert found.outcome.tolist() == ([2] if expected is None else [expected, 2])
     assert found.invalid == (expected is None)
@@ -89,8 +89,8 @@ def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None
 
 def test_both_turns_are_one_prompt_and_a_pair_counts_once(tmp_path: Path) -> None:
     rows = [pairwise("A", "B", turn=1), pairwise("B", "A", turn=2), pairwise("B", "A", a="y", b="x", turn=1)]
-    (source,) = read(written(tmp_path / "v.jsonl", rows))
-    assert played(source.matches) == [(named("81"), "x", "y", "x"), (named("81"), "x", "y", "y")]
+    (source,) = read(write_rows(tmp_path / "v.jsonl", rows))
+    assert list_games(source.matches) == [(prompt_id("81"), "x", "y", "x"), (prompt_id("81"), "x", "y", "y")]
     assert source.left_out == {"judged before (the first judgment counts)": 1}
 
 
@@ -102,7 +102,7 @@ def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
         fastchat("tie", "tie", ["k", "other-v2"]),
         fastchat("tie", "tie", None),
     ]
-    found = read(written(tmp_path / "gpt-4_pair.jsonl", rows))
+    found = read(write_rows(tmp_path / "gpt-4_pair.jsonl", rows))
     assert [(one.name, len(one.matches)) for one in found] == [
         ("j", 2), ("k", 1), ("k (other)", 1), ("gpt-4_pair.jsonl", 1),
     ]  # fmt: skip
@@ -126,7 +126,7 @@ def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
 )
 def test_wrong_judgments_are_one_line(rows: list[Any], expected: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=expected):
-        read(written(tmp_path / "v.jsonl", rows))
+        read(write_rows(tmp_path / "v.jsonl", rows))
 
 
 def test_folder_without_judgments_is_reported(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_labelled_sets_are_matches_between_authors(name: str, models: tuple[str,
     for case in labelled:
         first, second = sorted(case.originals, key=lambda one: one.author)
         expected.append((case.cluster, first.author, second.author, case.preferred))
-    assert (source.matches.models, played(source.matches)) == (models, expected)
+    assert (source.matches.models, list_games(source.matches)) == (models, expected)
     assert source.matches.lengths is not None
     assert [sum(pair) for pair in source.matches.lengths.tolist()] == [
         sum(len(turn) for one in case.originals for turn in one.turns) for case in labelled
@@ -184,7 +184,7 @@ def test_unusable_cases_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(f"{format_line(case)}\n" for case in cases))
     (source,) = read(str(path))
-    assert [result for *_, result in played(source.matches)] == ["y", "tie", "x"]
+    assert [result for *_, result in list_games(source.matches)] == ["y", "tie", "x"]
     assert source.left_out == {NOT_TWO: 3, NO_LABEL: 1}
     path.write_text("".join(f"{format_line(case)}\n" for case in cases[3:]))
     with pytest.raises(DataError, match=rf"holds no match.*: {NOT_TWO} \(3\); {NO_LABEL} \(1\)"):
@@ -201,8 +201,8 @@ def row(
 A, B, TIE, NONE = (verdict(what) for what in ("a", "b", "tie", None))
 
 
-def told(rows: Iterable[Row], *conditions: str, rule: str | None = None) -> list[Played]:
-    return played(from_rows(rows, "pairwise", rule, *conditions).matches)
+def games_of_rows(rows: Iterable[Row], *conditions: str, rule: str | None = None) -> list[Played]:
+    return list_games(from_rows(rows, "pairwise", rule, *conditions).matches)
 
 
 def test_rows_of_two_authors_before_a_rewrite_are_matches() -> None:
@@ -224,7 +224,7 @@ def test_rows_of_two_authors_before_a_rewrite_are_matches() -> None:
         row("1", [B, B], protocol="other"),
     ]
     source = from_rows(rows, "pairwise", None, name="n", sha256="s")
-    assert played(source.matches) == [
+    assert list_games(source.matches) == [
         ("p-1", "x", "y", "x"), ("p-2", "x", "y", "tie"), ("p-3", "x", "y", "x"), ("p-4", "x", "y", "tie"),
     ]  # fmt: skip
     assert source.matches.invalid == 1
@@ -240,7 +240,7 @@ def test_pair_in_several_triples_counts_once() -> None:
         row("1", [B, B], design="triple", data="another"),
         row("2", [B, B], design="triple"),
     ]
-    assert [winner for *_, winner in told(rows)] == ["x", "y", "y"]
+    assert [winner for *_, winner in games_of_rows(rows)] == ["x", "y", "y"]
 
 
 def test_attacked_judgments_replace_the_earlier_ones() -> None:
@@ -255,12 +255,14 @@ def test_attacked_judgments_replace_the_earlier_ones() -> None:
         row("4", [B, B], attack="g", target="b"),
         row("5", [B, B], attack="f", target="b"),
     ]
-    assert [(name, winner) for name, *_, winner in told(rows)] == [(f"p-{n}", "x") for n in range(1, 5)]
+    assert [(name, winner) for name, *_, winner in games_of_rows(rows)] == [(f"p-{n}", "x") for n in range(1, 5)]
     source = from_rows(rows, "pairwise", None, "f")
-    found = [(name, winner) for name, *_, winner in played(source.matches)]
+    found = [(name, winner) for name, *_, winner in list_games(source.matches)]
     assert found == [("p-1", "y"), ("p-3", "x"), ("p-4", "x"), ("p-5", "y")]
     assert (source.matches.invalid, source.left_out, source.attack) == (1, {"rewrite rejected": 1}, "f")
-    assert told([*rows[4:], *rows[:4]], "f") == sorted(told(rows, "f"), key=lambda one: "15 34".index(one[0][-1]))
+    assert games_of_rows([*rows[4:], *rows[:4]], "f") == sorted(
+        games_of_rows(rows, "f"), key=lambda one: "15 34".index(one[0][-1])
+    )
 
 
 def test_scores_are_matches_by_either_rule() -> None:
@@ -269,8 +271,8 @@ def test_scores_are_matches_by_either_rule() -> None:
         row("2", [scored((5.2, 5.20001), (5, 5))]),
         row("3", [scored((3, 4), (3, 4))]),
     ]
-    assert [winner for *_, winner in told(rows, rule="score")] == ["x", "tie", "y"]
-    assert [winner for *_, winner in told(rows, rule="rating")] == ["tie", "tie", "y"]
+    assert [winner for *_, winner in games_of_rows(rows, rule="score")] == ["x", "tie", "y"]
+    assert [winner for *_, winner in games_of_rows(rows, rule="rating")] == ["tie", "tie", "y"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), min_size=1, max_size=8))
@@ -281,7 +283,7 @@ def test_constant_added_to_all_scores_changes_no_match(found: list[tuple[int, st
             for n, (gap, side, _) in enumerate(found)
         ]
 
-    assert told(rows(0), rule="score") == told(rows(1), rule="score")
+    assert games_of_rows(rows(0), rule="score") == games_of_rows(rows(1), rule="score")
 
 
 def test_lengths_are_known_if_every_row_has_them() -> None:

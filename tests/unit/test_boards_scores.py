@@ -20,7 +20,7 @@ OUTCOMES = ("a", "b", "tie")
 Rows = list[dict[str, Any]]
 
 
-def written(path: Path, rows: Rows) -> str:
+def write_scores(path: Path, rows: Rows) -> str:
     if path.suffix == ".csv":
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
@@ -36,40 +36,42 @@ def written(path: Path, rows: Rows) -> str:
     return str(path)
 
 
-def played(spec: str) -> list[tuple[str, str, str]]:
+def list_games(spec: str) -> list[tuple[str, str, str]]:
     found = read(spec)[0].matches
     sides = zip(found.a, found.b, found.outcome, strict=True)
     return [(found.models[a], found.models[b], OUTCOMES[outcome]) for a, b, outcome in sides]
 
 
-def of(*scores: tuple[str, float | None], prompt: int = 1, **more: Any) -> Rows:
+def score_rows(*scores: tuple[str, float | None], prompt: int = 1, **more: Any) -> Rows:
     return [{"model": name, "score": score, "question_id": prompt, **more} for name, score in scores]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: str) -> None:
-    rows = [*of(("x", 7.0), ("y", 3.0), ("z", 7.0)), *of(("z", 2.0), ("x", 1.0), prompt=2)]
-    spec = written(tmp_path / f"scores.{suffix}", rows)
-    assert played(spec) == [("x", "y", "a"), ("x", "z", "tie"), ("y", "z", "b"), ("z", "x", "a")]
+    rows = [*score_rows(("x", 7.0), ("y", 3.0), ("z", 7.0)), *score_rows(("z", 2.0), ("x", 1.0), prompt=2)]
+    spec = write_scores(tmp_path / f"scores.{suffix}", rows)
+    assert list_games(spec) == [("x", "y", "a"), ("x", "z", "tie"), ("y", "z", "b"), ("z", "x", "a")]
     (source,) = read(spec)
     assert (source.format, source.matches.clusters) == ("scores", 2)
-    assert played(f"scores:{spec}") == played(spec)
+    assert list_games(f"scores:{spec}") == list_games(spec)
 
 
 def test_turns_and_judges_stay_apart_within_one_prompt(tmp_path: Path) -> None:
-    rows = [row for turn in (1, 2) for row in of(("x", turn), ("y", 1.5), turn=turn, judge=["gpt-4", "single-v1"])]
-    spec = written(tmp_path / "scores.jsonl", rows)
-    assert played(spec) == [("x", "y", "b"), ("x", "y", "a")]
+    rows = [
+        row for turn in (1, 2) for row in score_rows(("x", turn), ("y", 1.5), turn=turn, judge=["gpt-4", "single-v1"])
+    ]
+    spec = write_scores(tmp_path / "scores.jsonl", rows)
+    assert list_games(spec) == [("x", "y", "b"), ("x", "y", "a")]
     assert read(spec)[0].matches.clusters == 1
 
 
 def test_missing_score_makes_no_match(tmp_path: Path) -> None:
-    rows = [*of(("x", None), ("y", 1.0), ("z", -1.0)), *of(("x", 2.0), ("y", -1.0), prompt=2)]
-    (source,) = read(written(tmp_path / "scores.jsonl", rows))
+    rows = [*score_rows(("x", None), ("y", 1.0), ("z", -1.0)), *score_rows(("x", 2.0), ("y", -1.0), prompt=2)]
+    (source,) = read(write_scores(tmp_path / "scores.jsonl", rows))
     assert (len(source.matches), source.matches.invalid) == (2, 2)
     fastchat = [{**row, "judge": ["j", "single"], "judgment": "", "user_prompt": "", "turn": 1} for row in rows]
     with pytest.raises(DataError, match=r"no valid verdict \(4\)"):
-        read(written(tmp_path / "single.jsonl", fastchat))
+        read(write_scores(tmp_path / "single.jsonl", fastchat))
 
 
 @given(
@@ -81,11 +83,15 @@ def test_constant_added_to_all_scores_changes_nothing(
 ) -> None:
     folder = tmp_path_factory.mktemp("scores")
     plain, moved = (
-        [row for i, one in enumerate(prompts) for row in of(*((n, s / 8 + add) for n, s in one.items()), prompt=i)]
+        [
+            row
+            for i, one in enumerate(prompts)
+            for row in score_rows(*((n, s / 8 + add) for n, s in one.items()), prompt=i)
+        ]
         for add in (0, constant)
     )
-    found = played(written(folder / "one.jsonl", plain))
-    assert found == played(written(folder / "two.jsonl", moved))
+    found = list_games(write_scores(folder / "one.jsonl", plain))
+    assert found == list_games(write_scores(folder / "two.jsonl", moved))
     naive = [
         (a, b, "tie" if one[a] == one[b] else "a" if one[a] > one[b] else "b")
         for one in prompts
@@ -97,22 +103,28 @@ def test_constant_added_to_all_scores_changes_nothing(
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([*of(("x", 1)), *of(("x", 2))], r":2: field 'model': 'x' has a score for this prompt on line 1"),
-        ([*of(("x", 1)), {"model": "y", "score": "good", "question_id": 1}], r":2: field 'score': expected a number"),
-        ([*of(("x", 1)), {"model": "y", "question_id": 1}], r":2: field 'score': missing"),
-        ([*of(("x", 1)), {"model": "y", "score": 1}], r":2: field 'question_id': missing"),
-        ([*of(("x", 1)), {"model": 3, "score": 1, "question_id": 1}], r":2: field 'model': expected text"),
-        (of(("x", 1)), "holds no match"),
-        ([*of(("x", True))], r":1: field 'score': expected a number"),
+        (
+            [*score_rows(("x", 1)), *score_rows(("x", 2))],
+            r":2: field 'model': 'x' has a score for this prompt on line 1",
+        ),
+        (
+            [*score_rows(("x", 1)), {"model": "y", "score": "good", "question_id": 1}],
+            r":2: field 'score': expected a number",
+        ),
+        ([*score_rows(("x", 1)), {"model": "y", "question_id": 1}], r":2: field 'score': missing"),
+        ([*score_rows(("x", 1)), {"model": "y", "score": 1}], r":2: field 'question_id': missing"),
+        ([*score_rows(("x", 1)), {"model": 3, "score": 1, "question_id": 1}], r":2: field 'model': expected text"),
+        (score_rows(("x", 1)), "holds no match"),
+        ([*score_rows(("x", True))], r":1: field 'score': expected a number"),
     ],
     ids=["twice", "words", "no score", "no prompt", "no name", "one model", "true"],
 )
 def test_wrong_scores_are_one_line(tmp_path: Path, rows: Rows, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        read(written(tmp_path / "scores.jsonl", rows))
+        read(write_scores(tmp_path / "scores.jsonl", rows))
 
 
 def test_row_order_within_a_prompt_sets_the_pair_order(tmp_path: Path) -> None:
-    (source,) = read(written(tmp_path / "s.jsonl", of(("z", 1), ("a", 2))))
+    (source,) = read(write_scores(tmp_path / "s.jsonl", score_rows(("z", 1), ("a", 2))))
     assert source.matches.models == ("a", "z")
     assert np.array_equal(source.matches.a, [1])

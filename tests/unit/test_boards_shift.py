@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from test_boards import CLOSED, HARD, POINTS, Row, matches, some
+from test_boards import CLOSED, HARD, POINTS, Row, matches, sample_rows
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
@@ -26,14 +26,14 @@ from distract.studies.leaderboard.boards.shift import RatingChange, Shift, measu
 SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]
 
 
-def changed(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6) -> list[Row]:
+def improve(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6) -> list[Row]:
     """The same matches; some that the better model did not win, it wins now."""
     rng = np.random.default_rng(seed)
     up = {(a, b, p): "a" if a == better else "b" for a, b, _, p in rows if better in (a, b) and rng.random() < share}
     return [(a, b, up.get((a, b, p), o), p) for a, b, o, p in rows]
 
 
-def shifted(
+def compute_shift(
     before: Matches, after: Matches, system: RatingSystem = POINTS, count: int = 200, **parameters: Any
 ) -> Shift:
     """What a command does: both with the same prompts, then draws of these."""
@@ -48,7 +48,7 @@ def by_model(found: Shift) -> dict[str, RatingChange]:
 def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
     level = [(*pair, "tie", f"p{number}") for pair in ("ab", "bc", "ac") for number in range(3)]
     won = [(x, y, "a" if x == "b" else "b" if y == "b" else "tie", prompt) for x, y, _, prompt in level]
-    found = by_model(shifted(matches(level), matches(won), count=50))
+    found = by_model(compute_shift(matches(level), matches(won), count=50))
     assert {name: (one.rank_before, one.rank_after) for name, one in found.items()} == {
         "a": (2, 2.5),
         "b": (2, 1),
@@ -57,9 +57,9 @@ def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
 
 
 def test_shift_follows_its_definition() -> None:
-    rows, m, count = some(prompts=12), 12, 300
-    before, after = matches(rows), matches(changed(rows, "d"))
-    found = shifted(before, after, count=count)
+    rows, m, count = sample_rows(prompts=12), 12, 300
+    before, after = matches(rows), matches(improve(rows, "d"))
+    found = compute_shift(before, after, count=count)
     draws = draw_prompts(before, POINTS, 0, count)
     one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
     was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
@@ -94,8 +94,8 @@ def test_shift_follows_its_definition() -> None:
 
 
 def test_pairing_removes_shared_prompt_noise() -> None:
-    rows = some(prompts=60)
-    found = shifted(matches(rows), matches(changed(rows, "d", share=0.2)))
+    rows = sample_rows(prompts=60)
+    found = compute_shift(matches(rows), matches(improve(rows, "d", share=0.2)))
     for change, standing in zip(found.changes, found.before.standings, strict=True):
         assert change.model == standing.model
         assert standing.error is not None
@@ -107,8 +107,8 @@ def test_pairing_removes_shared_prompt_noise() -> None:
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 @pytest.mark.parametrize("known", [True, False])
 def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) -> None:
-    played = with_lengths(matches(some(), known))
-    found = shifted(played, played, system, 30)
+    played = add_lengths(matches(sample_rows(), known))
+    found = compute_shift(played, played, system, 30)
     # Nothing varies here, which does not say that nothing would on other prompts.
     assert (found.tau, found.tau_low, found.tau_high) == (1, None, None)
     for change in found.changes:
@@ -118,16 +118,16 @@ def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) ->
     assert "nothing varies from prompt to prompt" in found.notes[0]
 
 
-def with_lengths(played: Matches) -> Matches:
+def add_lengths(played: Matches) -> Matches:
     lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
     return replace(played, lengths=lengths)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 def test_reverse_shift_is_the_opposite(system: RatingSystem) -> None:
-    rows = some()
-    before, after = with_lengths(matches(rows)), with_lengths(matches(changed(rows, "d")))
-    there, back = shifted(before, after, system, 60), shifted(after, before, system, 60)
+    rows = sample_rows()
+    before, after = add_lengths(matches(rows)), add_lengths(matches(improve(rows, "d")))
+    there, back = compute_shift(before, after, system, 60), compute_shift(after, before, system, 60)
     assert there.tau == pytest.approx(back.tau)
     assert (there.tau_low, there.tau_high) == pytest.approx((back.tau_low, back.tau_high))
     for model, change in by_model(there).items():
@@ -146,11 +146,11 @@ def test_reverse_shift_is_the_opposite(system: RatingSystem) -> None:
 
 @given(st.integers(0, 10**6), st.permutations("abcd"))
 def test_names_do_not_matter(seed: int, names: Sequence[str]) -> None:
-    rows = some(seed, 6)
+    rows = sample_rows(seed, 6)
     new = dict(zip("abcd", names, strict=True))
-    later = changed(rows, "c", seed)
+    later = improve(rows, "c", seed)
     again, again_later = ([(new[a], new[b], o, p) for a, b, o, p in part] for part in (rows, later))
-    one, other = shifted(matches(rows), matches(later)), shifted(matches(again), matches(again_later))
+    one, other = compute_shift(matches(rows), matches(later)), compute_shift(matches(again), matches(again_later))
     assert one.tau == pytest.approx(other.tau)
     for model, change in by_model(one).items():
         twin = by_model(other)[new[model]]
@@ -159,9 +159,9 @@ def test_names_do_not_matter(seed: int, names: Sequence[str]) -> None:
 
 
 def test_prompt_order_in_the_second_board_does_not_matter() -> None:
-    rows = some()
-    later = changed(rows, "d")
-    assert shifted(matches(rows), matches(later)) == shifted(matches(rows), matches(later[::-1]))
+    rows = sample_rows()
+    later = improve(rows, "d")
+    assert compute_shift(matches(rows), matches(later)) == compute_shift(matches(rows), matches(later[::-1]))
 
 
 def test_union_keeps_old_numbers_and_adds_new_ones() -> None:
@@ -177,8 +177,8 @@ def test_union_keeps_old_numbers_and_adds_new_ones() -> None:
 
 
 def test_boards_of_other_prompts_are_nearly_independent() -> None:
-    rows, later = some(0, 40), [(a, b, o, f"new {p}") for a, b, o, p in some(1, 40)]
-    found = shifted(matches(rows), matches(later), count=1000)
+    rows, later = sample_rows(0, 40), [(a, b, o, f"new {p}") for a, b, o, p in sample_rows(1, 40)]
+    found = compute_shift(matches(rows), matches(later), count=1000)
     assert found.prompts == 80
     assert (found.before.prompts, found.after.prompts) == (40, 40)
     errors = {s.model: s.error for s in (*build_board(matches(rows), POINTS).standings,)}
@@ -191,11 +191,11 @@ def test_boards_of_other_prompts_are_nearly_independent() -> None:
 
 
 def test_slots_are_paired_without_prompts() -> None:
-    rows = some()
-    before, after = matches(rows, False), matches(changed(rows, "d"), False)
-    found = shifted(before, after)
+    rows = sample_rows()
+    before, after = matches(rows, False), matches(improve(rows, "d"), False)
+    found = compute_shift(before, after)
     assert (found.paired, found.prompts, found.notes) == (True, len(rows), ())
-    apart = shifted(before, matches(changed(rows, "d")[::-1], False))
+    apart = compute_shift(before, matches(improve(rows, "d")[::-1], False))
     assert (apart.paired, apart.prompts) == (False, 2 * len(rows))
     assert apart.notes == ("prompts cannot be paired: they were drawn for each board apart, so intervals are wide",)
     for near, far in zip(found.changes, apart.changes, strict=True):
@@ -206,22 +206,22 @@ def test_slots_are_paired_without_prompts() -> None:
 
 
 def test_oversized_table_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = some()
+    rows = sample_rows()
     monkeypatch.setattr(shifts, "MAX_WEIGHTS", DRAWS * (len(rows) - 1))
-    assert not shifted(matches(rows, False), matches(changed(rows, "d"), False)).paired
+    assert not compute_shift(matches(rows, False), matches(improve(rows, "d"), False)).paired
 
 
 @pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
 def test_one_side_may_lack_prompts(first: bool, second: bool) -> None:
-    rows = some()
-    found = shifted(matches(rows, first), matches(changed(rows, "d"), second))
+    rows = sample_rows()
+    found = compute_shift(matches(rows, first), matches(improve(rows, "d"), second))
     assert not found.paired
     assert (found.before.prompts, found.after.prompts) == tuple(12 if known else 72 for known in (first, second))
     assert all(change.low is not None for change in found.changes)
 
 
 def test_models_on_one_board_only_have_no_change() -> None:
-    found = shifted(matches(some()), matches(some(models="bcdx")))
+    found = compute_shift(matches(sample_rows()), matches(sample_rows(models="bcdx")))
     only = {c.model: (c.before is None, c.after is None, c.change, c.low, c.p_rose) for c in found.changes}
     assert only["a"] == (False, True, None, None, None)
     assert only["x"] == (True, False, None, None, None)
@@ -231,7 +231,7 @@ def test_models_on_one_board_only_have_no_change() -> None:
 
 
 def test_boards_without_a_common_model_show_no_change() -> None:
-    found = shifted(matches(some()), matches(some(models="wxyz")))
+    found = compute_shift(matches(sample_rows()), matches(sample_rows(models="wxyz")))
     assert (found.models, found.tau, found.tau_low, found.tau_high) == (0, None, None, None)
     assert all(change.change is None for change in found.changes)
 
@@ -240,7 +240,7 @@ def test_boards_without_a_common_model_show_no_change() -> None:
 @pytest.mark.parametrize(("name", "other"), [*((name, name) for name in HARD), ("all ties", "always the same")])
 def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -> None:
     rows = [(a, b, {"a": "b", "b": "a", "tie": "tie"}[o], p) for a, b, o, p in HARD[other][0]]
-    found = shifted(with_lengths(matches(HARD[name][0])), with_lengths(matches(rows)), system, 20)
+    found = compute_shift(add_lengths(matches(HARD[name][0])), add_lengths(matches(rows)), system, 20)
     assert len(found.changes) == len(found.before.standings)
     for change in found.changes:
         assert change.change is not None
@@ -253,25 +253,25 @@ def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -
 
 def test_missing_interval_says_why() -> None:
     one: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "1")]
-    found = shifted(matches(one), matches(changed(one, "y")))
+    found = compute_shift(matches(one), matches(improve(one, "y")))
     assert found.notes == ("fewer than two prompts on a board: no change has an interval",)
     assert all(change.p_rose is None for change in found.changes)
     assert found.draws == 0
     sure = [("x", "y", "a", str(i)) for i in range(9)]
-    turned = shifted(matches(sure), matches([("x", "y", "b", p) for *_, p in sure]))
+    turned = compute_shift(matches(sure), matches([("x", "y", "b", p) for *_, p in sure]))
     assert turned.notes == ("no interval for x, y: nothing varies from prompt to prompt (change)",)
     assert [(c.change, c.low, c.p_rose, c.p_fell) for c in turned.changes] == [
         (-1, None, None, None),
         (1, None, None, None),
     ]
-    rows = [*some(), ("z", "a", "tie", "p0")]
-    alone = shifted(matches(rows), matches(changed(rows, "d")))
+    rows = [*sample_rows(), ("z", "a", "tie", "p0")]
+    alone = compute_shift(matches(rows), matches(improve(rows, "d")))
     assert alone.notes == ("no interval for z: on one prompt of a board only (change)",)
     assert by_model(alone)["z"].p_rose is None
 
 
 def test_draws_of_other_prompts_are_refused() -> None:
-    one, other = matches(some(prompts=5)), matches(some(prompts=6))
+    one, other = matches(sample_rows(prompts=5)), matches(sample_rows(prompts=6))
     with pytest.raises(UsageError, match="draws of 5 prompts, but matches have 6: draw theirs"):
         measure_shift(one, other, POINTS, {}, draw_prompts(one, POINTS, 0, 9))
 

@@ -33,7 +33,7 @@ SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
 NAMES = ["gpt-4", 'a, "quoted" name', "🦙 llama", "<b>bold</b>", "x|y"]
 
 
-def played(clustered: bool = True, names: Sequence[str] = NAMES) -> st.SearchStrategy[Played]:
+def game_lists(clustered: bool = True, names: Sequence[str] = NAMES) -> st.SearchStrategy[Played]:
     pair = st.permutations(names).map(lambda two: two[:2])
     prompt = st.sampled_from(["p1", "p2", "p3", "p4"]) if clustered else st.just("")
     one = st.tuples(pair, st.sampled_from(["a", "b", "tie"]), prompt).map(lambda x: (x[0][0], x[0][1], x[1], x[2]))
@@ -61,7 +61,7 @@ def random_rows(
     return rows
 
 
-def naive(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: Any = 0.0) -> Any:
+def rate_naively(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: Any = 0.0) -> Any:
     """Strengths in logits: one match after another, maximised by scipy; ``mean`` is that of the prior, in logits."""
     ridge = (LOGIT / sd) ** 2
 
@@ -104,18 +104,18 @@ def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered:
     return LOGIT**2 * half @ filling @ half.T
 
 
-@given(played(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
+@given(game_lists(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
 def test_ratings_agree_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
     matches = matches_of(rows, clustered)
     found = rate_bradley_terry(matches, prior=sd)
-    theta = naive(rows, matches.models, sd)
+    theta = rate_naively(rows, matches.models, sd)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta - theta.mean()), abs=1e-4)
     assert found.rating.mean() == pytest.approx(1000)
     expected = naive_covariance(rows, matches.models, theta, clustered, sd)
     assert found.covariance == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
-@given(played(), st.randoms(use_true_random=False))
+@given(game_lists(), st.randoms(use_true_random=False))
 def test_match_and_model_order_do_not_matter(rows: Played, random: Any) -> None:
     turned = [(b, a, SWAPPED[o], p) if random.random() < 0.5 else (a, b, o, p) for a, b, o, p in rows]
     random.shuffle(turned)
@@ -126,7 +126,7 @@ def test_match_and_model_order_do_not_matter(rows: Played, random: Any) -> None:
     assert one.notes == other.notes
 
 
-@given(played(), st.permutations(range(len(NAMES))))
+@given(game_lists(), st.permutations(range(len(NAMES))))
 def test_renaming_models_permutes_ratings(rows: Played, order: list[int]) -> None:
     new = dict(zip(NAMES, [f"n{i}" for i in order], strict=True))
     one, other = (
@@ -149,7 +149,7 @@ def test_swapping_two_names_swaps_their_ratings() -> None:
     )
 
 
-@given(played().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
+@given(game_lists().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
 def test_table_of_ties_is_flat(rows: Played) -> None:
     found = rate_bradley_terry(matches_of(rows), anchor_rating=1500)
     assert found.rating == pytest.approx(np.full(len(found.models), 1500.0), abs=1e-9)

@@ -26,29 +26,29 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def opened(names: dict[Role, str | None], options: Options | None = None, **more: Any) -> dict[Role, Backend]:
+def open_backends(names: dict[Role, str | None], options: Options | None = None, **more: Any) -> dict[Role, Backend]:
     return open_models(names, options, **more).models
 
 
 def test_model_with_several_roles_is_opened_once() -> None:
-    models = opened({"judge": EMBEDDED, "generator": EMBEDDED, "verifier": EMBEDDED})
+    models = open_backends({"judge": EMBEDDED, "generator": EMBEDDED, "verifier": EMBEDDED})
     assert models["judge"] is models["generator"] is models["verifier"]
 
 
 def test_two_names_of_one_model_open_it_once(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    models = opened({"judge": f"transformers:{tmp_path}", "generator": str(tmp_path)})
+    models = open_backends({"judge": f"transformers:{tmp_path}", "generator": str(tmp_path)})
     assert models["judge"] is models["generator"]
 
 
 def test_absent_roles_and_non_models_are_not_opened() -> None:
-    models = opened({"judge": "planted:fair", "generator": "rules", "verifier": None}, no_models=("rules",))
+    models = open_backends({"judge": "planted:fair", "generator": "rules", "verifier": None}, no_models=("rules",))
     assert list(models) == ["judge"]
 
 
 def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path) -> None:
     options = Options(dtype="float32", revision="abc", trust_remote_code=True)
-    found = opened(
+    found = open_backends(
         {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
     )
     judge, writer, verifier = (found[role] for role in ("judge", "generator", "verifier"))
@@ -59,7 +59,7 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
     assert (writer.model, writer.revision, writer.dtype) == ("org/writer", "v2", "float32")
     assert verifier.trust_remote_code is False
     # A planted judge takes no options, but the generator beside it does.
-    opened({"judge": "planted:fair", "generator": EMBEDDED}, Options(dtype="float32"))
+    open_backends({"judge": "planted:fair", "generator": EMBEDDED}, Options(dtype="float32"))
     folder = tmp_path / "a@b"
     folder.mkdir()
     (folder / "config.json").write_text("{}")

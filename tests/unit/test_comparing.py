@@ -36,7 +36,7 @@ NOTHING = check(
 )
 
 
-def printed(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
+def render(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     found = verdict(decision, *checks, threshold=None, notes=notes)
     show(comparison_report(names, "runs/now", found), console)
@@ -48,7 +48,7 @@ def printed(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] 
 
 
 def test_rises_bounds_and_counts_are_shown() -> None:
-    text = printed(CHECK, notes=("judge: a, then b",))
+    text = render(CHECK, notes=("judge: a, then b",))
     lines = [one.split() for one in text.splitlines()]
     assert ["before", "now", "rise", "+/−", "n", "p"] in lines
     assert ["prolixity", "10.0", "40.0", "+30.0", "13/1", "40", "0.002"] in lines
@@ -70,7 +70,7 @@ def test_rises_bounds_and_counts_are_shown() -> None:
     ],
 )
 def test_each_decision_has_its_words(one: Check, word: str, rise: str) -> None:
-    lines = printed(one).splitlines()
+    lines = render(one).splitlines()
     place = next(number for number, text in enumerate(lines) if text.startswith(" prolixity"))
     assert lines[place + 1].startswith(f"   {word}")
     assert rise in lines[place]
@@ -92,7 +92,7 @@ def test_widest_figures_and_names_fit() -> None:
         p_adjusted=1e-9,
     )
     small = replace(wide, n=1, only_here=1, only_there=0, lower=-0.562, upper=1.0, value=1.0, p_adjusted=1.0)
-    text = printed(wide, small, replace(wide, attack="assertiveness"))
+    text = render(wide, small, replace(wide, attack="assertiveness"))
     assert "<0.001" in text
     assert "-56.2 to 100.0" in text
     assert "+100.0" in text
@@ -102,13 +102,13 @@ def test_widest_figures_and_names_fit() -> None:
 def test_hostile_names_are_shown_verbatim() -> None:
     name = "[red]x[/]\x1b[31m\n\x07"
     hostile = replace(CHECK, protocol=name, attack=name)
-    text = printed(hostile, NOTHING, names=name, notes=(name,))
+    text = render(hostile, NOTHING, names=name, notes=(name,))
     assert r"before: [red]x[/]\x1b[31m \x07 · now" in text
     assert text.endswith("[red]x[/]\\x1b[31m \\x07\n")
     assert text.count("[red]x[/]") >= 3
 
 
 def test_no_checks_print_no_table() -> None:
-    text = printed(decision="inconclusive")
+    text = render(decision="inconclusive")
     assert "bounds" not in text
     assert "INCONCLUSIVE: " in text

@@ -45,7 +45,7 @@ RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
 
 
-def of(name: str = "c1", authors: str = "wxyz", prompt: str = "Name a colour.") -> Case:
+def make_case(name: str = "c1", authors: str = "wxyz", prompt: str = "Name a colour.") -> Case:
     return case(name, prompt=prompt, responses=[Response(a, (f"The colour of {a}.",)) for a in authors])
 
 
@@ -54,7 +54,7 @@ def find(found: Sequence[PlacedFigure], measure: str, protocol: str, third: str 
     return one
 
 
-def by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply]:
+def judge_by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply]:
     """A judge that prefers more of a value, whatever it is asked."""
 
     def answer(request: Request) -> Reply:
@@ -86,10 +86,10 @@ def cyclic(request: Request, response: Response) -> float:
     return sum((response.author, other) in before for other in authors(request))
 
 
-CYCLE = by(cyclic)
-TIES = by(lambda request, response: 0.0)
-ALPHABETIC = by(lambda request, response: -ord(response.author[0]))
-SWAYED = by(lambda request, response: ord(response.author[0]) * (1 if "w" in authors(request) else -1))
+CYCLE = judge_by(cyclic)
+TIES = judge_by(lambda request, response: 0.0)
+ALPHABETIC = judge_by(lambda request, response: -ord(response.author[0]))
+SWAYED = judge_by(lambda request, response: ord(response.author[0]) * (1 if "w" in authors(request) else -1))
 """Reverses everything where w is shown."""
 
 
@@ -106,7 +106,7 @@ def ties_or_four(request: Request) -> Reply:
     return TIES(request)
 
 
-def judged(
+def judge_cases(
     answer: Callable[[Request], Reply], *cases: Case, names: Sequence[str] = PROTOCOLS, sets: int = 100
 ) -> list[Row]:
     parameters = ConsistencyConfig("j", tuple(protocols()[name] for name in names), sets)
@@ -118,13 +118,13 @@ def judged(
 
 @pytest.mark.parametrize(("n", "sets", "three", "four"), [(3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4)])
 def test_requested_numbers_of_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
-    one = of(authors="uvwxyz"[:n])
+    one = make_case(authors="uvwxyz"[:n])
     assert (len(draw_triples(one, sets, 0)), len(draw_quadruples(one, sets, 0))) == (three, four)
 
 
 @given(st.integers(0, 9), st.integers(1, 500), st.integers(), st.randoms(use_true_random=False))
 def test_draws_are_distinct_and_depend_on_seed_and_case_only(n: int, sets: int, seed: int, mix: Any) -> None:
-    one = of(authors="abcdefghi"[:n])
+    one = make_case(authors="abcdefghi"[:n])
     three, four = draw_triples(one, sets, seed), draw_quadruples(one, sets, seed)
     assert len(three) == min(sets, comb(n, 3))
     assert len(four) == min(sets, 12 * comb(n, 4))
@@ -136,7 +136,7 @@ def test_draws_are_distinct_and_depend_on_seed_and_case_only(n: int, sets: int, 
 
 
 def test_large_samples_contain_every_triple() -> None:
-    one = of(authors="uvwxyz")
+    one = make_case(authors="uvwxyz")
     assert draw_triples(one, 20, 0) == list(combinations(comparable_responses(one), 3))
     assert draw_triples(one, 5, 0) != draw_triples(one, 5, 1)
     assert draw_triples(one, 5, 0) != [*map(tuple, draw_triples(replace(one, id="c2"), 5, 0))]
@@ -152,7 +152,7 @@ def test_one_original_per_author_is_compared() -> None:
 
 
 def test_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
-    _, rounds = drive(design.judge_case(of(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
+    _, rounds = drive(design.judge_case(make_case(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
     two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
     assert sorted(two) == sorted(permutations("wxyz", 2))
 
@@ -160,8 +160,8 @@ def test_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
 def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
     for orders in ("both", "swapped"):
         p = ConsistencyConfig("j", (protocols()["rank"],), 1, manner=Manner(orders))
-        done, rounds = drive(design.judge_case(of(), p), ALPHABETIC)
-        ((a, b, c, d),) = ([r.author for r in four] for four in draw_quadruples(of(), 1, 0))
+        done, rounds = drive(design.judge_case(make_case(), p), ALPHABETIC)
+        ((a, b, c, d),) = ([r.author for r in four] for four in draw_quadruples(make_case(), 1, 0))
         three = [authors(request) for requests in rounds for request in requests if len(authors(request)) == 3]
         assert sorted(three) == sorted([[a, b, c], [a, b, d], [c, a, b], [d, a, b]])
         rows = [row for row in done.rows if row.design == "set"]
@@ -173,7 +173,9 @@ def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
 
 
 def test_triples_with_a_common_pair_share_its_answers() -> None:
-    rows = [row for row in judged(ALPHABETIC, of()) if row.design == "triple" and row.protocol == "pairwise"]
+    rows = [
+        row for row in judge_cases(ALPHABETIC, make_case()) if row.design == "triple" and row.protocol == "pairwise"
+    ]
     assert len(rows) == 12
     by_pair = {(row.a.author, row.b.author): row for row in rows}
     assert len(by_pair) == 6
@@ -198,7 +200,7 @@ def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "
     return made
 
 
-def over(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
+def pairwise_wins(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
     return {
         (p, q): result == ("a" if p < q else "b")
         for pair, result in zip(combinations(range(3), 2), table, strict=True)
@@ -206,16 +208,16 @@ def over(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
     }
 
 
-def naive(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
+def classify_naively(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
     """The definition as DESIGN words it: intransitive, and whether there is a chain at all."""
-    wins = over(table)
+    wins = pairwise_wins(table)
     chains = [(p, r) for p, q, r in permutations(range(3)) if wins[p, q] and wins[q, r]]
     return any(not wins[end] for end in chains), bool(chains)
 
 
 def test_outcome_triples_are_counted_by_definition() -> None:
     tables = list(product(OUTCOMES, repeat=3))
-    broken, chained = ([naive(table)[i] for table in tables] for i in (0, 1))
+    broken, chained = ([classify_naively(table)[i] for table in tables] for i in (0, 1))
     # Two cycles, and one of three pairs tied (3 ways) between the ends of a chain of the others (2 ways).
     assert (sum(broken), sum(chained)) == (2 + 6, 2 + 6 + 6)
     for table, one, other in zip(tables, broken, chained, strict=True):
@@ -237,7 +239,7 @@ def test_two_counting_methods_agree_under_renaming(
     found = figures(rows, {"pairwise": ()})
     for index, measure in enumerate(("intransitivity", "chain_rate")):
         figure = find(found, measure, "pairwise")
-        assert figure.k == sum(naive(table)[index] for table in valid)
+        assert figure.k == sum(classify_naively(table)[index] for table in valid)
         assert (figure.n, figure.invalid, figure.excluded) == (len(valid), len(tables) - len(valid), 0)
     assert figures(rows_of(tables, names), {"pairwise": ()}) == found
     mirrored = [
@@ -258,7 +260,7 @@ def test_preference_changes_are_classified() -> None:
 
 
 def test_judge_with_a_known_cycle_is_detected() -> None:
-    found = figures(judged(CYCLE, of(), of("c2", prompt="Another.")), RULES)
+    found = figures(judge_cases(CYCLE, make_case(), make_case("c2", prompt="Another.")), RULES)
     for protocol in RULES:
         figure = find(found, "intransitivity", protocol)
         assert (figure.k, figure.n, figure.invalid, figure.excluded) == (2, 8, 0, 0)
@@ -267,14 +269,14 @@ def test_judge_with_a_known_cycle_is_detected() -> None:
 
 
 def test_always_tying_judge_has_no_chain_and_no_reversal() -> None:
-    found = figures(judged(TIES, of()), RULES)
+    found = figures(judge_cases(TIES, make_case()), RULES)
     assert {f.value for f in found} == {0.0}
     assert find(found, "chain_rate", "pairwise").n == 4
 
 
 def test_consistent_judge_is_cleared_by_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
-    rows = judged(fair, of(), names=names)
+    rows = judge_cases(fair, make_case(), names=names)
     found = figures(rows, {name: protocols()[name].rules for name in names})
     assert {f.measure for f in found} == {
         "intransitivity", "chain_rate", "choice_set_sensitivity", "choice_set_tie_change"
@@ -284,7 +286,7 @@ def test_consistent_judge_is_cleared_by_every_protocol() -> None:
 
 
 def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
-    found = figures(judged(SWAYED, of()), RULES)
+    found = figures(judge_cases(SWAYED, make_case()), RULES)
     # Of the twelve choices of a pair from w, x, y and z, six have w as a third response.
     for place in ("first", "last"):
         figure = find(found, "choice_set_sensitivity", "rank", place)
@@ -293,7 +295,7 @@ def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
 
 
 def test_verdict_for_the_third_response_is_a_change() -> None:
-    rows = judged(ALPHABETIC, of(), names=["triadic"])
+    rows = judge_cases(ALPHABETIC, make_case(), names=["triadic"])
     found = figures(rows, {"triadic": ()})
     for place in ("first", "last"):
         assert find(found, "choice_set_sensitivity", "triadic", place).k == 0
@@ -318,7 +320,7 @@ def test_scores_are_transitive_and_counted_by_each_rule() -> None:
 
 
 def test_inapplicable_measures_are_listed_without_figures() -> None:
-    rows = judged(fair, of(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
+    rows = judge_cases(fair, make_case(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
     rules = {name: protocols()[name].rules for name in ("absolute", "pairwise", "rank", "triadic")}
     found = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
     assert {name: found.get(("choice_set_sensitivity", name)) for name in rules} == {
@@ -336,7 +338,7 @@ def test_unjudged_is_excluded_and_verdictless_is_invalid() -> None:
     rows = [*rows_of([("a", "a", "a"), ("a", None, "b"), ("tie", "a", "a")])]
     figure = find(figures(rows[:-1], {"pairwise": ()}), "intransitivity", "pairwise")
     assert (figure.k, figure.n, figure.invalid, figure.excluded) == (0, 1, 1, 1)
-    sets = [row for row in judged(ALPHABETIC, of(), of("c2", "xyz")) if row.protocol == "rank"]
+    sets = [row for row in judge_cases(ALPHABETIC, make_case(), make_case("c2", "xyz")) if row.protocol == "rank"]
     whole = find(figures(sets, RULES), "choice_set_sensitivity", "rank", "last")
     assert (whole.n, whole.invalid, whole.excluded) == (12, 0, 1)
     at = next(i for i, row in enumerate(sets) if row.place == "last")
@@ -386,7 +388,7 @@ class Breaking:
 
 @pytest.mark.parametrize("after", [1, 30, 60])
 def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
-    cases, tally = [of(), of("c2", "abcde", "Another.")], Tally()
+    cases, tally = [make_case(), make_case("c2", "abcde", "Another.")], Tally()
     run(ready(tmp_path, make_planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
     with pytest.raises(BackendError):
         run(ready(tmp_path, Breaking(make_planted("random"), after), cases), Tally(), tmp_path / "s2")
@@ -400,7 +402,7 @@ def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> Non
 
 
 def test_loaded_run_gives_the_same_document(tmp_path: Path) -> None:
-    run(ready(tmp_path, make_planted("random"), [of(), of("c2", "xyz")]), Tally(), tmp_path / "s")
+    run(ready(tmp_path, make_planted("random"), [make_case(), make_case("c2", "xyz")]), Tally(), tmp_path / "s")
     loaded = load(tmp_path / "run")
     assert (loaded.flaw, loaded.command) == (None, "consistency")
     whole = document(loaded.parameters, measure_rows(loaded.parameters, loaded.rows))
@@ -426,13 +428,21 @@ def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cases", "more", "message"),
     [
-        ([of(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
-        ([of()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
-        ([of()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-        ([of()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol of two or three"),
-        ([of()], {"names": ["strong-reference"]}, "strong-reference fits none of the cases (no reference in the data)"),
-        ([of()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
-        ([of(authors="xyz")], {"names": ["triadic"]}, "triadic fits none of the cases (fewer than four responses"),
+        ([make_case(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
+        ([make_case()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
+        ([make_case()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
+        ([make_case()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol of two or three"),
+        (
+            [make_case()],
+            {"names": ["strong-reference"]},
+            "strong-reference fits none of the cases (no reference in the data)",
+        ),
+        ([make_case()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
+        (
+            [make_case(authors="xyz")],
+            {"names": ["triadic"]},
+            "triadic fits none of the cases (fewer than four responses",
+        ),
     ],
 )
 def test_impossible_study_is_one_clear_line(
@@ -445,7 +455,12 @@ def test_impossible_study_is_one_clear_line(
 
 
 def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -> None:
-    job = ready(tmp_path, make_planted("fair"), [of(), of("c2", "xy"), of("c3", "xyz"), of("c4", "x")], limit=1)
+    job = ready(
+        tmp_path,
+        make_planted("fair"),
+        [make_case(), make_case("c2", "xy"), make_case("c3", "xyz"), make_case("c4", "x")],
+        limit=1,
+    )
     parameters = job.parameters
     assert parameters["left_out"] == {"fewer than three responses by different authors": 2}
     assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
@@ -454,7 +469,7 @@ def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -
 # What is said.
 
 
-def printed(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
+def render(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     show(report_parts(parameters, measure_rows(parameters, rows)), console)
     assert isinstance(console.file, io.StringIO)
@@ -476,8 +491,9 @@ def parameters_of(*names: str) -> dict[str, Any]:
 
 def test_tying_judge_is_not_called_consistent() -> None:
     text = " ".join(
-        printed(
-            parameters_of("pairwise", "absolute"), judged(ties_or_four, of(), names=["pairwise", "absolute"])
+        render(
+            parameters_of("pairwise", "absolute"),
+            judge_cases(ties_or_four, make_case(), names=["pairwise", "absolute"]),
         ).split()
     )
     assert "pairwise: no chain in 4 triples, so that none can be broken: that is no consistency; too few" in text
@@ -485,7 +501,9 @@ def test_tying_judge_is_not_called_consistent() -> None:
 
 
 def test_invalid_answer_counts_once_across_triples() -> None:
-    text = " ".join(printed(parameters_of("pairwise"), judged(lambda r: Reply("?"), of(), names=["pairwise"])).split())
+    text = " ".join(
+        render(parameters_of("pairwise"), judge_cases(lambda r: Reply("?"), make_case(), names=["pairwise"])).split()
+    )
     assert "pairwise: no intransitivity: no triple with three valid verdicts." in text
     assert "invalid: no verdict (12)" in text
 
@@ -499,7 +517,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setitem(main.cli.commands, "consistency", consistency)
     Path("d.jsonl").write_text(
-        "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
+        "".join(native(one) + "\n" for one in (make_case(), make_case("c2", "xyz", "Two."), make_case("c3", "xy"))),
+        encoding="utf-8",
     )
 
     def call(*arguments: str) -> tuple[int, str, str]:
@@ -522,7 +541,9 @@ def test_default_protocols_are_pairwise_and_rank(command: Any) -> None:
     assert whole["protocols"] == {"pairwise": [], "rank": []}
     assert out == Path("r/summary.json").read_text(encoding="utf-8")
     assert "left out before the draw: fewer than three responses by different authors (1)" in err
-    sets = {(a.author, b.author, third.author) for a, b, *others in draw_quadruples(of(), 4, 0) for third in others}
+    sets = {
+        (a.author, b.author, third.author) for a, b, *others in draw_quadruples(make_case(), 4, 0) for third in others
+    }
     # The same three in the same order may be one set with its third response last and another with it first.
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.

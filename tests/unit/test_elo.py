@@ -35,7 +35,7 @@ def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
     return encode(a, b, outcomes, prompts)
 
 
-def simulated(models: int, matches: int, seed: int = 0, spread: float = 150.0) -> list[Match]:
+def simulate_matches(models: int, matches: int, seed: int = 0, spread: float = 150.0) -> list[Match]:
     """Matches between models of known strength, a tenth of them ties."""
     random = np.random.default_rng(seed)
     strength = random.normal(0, spread, models)
@@ -49,7 +49,7 @@ def simulated(models: int, matches: int, seed: int = 0, spread: float = 150.0) -
     ]
 
 
-def naive(
+def rate_naively(
     played: list[Match], k: float = 4.0, base: float = 10.0, initial: float = 1000.0, scale: float = 400.0
 ) -> list[float]:
     rating = {name: initial for a, b, _ in played for name in (a, b)}
@@ -61,13 +61,13 @@ def naive(
     return [rating[name] for name in sorted(rating)]
 
 
-def replayed(played: list[Match], places: list[int], times: list[int]) -> list[Match]:
+def replay_matches(played: list[Match], places: list[int], times: list[int]) -> list[Match]:
     return [played[place] for place in places for _ in range(times[place])]
 
 
 @pytest.mark.parametrize("k", [4.0, 16.0, 32.0])
 def test_single_pass_agrees_with_evalica(k: float) -> None:
-    played = simulated(8, 3000)
+    played = simulate_matches(8, 3000)
     winners = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcomes = zip(*played, strict=True)
     theirs = evalica.elo(a, b, [winners[one] for one in outcomes], k=k).scores
@@ -79,9 +79,9 @@ def test_single_pass_agrees_with_evalica(k: float) -> None:
 def test_ratings_agree_with_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
     matches = table(played)
     file = elo.rate(matches, k=k, order="file", base=2.0, initial=5.0, scale=100.0)
-    assert file.rating == pytest.approx(naive(played, k, 2.0, 5.0, 100.0), abs=1e-6)
+    assert file.rating == pytest.approx(rate_naively(played, k, 2.0, 5.0, 100.0), abs=1e-6)
     orders = Orders(len(played), "shuffled", 3, seed)
-    each = [naive([played[at] for at in orders.last(index, len(played))], k) for index in range(3)]
+    each = [rate_naively([played[at] for at in orders.last(index, len(played))], k) for index in range(3)]
     assert elo.rate(matches, k=k, shuffles=3, seed=seed).rating == pytest.approx(np.mean(each, axis=0), abs=1e-6)
 
 
@@ -103,7 +103,7 @@ def test_ties_alone_leave_all_level() -> None:
 
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    matches = table(simulated(4, 30_000))
+    matches = table(simulate_matches(4, 30_000))
     asked: list[int] = []
     last = Orders.last
 
@@ -122,14 +122,14 @@ def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("played", "k"),
     [
-        pytest.param([*simulated(3, 5000), ("m00", "rare", "b")], 32.0, id="a model of one match"),
-        pytest.param(simulated(3, 5000), 0.001, id="a small k"),
-        pytest.param(simulated(3, 60), 2000.0, id="a k that throws ratings apart"),
-        pytest.param(simulated(3, 5000), 1e-320, id="a k of nothing"),
+        pytest.param([*simulate_matches(3, 5000), ("m00", "rare", "b")], 32.0, id="a model of one match"),
+        pytest.param(simulate_matches(3, 5000), 0.001, id="a small k"),
+        pytest.param(simulate_matches(3, 60), 2000.0, id="a k that throws ratings apart"),
+        pytest.param(simulate_matches(3, 5000), 1e-320, id="a k of nothing"),
     ],
 )
 def test_all_is_played_where_the_beginning_matters(played: list[Match], k: float) -> None:
-    assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(naive(played, k), rel=1e-6)
+    assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(rate_naively(played, k), rel=1e-6)
 
 
 def test_extreme_ratings_stay_finite() -> None:
@@ -170,16 +170,16 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
         times = row[matches.cluster].tolist()
         ends = []
         for index in range(orders.count):
-            again = replayed(played, orders.last(index, len(played)).tolist(), times)
+            again = replay_matches(played, orders.last(index, len(played)).tolist(), times)
             # Models of which no match is drawn stay where they begin.
             start = [(name, other, "tie") for name, other in zip(matches.models, matches.models[1:], strict=False)]
-            ends.append(naive(start + again, 32.0))
+            ends.append(rate_naively(start + again, 32.0))
         assert rating == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}, {"k": 32.0}])
 def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
-    played = simulated(4, 3000)
+    played = simulate_matches(4, 3000)
     matches = table(played, [f"p{at // 6}" for at in range(3000)])
     ones = Draws(0, 3, np.ones((3, 500), np.uint8))
     rating = elo.rate(matches, **options).rating
@@ -187,7 +187,7 @@ def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> No
 
 
 def test_draws_also_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    matches = table(simulated(3, 4000), [f"p{at // 8}" for at in range(4000)])
+    matches = table(simulate_matches(3, 4000), [f"p{at // 8}" for at in range(4000)])
     drawn = draw(0, 6, 500)
     short = elo.redraw(matches, drawn, k=32.0, shuffles=2)
     monkeypatch.setattr(elo._EloGame, "reach", lambda self, _: len(self.cells))
@@ -197,7 +197,7 @@ def test_draws_also_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_prompt_weights_without_a_table_are_poisson() -> None:
-    matches = table(simulated(3, 400), [f"p{at // 2}" for at in range(400)])
+    matches = table(simulate_matches(3, 400), [f"p{at // 2}" for at in range(400)])
     drawn = draw(5, 300, 200, table=False)
     asked = weights(matches, drawn, "test")
     ahead = np.stack([asked(at) for at in range(400)])
@@ -211,7 +211,7 @@ def test_prompt_weights_without_a_table_are_poisson() -> None:
 
 
 def test_draws_with_and_without_a_table_spread_alike() -> None:
-    matches = table(simulated(4, 400))
+    matches = table(simulate_matches(4, 400))
     one = elo.redraw(matches, draw(1, 400, 400), shuffles=4).std(axis=0)
     other = elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0)
     assert other == pytest.approx(one, rel=0.2)

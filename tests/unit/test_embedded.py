@@ -191,7 +191,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def noise(file: Path) -> None:
+def overwrite_with_zeros(file: Path) -> None:
     """Overwrite a file in place and put its times back."""
     overwrite(file, bytes(file.stat().st_size))
 
@@ -209,8 +209,8 @@ def test_unchanged_files_are_not_read(converted: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("damage", "name"),
     [
-        (noise, "model"),
-        (noise, "config.json"),
+        (overwrite_with_zeros, "model"),
+        (overwrite_with_zeros, "config.json"),
         (Path.unlink, "model"),
         (Path.unlink, "config.json"),
         (lambda file: file.write_bytes(b""), "model"),
@@ -255,7 +255,7 @@ def test_cache_of_an_earlier_version_is_kept(converted: Path, monkeypatch: pytes
 
 def test_interrupted_repair_restarts(converted: Path) -> None:
     whole = contents(converted)
-    noise(converted / "model")
+    overwrite_with_zeros(converted / "model")
 
     def dies(source: Path, target: Path) -> None:
         raise KeyboardInterrupt
@@ -269,7 +269,7 @@ def test_concurrent_repairs_run_once(converted: Path) -> None:
     runs: list[Path] = []
     both = threading.Barrier(2)
     whole = contents(converted)
-    noise(converted / "model")
+    overwrite_with_zeros(converted / "model")
 
     def counted(source: Path, target: Path) -> None:
         runs.append(target)

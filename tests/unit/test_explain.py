@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from builders import small
-from commanding import Ran, fits
+from commanding import CommandResult, fits
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,10 +25,10 @@ from distract.models.options import Options
 from distract.studies.attack.minimal import find_edits
 from distract.studies.attack.minimal.view import describe_smallest
 from distract.studies.explain import rerun
-from distract.studies.explain import run as explaining
+from distract.studies.explain import run as explain_run
 from distract.studies.explain.view import NEAR, mark_edits
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
 ATTACK = ("attack", *HOW, "--measure", "flip_rate")
 
@@ -44,7 +44,7 @@ CASES = [
 ]
 
 
-def written(run: Run, *more: str) -> None:
+def write_run(run: Run, *more: str) -> None:
     """A run in ``r`` about ``d.jsonl``."""
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
     made = run(*ATTACK, "--data", "d.jsonl", "--out", "r", *more)
@@ -52,7 +52,7 @@ def written(run: Run, *more: str) -> None:
 
 
 def test_sufficient_words_are_marked_in_place(run: Run) -> None:
-    written(run)
+    write_run(run)
     shown = run("explain", "r", "flips")
     assert shown.code == 0
     assert shown.out.startswith("case flips · judge planted:bold\nprompt: Which is it, flips?\n\npairwise under assert")
@@ -74,7 +74,7 @@ def test_sufficient_words_are_marked_in_place(run: Run) -> None:
 
 
 def test_completed_search_needs_neither_data_store_nor_model(run: Run) -> None:
-    written(run, "--minimal", "1")
+    write_run(run, "--minimal", "1")
     before = run("explain", "r", "flips")
     Path("d.jsonl").unlink()
     shutil.rmtree(".distract")
@@ -90,11 +90,11 @@ def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> No
     made = run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r")
     assert made.code == 0
     loaded = load(Path("r"))
-    found = [flip.case for flip in explaining.find_case_flips(loaded, flipped(loaded))]
+    found = [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
     assert found
 
     def attacks(*more: str) -> list[tuple[str, str]]:
-        shown = run("explain", "r", flipped(loaded), "--json", *more)
+        shown = run("explain", "r", most_flipped_case(loaded), "--json", *more)
         return [(flip["protocol"], flip["attack"]) for flip in shown.document["flips"]]
 
     every = attacks()
@@ -104,7 +104,7 @@ def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> No
     assert attacks("--protocol", "pairwise") == [place for place in every if place[0] == "pairwise"]
 
 
-def flipped(loaded: Any) -> str:
+def most_flipped_case(loaded: Any) -> str:
     """The case of a run with the most flips."""
     from distract.studies.attack.minimal import clearest_flips
 
@@ -121,7 +121,7 @@ def test_gate_run_can_be_explained(run: Run) -> None:
 
 
 def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
-    written(run)
+    write_run(run)
     Path("r/manifest.json").unlink()
     shown = run("explain", "r", "flips")
     assert (shown.code, "warning: the run is unfinished" in shown.err) == (0, True)
@@ -143,7 +143,7 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
     ],
 )
 def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], said: str) -> None:
-    written(run)
+    write_run(run)
     Path("other.jsonl").write_text(json.dumps(CASES[0]) + "\n", encoding="utf-8")
     ran = run("explain", "r", *arguments)
     assert (ran.code, ran.out) == (2, "")
@@ -160,7 +160,7 @@ def test_run_of_another_command_is_refused(run: Run) -> None:
     assert "m: is a run of `distract meta`; name one of `distract attack` or `distract gate`" in ran.err
 
 
-def told(path: str, change: Callable[[dict[str, Any]], object]) -> None:
+def change_record(path: str, change: Callable[[dict[str, Any]], object]) -> None:
     """Change what a run says of itself."""
     record = json.loads(Path(path).read_text(encoding="utf-8"))
     change(record)
@@ -168,7 +168,7 @@ def told(path: str, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_moved_data_can_be_given_again(run: Run) -> None:
-    written(run)
+    write_run(run)
     Path("d.jsonl").rename("moved.jsonl")
     ran = run("explain", "r", "flips")
     assert (ran.code, ran.out) == (2, "")
@@ -178,8 +178,8 @@ def test_moved_data_can_be_given_again(run: Run) -> None:
 
 def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     assert run(*ATTACK, "--limit", "2", "--out", "r").code == 0
-    told("r/run.json", lambda record: record.pop("source"))
-    shown = run("explain", "r", flipped(load(Path("r"))))
+    change_record("r/run.json", lambda record: record.pop("source"))
+    shown = run("explain", "r", most_flipped_case(load(Path("r"))))
     assert (shown.code, "enough" in shown.out) == (0, True)
 
 
@@ -199,8 +199,8 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     ],
 )
 def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]], object], said: str) -> None:
-    written(run)
-    told("r/run.json", change)
+    write_run(run)
+    change_record("r/run.json", change)
     ran = run("explain", "r", "flips")
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
@@ -208,7 +208,7 @@ def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]
 
 
 def test_run_names_its_reference_model(run: Run) -> None:
-    written(run)
+    write_run(run)
     loaded = load(Path("r"))
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
         found = replace(loaded, parameters={**loaded.parameters, "reference": reference})
@@ -218,7 +218,7 @@ def test_run_names_its_reference_model(run: Run) -> None:
 
 
 def test_vanished_flip_is_reported_and_leaves_nothing_to_explain(run: Run) -> None:
-    written(run)
+    write_run(run)
     rewrites = Path("r/rewrites.jsonl")
     rewrites.write_text("", encoding="utf-8")
     shown = run("explain", "r", "flips", "--json")
@@ -227,7 +227,7 @@ def test_vanished_flip_is_reported_and_leaves_nothing_to_explain(run: Run) -> No
     assert (shown.code, "cannot be explained: no rewrite is on record" in shown.out) == (3, True)
 
 
-def rendered(turns: tuple[str, ...], kept: tuple[Edit, ...], colour: bool = False) -> str:
+def render(turns: tuple[str, ...], kept: tuple[Edit, ...], colour: bool = False) -> str:
     return "\n".join(one.plain for one in mark_edits(turns, kept, colour))
 
 
@@ -245,7 +245,7 @@ def rendered(turns: tuple[str, ...], kept: tuple[Edit, ...], colour: bool = Fals
     ],
 )
 def test_edits_are_marked_as_a_reader_expects(before: str, after: str, shown: str | None) -> None:
-    text = rendered((before,), find_edits((before,), (after,)))
+    text = render((before,), find_edits((before,), (after,)))
     assert "\x1b" not in text
     assert shown in (None, text)
 
@@ -262,7 +262,7 @@ def test_long_text_shows_only_the_surroundings_of_edits() -> None:
     before = " ".join(sentences)
     after = before.replace("number 20 of", "number twenty of").replace("number 40 of", "number forty of")
     kept = find_edits((before, "another turn"), (after, "another turn"))
-    shown = rendered((before, "another turn"), kept)
+    shown = render((before, "another turn"), kept)
     assert shown.splitlines() == [
         "turn 1:",
         "… This is sentence number [-20-]{+twenty+} of a text that goes on and on. …",
@@ -270,7 +270,7 @@ def test_long_text_shows_only_the_surroundings_of_edits() -> None:
     ]
     run_on = "word " * 400
     changed = run_on[:1000] + "other " + run_on[1000:]
-    (one,) = rendered((run_on,), find_edits((run_on,), (changed,))).splitlines()
+    (one,) = render((run_on,), find_edits((run_on,), (changed,))).splitlines()
     assert one.startswith("… word")
     assert one.endswith("word …")
     assert len(one) < 3 * NEAR
@@ -279,7 +279,7 @@ def test_long_text_shows_only_the_surroundings_of_edits() -> None:
 HOSTILE = st.text(st.sampled_from("ab .\n!\x1b[]{}。é\u202e\t "), max_size=40)
 
 
-def inked(text: str) -> str:
+def strip_signs(text: str) -> str:
     """A text as it is printed, without white space and the signs that stand for it."""
     return re.sub(r"[\s·→↵]", "", clean_text(text))
 
@@ -296,8 +296,8 @@ def test_marked_text_is_printable_and_holds_both_texts(pairs: list[tuple[str, st
             for span in shown[0].spans:
                 if span.style == gone:
                     left[span.start : span.end] = [""] * (span.end - span.start)
-            assert inked("".join(left)) == inked(text)
-    assert not {"\x1b", "\u202e"} & {*rendered(before, found)}
+            assert strip_signs("".join(left)) == strip_signs(text)
+    assert not {"\x1b", "\u202e"} & {*render(before, found)}
 
 
 @pytest.mark.parametrize(

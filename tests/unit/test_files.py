@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import case, row, verdict
-from commanding import Ran
+from commanding import CommandResult
 
 from distract.cli import gate_outputs
 from distract.core import files
@@ -165,7 +165,7 @@ def test_job_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("command", [("rewrite", "--attack", "sycophancy")])
 def test_command_reports_unusable_pipe_or_folder_in_one_line(
-    run: Callable[..., Ran], tmp_path: Path, command: tuple[str, ...]
+    run: Callable[..., CommandResult], tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
@@ -198,7 +198,9 @@ def foreign(path: Path, kind: str, victim: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
 @pytest.mark.parametrize("name", OURS)
-def test_run_never_writes_through_foreign_links(run: Callable[..., Ran], tmp_path: Path, kind: str, name: str) -> None:
+def test_run_never_writes_through_foreign_links(
+    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
+) -> None:
     victim = tmp_path / "victim"
     assert run(*ATTACK, "--out", "r").code == 0
     (tmp_path / "r" / "manifest.json").unlink()  # so that it is begun again
@@ -214,7 +216,9 @@ def test_run_never_writes_through_foreign_links(run: Callable[..., Ran], tmp_pat
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 @pytest.mark.parametrize("name", OURS[:3] + OURS[4:])
-def test_run_is_never_read_through_foreign_links(run: Callable[..., Ran], tmp_path: Path, kind: str, name: str) -> None:
+def test_run_is_never_read_through_foreign_links(
+    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
+) -> None:
     assert run(*ATTACK, "--out", "r").code == 0
     victim = (tmp_path / "r" / name).rename(tmp_path / "victim")
     foreign(tmp_path / "r" / name, kind, victim)
@@ -224,7 +228,7 @@ def test_run_is_never_read_through_foreign_links(run: Callable[..., Ran], tmp_pa
         assert ran.err.splitlines()[-1].partition(" is a ")[0].endswith(f"{Path('r', name)}:")
 
 
-def test_linked_folder_and_hard_linked_copy_can_be_read(run: Callable[..., Ran], tmp_path: Path) -> None:
+def test_linked_folder_and_hard_linked_copy_can_be_read(run: Callable[..., CommandResult], tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / ".distract").symlink_to("disk")
     assert run(*ATTACK).code == 0
@@ -252,7 +256,7 @@ def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what:
 
 @pytest.mark.parametrize("out", ["d.jsonl", "./d.jsonl", "link"])
 def test_rewrites_never_replace_their_source_data(
-    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save([case(f"c{i}") for i in range(3)], Path("d.jsonl"))

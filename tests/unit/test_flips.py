@@ -16,21 +16,21 @@ from distract.studies.attack.outcomes import CRITERIA, count_flips
 Triple = tuple[float, float, float]
 
 
-def made(case: str, author: str, text: str, *, attack: str = "f", reasons: tuple[str, ...] = ()) -> Rewrite:
+def make_rewrite(case: str, author: str, text: str, *, attack: str = "f", reasons: tuple[str, ...] = ()) -> Rewrite:
     turns = tuple(text.split("/"))
     original = tuple(turn.removesuffix("!") for turn in turns)
     return Rewrite(case, Response(author, turns, attack), original, "rules", reasons)
 
 
-def judged(*triples: Triple) -> list[Judgment]:
+def make_judgments(*triples: Triple) -> list[Judgment]:
     return [replace(verdict("a"), probabilities=triple) for triple in triples]
 
 
-BEFORE = judged((0.75, 0.25, 0.0), (0.5, 0.25, 0.25))
-AFTER = judged((0.25, 0.75, 0.0), (0.25, 0.25, 0.5))
+BEFORE = make_judgments((0.75, 0.25, 0.0), (0.5, 0.25, 0.25))
+AFTER = make_judgments((0.25, 0.75, 0.0), (0.25, 0.25, 0.5))
 ROWS = (
     row("c1", BEFORE),
-    row("c1", judged((0.0, 1.0, 0.0)), attack="f", target="b"),
+    row("c1", make_judgments((0.0, 1.0, 0.0)), attack="f", target="b"),
     row("c2", BEFORE),
     row("c2", AFTER, attack="f", target="b"),
     row("c3", BEFORE),
@@ -47,11 +47,11 @@ ROWS = (
 
 def test_flip_names_winner_loser_and_rewritten_response() -> None:
     rewrites = [
-        made("c2", "y", "no!", reasons=("too long",)),
-        made("c2", "y", "one!/two!"),
-        made("c2", "y", "other!", attack="g"),
-        made("c2", "x", "x!"),
-        made("c1", "y", "elsewhere!"),
+        make_rewrite("c2", "y", "no!", reasons=("too long",)),
+        make_rewrite("c2", "y", "one!/two!"),
+        make_rewrite("c2", "y", "other!", attack="g"),
+        make_rewrite("c2", "x", "x!"),
+        make_rewrite("c1", "y", "elsewhere!"),
     ]
     third = find_flips(ROWS, rewrites, "pairwise", None, "f")[2]
     assert third == Flip(
@@ -112,7 +112,7 @@ def test_scoring_protocol_shows_the_compared_scores(
 
 def test_severities_separate_rewrites_of_one_author() -> None:
     rows = [row("c", [verdict("a")], severity=1), row("c", [verdict("b")], attack="f", target="b", severity=1)]
-    whole, broken = made("c", "y", "whole!"), made("c", "y", "broken!")
+    whole, broken = make_rewrite("c", "y", "whole!"), make_rewrite("c", "y", "broken!")
     broken = replace(broken, response=replace(broken.response, severity=1))
     for rewrites in ([whole, broken], [broken, whole]):
         (flip,) = find_flips(rows, rewrites, "pairwise", None, "f")
@@ -128,7 +128,7 @@ MAYBE = JUDGED | st.just([verdict(None)]) | st.none()
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> list[Row]:
+def run_rows(draw: st.DrawFn) -> list[Row]:
     rows = []
     for number in range(draw(st.integers(0, 6))):
         before = draw(MAYBE)
@@ -145,7 +145,7 @@ def mean(row_: Row, place: int) -> float:
     return sum((j.probabilities or (0.0, 0.0, 0.0))[place] for j in row_.judgments) / len(row_.judgments)
 
 
-def naive(rows: list[Row]) -> list[tuple[str, str, float]]:
+def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
     """A second count, from the weights themselves: the loser becomes the unique winner."""
     found = []
     for one in rows:
@@ -161,12 +161,12 @@ def naive(rows: list[Row]) -> list[tuple[str, str, float]]:
     return sorted(found, key=lambda flip: (-flip[2], flip[0]))
 
 
-@given(runs())
+@given(run_rows())
 def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
     found = find_flips(rows, (), "pairwise", None, "f", most=99)
     counted = count_flips(rows, None, "f").outcomes.values()
     assert len(found) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
-    assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == naive(rows)
+    assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == list_flips_naively(rows)
     assert find_flips(rows, (), "pairwise", None, "f") == found[:3]
 
 

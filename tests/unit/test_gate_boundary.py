@@ -24,7 +24,7 @@ alphas = st.one_of(st.sampled_from([0.05, 0.0125, 1e-6, 0.5]), st.floats(1e-9, 0
 
 
 @cache
-def whole(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]:
+def as_integers(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]:
     """The rates and the threshold as whole numbers over one denominator, which is exact for floats."""
     parts = [Fraction(rate) for rate in bet_rates(threshold, side).tolist()]
     below = max(part.denominator for part in [*parts, Fraction(threshold)])
@@ -34,12 +34,12 @@ def whole(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]
 @cache
 def evidence(threshold: float, side: Direction, ones: int, zeros: int) -> Fraction:
     """The mean likelihood ratio of these counts."""
-    below, parts, t = whole(threshold, side)
+    below, parts, t = as_integers(threshold, side)
     total = sum(part**ones * (below - part) ** zeros for part in parts)
     return Fraction(total, BETS * t**ones * (below - t) ** zeros)
 
 
-def enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
+def is_enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
     """Whether so many hits are evidence enough."""
     pair = (hits, others) if side == "above" else (others, hits)
     return evidence(threshold, side, *pair) * Fraction(alpha) >= 1
@@ -59,7 +59,7 @@ def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
     rate, decided, left = chance(threshold, side), Fraction(0), [Fraction(0)] * (n + 1)
     for way in product((0, 1), repeat=n):
         weight = rate ** sum(way) * (1 - rate) ** (n - sum(way))
-        if any(enough(threshold, side, alpha, sum(way[:m]), m - sum(way[:m])) for m in range(n + 1)):
+        if any(is_enough(threshold, side, alpha, sum(way[:m]), m - sum(way[:m])) for m in range(n + 1)):
             decided += weight
         else:
             left[sum(way)] += weight
@@ -87,7 +87,7 @@ def test_boundary_matches_exact_paths(threshold: float, alpha: float, side: Dire
     for n in range(10):
         step = by_paths(threshold, side, alpha, n)
         assert [hits >= at[n] for hits in range(n + 1)] == [
-            enough(threshold, side, alpha, hits, n - hits) for hits in range(n + 1)
+            is_enough(threshold, side, alpha, hits, n - hits) for hits in range(n + 1)
         ]
         assert ends[n] == least_end(step, alpha)
         assert step[0] <= Fraction(alpha)

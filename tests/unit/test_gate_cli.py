@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from commanding import Ran, fits
+from commanding import CommandResult, fits
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
@@ -21,7 +21,7 @@ from distract.models import opener, scripted
 from distract.models.names import Target
 from distract.models.scripted import ScriptedBackend
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 RULES = ("--generator", "rules", "--attack", "prolixity")
 THRESHOLD = ("--max-flip-rate", "0.1")
 GATE = ("gate", *RULES, *THRESHOLD)
@@ -110,13 +110,13 @@ def suite(path: str) -> ElementTree.Element:
     return found
 
 
-def green(path: str) -> bool:
+def is_green(path: str) -> bool:
     """Whether a CI system takes a JUnit file for a success."""
     found = suite(path)
     return (found.get("errors"), found.get("failures"), found.get("tests") == "0") == ("0", "0", False)
 
 
-def made(ran: Ran) -> int:
+def count_calls(ran: CommandResult) -> int:
     """The calls that a command says it made."""
     (said,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
     return int(said.partition("stored, ")[2].split()[0].replace(",", ""))
@@ -165,7 +165,7 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
     given = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
     ran = run("gate", *RULES, "--judge", judge, *PAIRWISE, *given, "--json", "--junit", "j.xml", "--summary", "s.md")
     assert ran.code == code, ran.err
-    assert green("j.xml") == (code == 0)
+    assert is_green("j.xml") == (code == 0)
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
     assert "Traceback" not in ran.err
     if code == 2:
@@ -228,7 +228,7 @@ def test_gate_stopped_by_a_signal_is_never_green(run: Run, watch: Watch, number:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     watch(breaks_after=10, error=StopSignal(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
-    assert (ran.code, green("j.xml")) == (code, False)
+    assert (ran.code, is_green("j.xml")) == (code, False)
     assert "distract: stopped; the same command resumes" in ran.err
     assert "Traceback" not in ran.err
 
@@ -256,7 +256,7 @@ def test_too_little_evidence_never_passes(
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     judge = "planted:garbage" if "--max-invalid-rate" in options else "planted:fair"
     ran = run(*GATE, "--judge", judge, "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
-    assert (ran.code, green("j.xml")) == (code, False)
+    assert (ran.code, is_green("j.xml")) == (code, False)
     assert "Traceback" not in ran.err
     assert "PASS" not in ran.out
 
@@ -303,7 +303,7 @@ def test_no_error_leaves_an_older_result_green(run: Run, wrong: tuple[str, ...])
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", *wrong)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
     assert wrong[0] in ran.err or wrong[-1] in ran.err
-    assert not green("j.xml")
+    assert not is_green("j.xml")
 
 
 def test_results_never_overwrite_inputs(run: Run) -> None:
@@ -319,7 +319,7 @@ def test_missing_job_summary_never_passes(run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "/proc/none/step.md")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
-    assert (ran.code, green("j.xml")) == (2, False)
+    assert (ran.code, is_green("j.xml")) == (2, False)
     assert "GITHUB_STEP_SUMMARY" in ran.err.splitlines()[-1]
 
 

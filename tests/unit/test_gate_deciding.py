@@ -16,11 +16,10 @@ from distract.core.records import RESAMPLED, Judgment, Row
 from distract.studies.gate.checks import build_check
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import CheckKey, LiveGate, record, replay_gate
-from distract.studies.gate.monitor import Hypothesis as Tried
-from distract.studies.gate.monitor import Monitor, PromptOutcome
+from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.prompt_outcomes import excess_outcome, pair_flips, rate_outcome, rise_outcome
 from distract.studies.gate.verdict import Check, Measure
-from distract.studies.gate.verdict import Verdict as Said
+from distract.studies.gate.verdict import Verdict as GateVerdict
 
 NULL = registry.controls()[0].name
 Asked = tuple[str, str]
@@ -65,7 +64,7 @@ def singles(came: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
     return [one for at, flip in enumerate(came) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
 
 
-def gated(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> Said:
+def decide_gate(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> GateVerdict:
     return replay_gate(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
 
 
@@ -73,12 +72,12 @@ def monitor_of(gate: LiveGate, asked: Asked) -> Monitor:
     return gate.monitors[*asked, "flip_rate"]
 
 
-def only(said: Said) -> Check:
+def only_check(said: GateVerdict) -> Check:
     (found,) = said.checks
     return found
 
 
-def live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[LiveGate, list[Row]]:
+def run_live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[LiveGate, list[Row]]:
     """As the loop does: judge as many prompts at once as may be, of what is open, until nothing is."""
     gate, rows, left = LiveGate(given), list[Row](), list(prompts)
     while left and gate.open:
@@ -98,10 +97,10 @@ def live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int 
 
 
 def test_check_passes_fails_or_stays_open() -> None:
-    good, bad, open_ = gated([False] * 60, 60), gated([True] * 60, 60), gated([False] * 20, 20)
+    good, bad, open_ = decide_gate([False] * 60, 60), decide_gate([True] * 60, 60), decide_gate([False] * 20, 20)
     assert [said.decision for said in (good, bad, open_)] == ["pass", "fail", "inconclusive"]
-    assert only(good).n < 60
-    assert only(bad).n < 10
+    assert only_check(good).n < 60
+    assert only_check(bad).n < 10
     assert good.reason == "the flip rate is below 0.1"
     assert "0 flips in 16 verdicts do not settle 0.1, whatever the other 4 pairs would say" in open_.reason
     assert (good.exit_code, bad.exit_code, open_.exit_code) == (0, 1, 3)
@@ -109,23 +108,23 @@ def test_check_passes_fails_or_stays_open() -> None:
 
 def test_prompt_order_follows_the_rows() -> None:
     many = [True] * 6 + [False] * 60
-    assert gated(many, 66).decision == "fail"
-    assert only(gated(many, 66)).k == only(gated(many, 66)).n < 7
-    assert gated(many[::-1], 66).decision == "pass"
+    assert decide_gate(many, 66).decision == "fail"
+    assert only_check(decide_gate(many, 66)).k == only_check(decide_gate(many, 66)).n < 7
+    assert decide_gate(many[::-1], 66).decision == "pass"
 
 
 def test_judgments_after_a_decision_count_only_as_effort() -> None:
-    said = gated([True] * 30, 100)
+    said = decide_gate([True] * 30, 100)
     assert said.effort is not None
     assert (said.effort.cases, said.effort.of, said.effort.calls) == (30, 100, 60)
-    assert only(said).n < 10
+    assert only_check(said).n < 10
     assert said.effort.saved == 200 - 60
     assert said.effort.stopped == "a check has failed"
 
 
 def test_passed_check_drops_out_and_others_continue() -> None:
     came = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
-    gate, rows = live(parameters(BOTH, (1,) * 80), came)
+    gate, rows = run_live(parameters(BOTH, (1,) * 80), came)
     first, second = gate.verdict().checks
     assert (first.decision, first.n) == ("pass", monitor_of(gate, P).n)
     assert first.n < 50 < second.n
@@ -139,7 +138,7 @@ def test_passed_check_drops_out_and_others_continue() -> None:
 
 def test_failure_ends_the_gate() -> None:
     came = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
-    gate, rows = live(parameters(BOTH, (1,) * 80), came)
+    gate, rows = run_live(parameters(BOTH, (1,) * 80), came)
     said = gate.verdict()
     left, failed = said.checks
     assert (said.decision, failed.decision) == ("fail", "fail")
@@ -155,7 +154,7 @@ def test_failure_ends_the_gate() -> None:
 
 def test_cases_that_share_a_prompt_count_as_one() -> None:
     """The same flips, in prompts of their own and in prompts of four: dependent ones are less evidence."""
-    single = only(gated([True] * 40, 40))
+    single = only_check(decide_gate([True] * 40, 40))
     rows = [one for at in range(40) for one in pair(f"c{at}", f"p{at // 4}", {P: True})]
     gate = replay_gate(parameters([P], (4,) * 10), rows)
     (shared,) = gate.verdict().checks
@@ -170,7 +169,7 @@ def test_ineligible_pairs_are_left_out_and_counted() -> None:
     rows = singles([False, None, "too long", False])
     rows += pair("c4", "p4", {P: False}, verdict("tie")) + pair("c5", "p5", {P: False}, verdict(None))
     rows += [one for one in pair("c6", "p6", {P: True}) if one.target is None]
-    found = only(replay_gate(parameters([P], (1,) * 100), rows).verdict())
+    found = only_check(replay_gate(parameters([P], (1,) * 100), rows).verdict())
     assert (found.n, found.k, found.invalid, found.excluded) == (2, 0, 2, 3)
     assert found.decision == "inconclusive"
 
@@ -184,17 +183,17 @@ def test_scores_are_decided_by_the_headline_rule() -> None:
     ]
     given = parameters([place], (1,))
     given["protocols"] = {"absolute": ["score", "rating"]}
-    found = only(replay_gate(given, made).verdict())
+    found = only_check(replay_gate(given, made).verdict())
     assert (found.rule, found.n, found.k) == ("score", 1, 1)
 
 
 def test_budget_leaves_pairs_and_is_reported() -> None:
-    said = gated([False] * 10, 60, budget=20)
+    said = decide_gate([False] * 10, 60, budget=20)
     assert said.decision == "inconclusive"
     assert said.effort is not None
     assert said.effort.stopped == "the budget of 20 calls allows no further case"
     assert said.effort.saved == 100
-    assert not only(said).skipped
+    assert not only_check(said).skipped
 
 
 def test_flaw_is_never_a_pass() -> None:
@@ -206,13 +205,13 @@ def test_flaw_is_never_a_pass() -> None:
 
 
 def test_nothing_judged_is_inconclusive() -> None:
-    said = gated([], 60)
-    found = only(said)
+    said = decide_gate([], 60)
+    found = only_check(said)
     assert (said.decision, found.n, found.value, found.lower, found.p_value) == ("inconclusive", 0, None, None, None)
     assert "no valid verdict" in said.reason
 
 
-def noise(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
+def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
     """A pair that flips, with what its controls say; "none" for one that was not made."""
     came: dict[Asked, Came] = {P: flip}
     if null != "none":
@@ -225,27 +224,27 @@ def noise(null: Came | str = "none", again: Came | str = "none", flip: Came = Tr
 @pytest.mark.parametrize(
     ("rows", "low", "high", "n"),
     [
-        (noise(null=False), 1.0, 1.0, 1),
-        (noise(null=True), 0.5, 0.5, 1),
-        (noise(null=True, flip=False), 0.0, 0.0, 1),
-        (noise(null=False, flip=False), 0.5, 0.5, 1),
+        (noise_rows(null=False), 1.0, 1.0, 1),
+        (noise_rows(null=True), 0.5, 0.5, 1),
+        (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
+        (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
         # Where it changes nothing in the text, a second sample is the noise.
-        (noise(null="unchanged", again=True), 0.5, 0.5, 1),
-        (noise(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
-        (noise(again=False), 1.0, 1.0, 1),
-        (noise(null=True, again=False), 0.5, 0.5, 1),
-        (noise(null=False, again=True), 1.0, 1.0, 1),
+        (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
+        (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
+        (noise_rows(again=False), 1.0, 1.0, 1),
+        (noise_rows(null=True, again=False), 0.5, 0.5, 1),
+        (noise_rows(null=False, again=True), 1.0, 1.0, 1),
         # Where nothing is sampled either, the same question has the same answer.
-        (noise(null="unchanged", again="the same"), 1.0, 1.0, 1),
-        (noise(), 1.0, 1.0, 1),
+        (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
+        (noise_rows(), 1.0, 1.0, 1),
         # Noise that could not be read may have been a flip or none.
-        (noise(null=None), 0.5, 1.0, 0),
-        (noise(null="unchanged", again=None), 0.5, 1.0, 0),
-        (noise(null=None, again=None, flip=False), 0.0, 0.5, 0),
-        (noise(null=None, again=False), 0.5, 1.0, 0),
-        (noise(flip=None), 0.5, 1.0, 0),
-        (noise(flip=None, null=True), 0.0, 0.5, 0),
-        (noise(flip=None, null=None), 0.0, 1.0, 0),
+        (noise_rows(null=None), 0.5, 1.0, 0),
+        (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
+        (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
+        (noise_rows(null=None, again=False), 0.5, 1.0, 0),
+        (noise_rows(flip=None), 0.5, 1.0, 0),
+        (noise_rows(flip=None, null=True), 0.0, 0.5, 0),
+        (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
     ],
 )
 def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
@@ -256,14 +255,14 @@ def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: fl
 
 
 def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
-    assert excess_outcome(noise(flip="too long", null=True), None, "f", NULL) == PromptOutcome(1)
+    assert excess_outcome(noise_rows(flip="too long", null=True), None, "f", NULL) == PromptOutcome(1)
 
 
 def test_excess_over_noise_decides() -> None:
     def of(came: dict[Asked, Came], limits: Limits) -> Check:
         rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
         given = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
-        return only(replay_gate(given, rows).verdict())
+        return only_check(replay_gate(given, rows).verdict())
 
     noisy: dict[Asked, Came] = {P: True, ("pairwise", NULL): True}
     same = of(noisy, Limits(0.3))
@@ -271,7 +270,7 @@ def test_excess_over_noise_decides() -> None:
     assert same.upper is not None
     assert same.lower is not None
     assert -1 <= same.lower <= 0 <= same.upper < 0.301
-    assert only(gated([True] * 200, 200)).decision == "fail"
+    assert only_check(decide_gate([True] * 200, 200)).decision == "fail"
     more = of({**noisy, ("pairwise", NULL): False}, Limits(0.3))
     assert (more.decision, more.reference) == ("fail", 0.0)
     assert more.lower is not None
@@ -302,7 +301,7 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
 )
 def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decision: str) -> None:
     given = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
-    found = only(replay_gate(given, singles(now)).verdict())
+    found = only_check(replay_gate(given, singles(now)).verdict())
     assert (found.decision, found.threshold) == (decision, 0.05)
     assert found.lower is not None
     assert found.upper is not None
@@ -334,7 +333,7 @@ def test_prompts_with_several_pairs_report_their_mean() -> None:
         for number in range(size)
         for one in pair(f"c{at} {number}", f"p{at}", {P: at == 0})
     ]
-    found = only(replay_gate(parameters([P], sizes), rows).verdict())
+    found = only_check(replay_gate(parameters([P], sizes), rows).verdict())
     assert (found.decision, found.k) == ("pass", 8)
     assert found.prompts is not None
     assert found.value == 1 / found.prompts
@@ -362,7 +361,7 @@ def test_without_noise_the_outcome_is_flips() -> None:
 )
 def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int, of: int) -> None:
     limits = Limits(0.3, max_invalid_rate=most)
-    test = Tried(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
+    test = Hypothesis(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
     monitor = Monitor(test)
     for at in range(of):
         monitor.add(PromptOutcome(1, invalid=1) if at < invalid else PromptOutcome(1, (0.0,), (0.0,), 1))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from builders import scored
-from gate_builders import made, rows
+from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", inval
 def run(*parts: list[Row], **more: Any) -> LoadedRun:
     """A run of these parts, of which each pair was judged once before any rewrite."""
     unique = {(row.protocol, row.case, row.attack): row for part in parts for row in part}
-    return made(list(unique.values()), **more)
+    return make_run(list(unique.values()), **more)
 
 
 def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, str]:
@@ -180,7 +180,7 @@ def test_least_n_matches_known_values(threshold: float, n: int) -> None:
     assert least_n(threshold, 0.95) == n
 
 
-def whole(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:
+def decide_all(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:
     verdict = decide(run(*parts), limits)
     return verdict.decision, verdict.reason, verdict.checks[0].needed
 
@@ -208,24 +208,24 @@ def test_each_check_has_its_own_threshold() -> None:
 def test_too_few_or_too_many_invalid_verdicts_never_pass(
     invalid: int, limits: Limits, decision: str, reason: str
 ) -> None:
-    found = whole(rate(0, 100, invalid=invalid), limits=limits)
+    found = decide_all(rate(0, 100, invalid=invalid), limits=limits)
     assert (found[0], reason in found[1]) == (decision, True)
     # What they do not hide is a failure.
-    assert whole(rate(100, 100, invalid=invalid), limits=limits)[0] == "fail"
+    assert decide_all(rate(100, 100, invalid=invalid), limits=limits)[0] == "fail"
 
 
 def test_open_check_states_how_many_verdicts_would_decide() -> None:
-    assert whole(rate(0, 10), limits=Limits(0.10))[2] == 29
-    assert whole(rate(0, 10), limits=Limits(0.10, min_n=50))[2] == 50
-    decision, reason, more = whole(rate(5, 100), limits=Limits(0.10))
+    assert decide_all(rate(0, 10), limits=Limits(0.10))[2] == 29
+    assert decide_all(rate(0, 10), limits=Limits(0.10, min_n=50))[2] == 50
+    decision, reason, more = decide_all(rate(5, 100), limits=Limits(0.10))
     assert (decision, more) == ("inconclusive", 129)
     assert reason.endswith("do not settle 0.1; at this rate about 129 verdicts would")
-    assert whole(rate(10, 100), limits=Limits(0.10))[2] is None
+    assert decide_all(rate(10, 100), limits=Limits(0.10))[2] is None
     # Beside another check a failure needs more than alone.
-    assert whole(rate(29, 200), limits=Limits(0.10))[0] == "fail"
-    assert whole(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
+    assert decide_all(rate(29, 200), limits=Limits(0.10))[0] == "fail"
+    assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
     # Dependent ones are worth less: more of them are needed, and of more prompts.
-    assert whole(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
+    assert decide_all(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
 
 
 @given(st.floats(0, 1), st.sampled_from([0.02, 0.1, 0.3, 0.5]), st.integers(1, 8))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from builders import row, scored
-from commanding import Ran
-from gate_builders import made, rows
+from commanding import CommandResult
+from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -26,19 +26,19 @@ from distract.studies.gate.limits import Limits
 from distract.studies.gate.regression import rise_tests
 from distract.studies.gate.verdict import Check, Verdict
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 
 
 def decide(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> Verdict:
     return finished.decide(run, limits, baseline)
 
 
-def compared(before: str, now: str, limits: Limits | None = None, prompts: int | None = None) -> Verdict:
-    old, new = (made(rows(text, prompts=prompts), name) for name, text in (("before", before), ("now", now)))
+def compare(before: str, now: str, limits: Limits | None = None, prompts: int | None = None) -> Verdict:
+    old, new = (make_run(rows(text, prompts=prompts), name) for name, text in (("before", before), ("now", now)))
     return decide(old, new, limits or Limits())
 
 
-def only(found: Verdict) -> Check:
+def only_check(found: Verdict) -> Check:
     (check,) = found.checks
     return check
 
@@ -80,15 +80,19 @@ NOTHING = "no comparison is eligible and valid in both runs"
     ],
 )  # fmt: skip
 def test_single_check_decides(before: str, now: str, decision: str, reason: str | None) -> None:
-    found = compared(before, now)
-    assert (found.decision, only(found).decision, only(found).reason) == (decision, decision, only(found).reason)
-    assert only(found).reason.startswith(reason or "")
-    assert (found.threshold, only(found).threshold, only(found).measure) == (None, 0.05, "flip_rate_rise")
+    found = compare(before, now)
+    assert (found.decision, only_check(found).decision, only_check(found).reason) == (
+        decision,
+        decision,
+        only_check(found).reason,
+    )
+    assert only_check(found).reason.startswith(reason or "")
+    assert (found.threshold, only_check(found).threshold, only_check(found).measure) == (None, 0.05, "flip_rate_rise")
 
 
 def test_pairs_are_counted_where_both_runs_have_them() -> None:
-    found = compared("1100t?0x0", "10110?00x")
-    check = only(found)
+    found = compare("1100t?0x0", "10110?00x")
+    check = only_check(found)
     assert (check.n, check.k, check.only_here, check.only_there) == (5, 3, 2, 1)
     assert (check.value, check.reference) == (3 / 5, 2 / 5)
     assert (check.invalid, check.excluded) == (1, 1)
@@ -104,7 +108,7 @@ signs = st.sampled_from("10?tx")
 
 @given(st.lists(st.tuples(signs, signs), min_size=1, max_size=40))
 def test_counts_and_p_values_agree_with_a_second_count(pairs: list[tuple[str, str]]) -> None:
-    check = only(compared("".join(old for old, _ in pairs), "".join(new for _, new in pairs)))
+    check = only_check(compare("".join(old for old, _ in pairs), "".join(new for _, new in pairs)))
     both = [(old, new) for old, new in pairs if old in "10" and new in "10"]
     up, down = both.count(("0", "1")), both.count(("1", "0"))
     assert (check.n, check.only_here, check.only_there) == (len(both), up, down)
@@ -130,7 +134,7 @@ def test_counts_and_p_values_agree_with_a_second_count(pairs: list[tuple[str, st
 
 @given(st.text("10?tx", min_size=1, max_size=80), st.integers(1, 80))
 def test_run_is_never_worse_than_its_copy(pairs: str, prompts: int) -> None:
-    assert compared(pairs, pairs, prompts=prompts).decision != "fail"
+    assert compare(pairs, pairs, prompts=prompts).decision != "fail"
 
 
 @given(st.text("10", min_size=5, max_size=80), st.data())
@@ -138,25 +142,25 @@ def test_additional_flip_never_helps(before: str, data: st.DataObject) -> None:
     now = data.draw(st.text("10", min_size=len(before), max_size=len(before)))
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     worse = now.replace("0", "1", 1)
-    assert order[compared(before, worse).decision] <= order[compared(before, now).decision]
+    assert order[compare(before, worse).decision] <= order[compare(before, now).decision]
 
 
 def test_fewer_pairs_than_the_limit_never_pass() -> None:
-    assert compared("0" * 80, "0" * 80, Limits(min_n=80)).decision == "pass"
-    check = only(compared("0" * 80, "0" * 80, Limits(min_n=81)))
+    assert compare("0" * 80, "0" * 80, Limits(min_n=80)).decision == "pass"
+    check = only_check(compare("0" * 80, "0" * 80, Limits(min_n=81)))
     assert (check.decision, check.needed) == ("inconclusive", 81)
-    assert compared("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.001)).decision == "inconclusive"
-    assert compared("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.1)).decision == "pass"
-    assert compared("0" * 42, "0" * 42, Limits(max_rise=0.1)).decision == "pass"
+    assert compare("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.001)).decision == "inconclusive"
+    assert compare("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.1)).decision == "pass"
+    assert compare("0" * 42, "0" * 42, Limits(max_rise=0.1)).decision == "pass"
 
 
 def test_pairs_of_one_prompt_count_for_less() -> None:
-    assert compared("0" * 20, "1" * 20).decision == "fail"
-    check = only(compared("0" * 20, "1" * 20, prompts=4))
+    assert compare("0" * 20, "1" * 20).decision == "fail"
+    check = only_check(compare("0" * 20, "1" * 20, prompts=4))
     assert check.decision == "inconclusive"
     assert check.reason == "4 prompts: too few, no number of prompts below 59 can pass at 0.05"
-    assert only(compared("0" * 40, "1" * 40, prompts=20)).decision == "fail"
-    few, enough = (only(compared("0" * 240, "0" * 240, prompts=prompts)) for prompts in (58, 60))
+    assert only_check(compare("0" * 40, "1" * 40, prompts=20)).decision == "fail"
+    few, enough = (only_check(compare("0" * 240, "0" * 240, prompts=prompts)) for prompts in (58, 60))
     assert (few.decision, enough.decision) == ("inconclusive", "pass")
     assert few.needed is not None
     assert few.needed >= 240
@@ -164,20 +168,20 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
 
 def test_failures_are_adjusted_for_their_number() -> None:
     # Five more of eight are a rise by themselves, and chance among two.
-    old = made([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
-    new = made([*rows("11111000"), *rows("0" * 8, attack="g")])
+    old = make_run([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
+    new = make_run([*rows("11111000"), *rows("0" * 8, attack="g")])
     found = decide(old, new, Limits())
     first, second = found.checks
     assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "inconclusive")
     assert "and may be chance among 2 checks" in first.reason
     assert second.p_adjusted == 1.0
-    worse = decide(old, made([*rows("1" * 8), *rows("0" * 8, attack="g")]), Limits())
+    worse = decide(old, make_run([*rows("1" * 8), *rows("0" * 8, attack="g")]), Limits())
     assert worse.decision == "fail"
     assert worse.reason.startswith("pairwise under f: the flip rate rose from 0.0% to 100.0%")
 
 
 def test_one_open_check_keeps_the_others_from_passing() -> None:
-    old = made([*rows("0" * 80), *rows("0000", attack="g")], "before")
+    old = make_run([*rows("0" * 80), *rows("0000", attack="g")], "before")
     found = decide(old, replace(old, path=Path("now")), Limits(certify=True, min_eligible=0.0))
     assert [check.decision for check in found.checks] == ["pass", "inconclusive"]
     assert (found.decision, found.exit_code) == ("inconclusive", 1)
@@ -186,9 +190,9 @@ def test_one_open_check_keeps_the_others_from_passing() -> None:
 
 def test_passing_gate_says_so() -> None:
     two = [*rows("0" * 80), *rows("0" * 80, attack="g")]
-    old, new = made(two, "before"), made(two)
+    old, new = make_run(two, "before"), make_run(two)
     assert decide(old, new, Limits()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"
-    risen = compared("0" * 1000, "1" * 20 + "0" * 980)
+    risen = compare("0" * 1000, "1" * 20 + "0" * 980)
     assert risen.reason == (
         "the flip rate did not rise by 5 points or more since the baseline (but pairwise under f did rise)"
     )
@@ -206,10 +210,10 @@ def test_passing_gate_says_so() -> None:
     ],
 )
 def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
-    found = compared(before, now, Limits(threshold))
+    found = compare(before, now, Limits(threshold))
     assert [check.measure for check in found.checks] == ["flip_rate", "flip_rate_rise"]
     assert (found.decision, found.threshold) == (decision, threshold)
-    alone = finished.decide(made(rows(now)), Limits(threshold)).checks
+    alone = finished.decide(make_run(rows(now)), Limits(threshold)).checks
     # Failures are adjusted over both.
     assert found.checks[0].p_value == alone[0].p_value
     adjusted = holm([check.p_value or 1.0 for check in found.checks])
@@ -222,8 +226,8 @@ def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold:
 
 def test_controls_and_one_sided_protocols_are_no_checks() -> None:
     both = [*rows("0" * 99), *rows("0" * 99, attack="null")]
-    old = made([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
-    new = made([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
+    old = make_run([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
+    new = make_run([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
     assert [(one.now.protocol, one.now.attack) for one in rise_tests(old, new, Limits())] == [("pairwise", "f")]
     found = decide(old, new, Limits())
     assert found.decision == "pass"
@@ -237,9 +241,9 @@ def test_scoring_protocol_is_decided_by_its_score() -> None:
         for name in map(str, range(6)):
             found += [row(name, [scored((5.2, 5.1), (5, 5))], protocol="absolute")]
             found += [row(name, [scored(after, (5, 5))], protocol="absolute", attack="f", target="b")]
-        return made(found, protocols={"absolute": ["score", "rating"]})
+        return make_run(found, protocols={"absolute": ["score", "rating"]})
 
-    check = only(decide(replace(run((5.2, 5.0)), path=Path("before")), run((5.2, 5.4)), Limits()))
+    check = only_check(decide(replace(run((5.2, 5.0)), path=Path("before")), run((5.2, 5.4)), Limits()))
     assert (check.rule, check.k, check.only_here, check.decision) == ("score", 6, 6, "fail")
 
 
@@ -257,7 +261,7 @@ def test_scoring_protocol_is_decided_by_its_score() -> None:
     ],
 )  # fmt: skip
 def test_incomparable_runs_are_refused(changes: dict[str, Any], said: str) -> None:
-    usual, other = made(rows("0" * 9), "usual"), made(rows("0" * 9), "other\x1b\nfolder", **changes)
+    usual, other = make_run(rows("0" * 9), "usual"), make_run(rows("0" * 9), "other\x1b\nfolder", **changes)
     for old, new in ((usual, other), (other, usual)):
         with pytest.raises(UsageError) as caught:
             decide(old, new, Limits())
@@ -295,7 +299,7 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], said: str) -> No
 )  # fmt: skip
 def test_differences_between_runs_are_reported(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
     found = rows("0" * 9)
-    assert check_comparable(made(found, "before", **old), made(found, **new)) == notes
+    assert check_comparable(make_run(found, "before", **old), make_run(found, **new)) == notes
 
 
 def test_differing_rewrites_are_reported() -> None:
@@ -303,7 +307,7 @@ def test_differing_rewrites_are_reported() -> None:
         named = [(f"c{i}", Response("x", (text,), attack)) for i, text in enumerate(texts)]
         return tuple(Rewrite(name, response, ("t",), "rules", reasons) for name, response in named)
 
-    run = made(rows("0" * 9))
+    run = make_run(rows("0" * 9))
     old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))
     changed = replace(run, rewrites=(*written("a", "B", "C", "D"), *written("A", attack="null")))
     assert check_comparable(old, changed) == [
@@ -314,7 +318,7 @@ def test_differing_rewrites_are_reported() -> None:
 
 
 def test_run_compared_with_itself_is_refused() -> None:
-    run = made(rows("0" * 99))
+    run = make_run(rows("0" * 99))
     with pytest.raises(UsageError, match="they are the same run or its replies; name two"):
         decide(run, replace(run, path=Path("other/../now")), Limits())
 

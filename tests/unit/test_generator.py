@@ -35,7 +35,7 @@ EGG = case(prompt=QUESTION, responses=[Response("x", (TEXT,))])
 ONCE = GeneratorOptions(retries=0)
 
 
-def written(
+def write_rewrite(
     answer: Callable[[Request], Reply | str],
     *,
     asking: GeneratorOptions = ONCE,
@@ -57,7 +57,7 @@ def slugs(made: Rewrite) -> set[str]:
 
 
 def test_faithful_rewrite_is_accepted() -> None:
-    made, rounds = written(lambda request: FAITHFUL)
+    made, rounds = write_rewrite(lambda request: FAITHFUL)
     assert (made.reasons, made.generator, made.response) == ((), "w", Response("x", (FAITHFUL,), "assertiveness"))
     assert made.original == (TEXT,)
     assert [[request.to for request in asked] for asked in rounds] == [["generator"]]
@@ -100,7 +100,7 @@ def test_faithful_rewrite_is_accepted() -> None:
     ],
 )  # fmt: skip
 def test_writer_errors_are_caught_with_a_reason(said: str | Reply, reason: set[str]) -> None:
-    made, _ = written(lambda request: said)
+    made, _ = write_rewrite(lambda request: said)
     assert not made.is_accepted
     assert slugs(made) & reason, made.reasons
 
@@ -111,15 +111,15 @@ def test_corrected_wrong_answer_is_rejected() -> None:
         responses=[Response("x", ("I think the capital of Australia might be Sydney, the largest city there.",))],
     )
     right = "Without any doubt, the capital of Australia is Canberra, and certainly not the largest city there."
-    made, _ = written(lambda request: right, one=wrong)
+    made, _ = write_rewrite(lambda request: right, one=wrong)
     assert {"name lost", "name invented"} <= slugs(made)
     kept = "Without any doubt, the capital of Australia is Sydney, certainly the largest city there."
-    assert written(lambda request: kept, one=wrong)[0].is_accepted
+    assert write_rewrite(lambda request: kept, one=wrong)[0].is_accepted
 
 
 def test_rejected_rewrite_is_retried_with_the_reasons() -> None:
     answers = iter([FAITHFUL.replace("6 minutes", "4 minutes"), TEXT, FAITHFUL])
-    made, rounds = written(lambda request: next(answers), asking=GeneratorOptions(retries=2))
+    made, rounds = write_rewrite(lambda request: next(answers), asking=GeneratorOptions(retries=2))
     prompts = ["\n".join(message.content for message in asked[0].messages) for asked in rounds]
     assert made.is_accepted
     assert "rejected" not in prompts[0]
@@ -133,7 +133,7 @@ def test_rejected_rewrite_is_retried_with_the_reasons() -> None:
 
 
 def test_last_rejected_retry_is_kept_as_rejected() -> None:
-    made, rounds = written(lambda request: TEXT, asking=GeneratorOptions(retries=2))
+    made, rounds = write_rewrite(lambda request: TEXT, asking=GeneratorOptions(retries=2))
     assert (slugs(made), len(rounds)) == ({"unchanged"}, 3)
 
 
@@ -141,7 +141,7 @@ def test_most_distracting_faithful_sample_is_kept() -> None:
     louder = FAITHFUL.replace("takes about", "definitely takes about").replace("stays soft", "undoubtedly stays soft")
     loudest = louder.replace("6 minutes", "9 minutes") + " This is absolutely, undeniably certain."
     answers = {0: FAITHFUL, 1: louder, 2: loudest}
-    made, rounds = written(lambda request: answers[request.sample], asking=GeneratorOptions(retries=0, best_of=3))
+    made, rounds = write_rewrite(lambda request: answers[request.sample], asking=GeneratorOptions(retries=0, best_of=3))
     assert made.response.turns == (louder,)
     assert [len(asked) for asked in rounds] == [3]
 
@@ -153,7 +153,7 @@ def test_prompt_holds_every_part_and_roles_never_change() -> None:
         constraints=(parse({"kind": "detectable_format:title"}), parse({"kind": "change_case:english_lowercase"})),
     )
     for attack in (ASSERTIVE, SYCOPHANTIC, attacks()["prolixity"]):
-        _, rounds = written(lambda request: "x", attack=attack, one=one)
+        _, rounds = write_rewrite(lambda request: "x", attack=attack, one=one)
         messages = rounds[0][0].messages
         assert [message.role for message in messages] == ["system", "user"]
         user = messages[1].content
@@ -165,7 +165,7 @@ def test_prompt_holds_every_part_and_roles_never_change() -> None:
 
 def test_turns_are_rewritten_one_by_one_in_order() -> None:
     two = Case("c", ("First?", "And then?"), (Response("x", ("Maybe one.", "Maybe two.")),))
-    made, rounds = written(
+    made, rounds = write_rewrite(
         lambda request: request.messages[1].content.partition("# Response to rewrite\n")[2][:10], one=two
     )
     assert made.response.turns == ("Maybe one.", "Maybe two.")
@@ -176,7 +176,7 @@ def test_turns_are_rewritten_one_by_one_in_order() -> None:
 
 def test_empty_turn_stays_empty_and_costs_nothing() -> None:
     two = Case("c", ("First?", "And then?"), (Response("x", ("Maybe one.", "")),))
-    made, rounds = written(lambda request: "Certainly one.", one=two)
+    made, rounds = write_rewrite(lambda request: "Certainly one.", one=two)
     assert (made.response.turns, len(rounds[0])) == (("Certainly one.", ""), 1)
 
 
@@ -185,31 +185,33 @@ def test_severity_names_what_to_break_and_what_to_keep() -> None:
     constraints = (parse({"kind": "detectable_format:title"}), parse({"kind": "punctuation:no_comma"}))
     one = replace(case(prompt=QUESTION, responses=[Response("x", (text,))]), constraints=constraints)
     severity = attacks()["severity-1"]
-    made, rounds = written(lambda request: "Eggs\n\nIt takes six minutes in boiling water", attack=severity, one=one)
+    made, rounds = write_rewrite(
+        lambda request: "Eggs\n\nIt takes six minutes in boiling water", attack=severity, one=one
+    )
     user = rounds[0][0].messages[1].content
     assert user.count("must break each") == user.count("must still meet") == 1
     assert (made.is_accepted, made.response) == (True, Response("x", (made.response.text,), None, 1))
-    again = written(lambda request: "x", attack=severity, one=one)[1]
+    again = write_rewrite(lambda request: "x", attack=severity, one=one)[1]
     assert again[0][0].messages == rounds[0][0].messages
-    prompts = {written(lambda r: "x", attack=severity, one=one, seed=s)[1][0][0].messages for s in range(8)}
+    prompts = {write_rewrite(lambda r: "x", attack=severity, one=one, seed=s)[1][0][0].messages for s in range(8)}
     assert len(prompts) == 2
 
 
 def test_controls_and_promptless_attacks_are_written_by_rule() -> None:
     for attack in (attacks()["null"], replace(ASSERTIVE, prompt=None)):
-        made, rounds = written(lambda request: "never asked", attack=attack)
+        made, rounds = write_rewrite(lambda request: "never asked", attack=attack)
         assert (made.generator, rounds) == ("rules", [])
 
 
 def test_prompt_with_an_unknown_slot_is_a_plugin_error() -> None:
     broken = replace(ASSERTIVE, prompt=parse_prompt("p", "[user]\n{mood}\n"))
     with pytest.raises(PluginError, match="attack 'assertiveness' failed on case 'c1'"):
-        written(lambda request: "x", attack=broken)
+        write_rewrite(lambda request: "x", attack=broken)
 
 
 @given(st.text(st.characters(), max_size=300), st.sampled_from(["stop", "length"]))
 def test_no_writer_output_breaks_a_run(said: str, finish: str) -> None:
-    made, _ = written(lambda request: Reply(said, finish=finish))
+    made, _ = write_rewrite(lambda request: Reply(said, finish=finish))
     made.response.text.encode()  # fits into a file
     assert made.is_accepted or made.reasons
 
@@ -234,16 +236,16 @@ def test_wrong_parameters_are_refused(wrong: dict[str, float], says: str) -> Non
 
 def test_greedy_text_depends_on_no_seed_and_no_sample() -> None:
     greedy, sampled = GeneratorOptions(temperature=0.0), GeneratorOptions()
-    messages = written(lambda request: "x")[1][0][0].messages
+    messages = write_rewrite(lambda request: "x")[1][0][0].messages
     assert len({greedy.request(messages, seed=s, sample=s).key for s in range(3)}) == 1
     assert len({sampled.request(messages, seed=s, sample=0).key for s in range(3)}) == 3
     assert len({sampled.request(messages, seed=0, sample=s).key for s in range(3)}) == 3
 
 
 def test_rewrite_has_room_for_about_2_5_times_the_original() -> None:
-    _, rounds = written(lambda request: "x")
+    _, rounds = write_rewrite(lambda request: "x")
     assert rounds[0][0].max_tokens == 64 + 5 * len(TEXT) // 8
-    assert written(lambda request: "x", asking=GeneratorOptions(retries=0, max_tokens=7))[1][0][0].max_tokens == 7
+    assert write_rewrite(lambda request: "x", asking=GeneratorOptions(retries=0, max_tokens=7))[1][0][0].max_tokens == 7
 
 
 def test_flaws_of_a_reply_are_listed() -> None:

@@ -131,10 +131,10 @@ def test_hostile_text_is_shown_without_effect() -> None:
     shown = evil.replace("\x1b", "\\x1b").replace("\n", " ")
     assert html.unescape(text).replace("\u2060", "").count(shown) == 9
     assert "@\u2060team #\u206012 https:\u2060//x.example www\u2060.x.example" in html.unescape(text)
-    inert(text, rows=1)
+    assert_inert(text, rows=1)
 
 
-def inert(text: str, rows: int) -> None:
+def assert_inert(text: str, rows: int) -> None:
     """A Markdown text that holds a table of so many rows, no markup but ours, and nothing that links."""
     tokens = MARKDOWN.parse(text)
     inline = [child for token in tokens for child in token.children or ()]
@@ -156,7 +156,7 @@ def inert(text: str, rows: int) -> None:
 def test_no_text_becomes_markup(drawn: Drawn) -> None:
     given, flips, judge = drawn
     text = github.summary(given, flips, judge=judge)
-    inert(text, rows=len(given.checks))
+    assert_inert(text, rows=len(given.checks))
     failed = [one for one in given.checks if one.decision == "fail"]
     assert text.count("<details>") == text.count("</details>") == len(failed)
     assert text.count("\n- original:") <= len(failed)

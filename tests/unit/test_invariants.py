@@ -28,20 +28,20 @@ REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")
 PAIR = case(responses=(X, Y))
 
 
-def drawn(*rewrites: Response) -> Case:
+def add_drawn_rewrites(*rewrites: Response) -> Case:
     """A pair with rewrites as a strategy draws them."""
     lineages = tuple(Lineage(one, DRAWN) for one in rewrites)
     return replace(case(responses=(X, Y, *rewrites)), lineages=lineages)
 
 
-REWRITTEN = drawn(REWRITE)
+REWRITTEN = add_drawn_rewrites(REWRITE)
 THREE = case(responses=(X, Y, Z))
 
 Best = Callable[[Request], str]
 Open = Callable[..., Judge]
 
 
-def choosing(best: Best) -> ScriptedBackend:
+def make_choosing_judge(best: Best) -> ScriptedBackend:
     """A judge that gives the outcome of that name."""
 
     def answer(request: Request) -> Reply:
@@ -54,7 +54,7 @@ def choosing(best: Best) -> ScriptedBackend:
     return ScriptedBackend(answer, name="made")
 
 
-def preferring(value: Callable[[Response], float]) -> ScriptedBackend:
+def make_preferring_judge(value: Callable[[Response], float]) -> ScriptedBackend:
     """A judge that prefers more of something."""
 
     def best(request: Request) -> str:
@@ -63,7 +63,7 @@ def preferring(value: Callable[[Response], float]) -> ScriptedBackend:
         highest = [at for at, one in enumerate(values) if one == max(values)]
         return "tie" if len(highest) > 1 else ("first", "second", "third")[highest[0]]
 
-    return choosing(best)
+    return make_choosing_judge(best)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ class TestMadeJudges:
             first, second = (one.author for one in request.slots.shown)
             return "first" if first + second in ("xy", "yz", "zx") else "second"
 
-        circle = judge(choosing(best))
+        circle = judge(make_choosing_judge(best))
         lines = message(lambda: invariants.transitive(circle, THREE))
         assert lines[0] == "pairwise verdicts on three responses go in a circle"
         assert lines[3:6] == [
@@ -108,7 +108,7 @@ class TestMadeJudges:
 
     def test_two_wins_in_a_row_and_a_tie_break_a_chain(self, judge: Open) -> None:
         values = {"xy": "first", "yx": "second", "yz": "first", "zy": "second"}
-        broken = judge(choosing(lambda r: values.get("".join(one.author for one in r.slots.shown), "tie")))  # type: ignore[union-attr]
+        broken = judge(make_choosing_judge(lambda r: values.get("".join(one.author for one in r.slots.shown), "tie")))  # type: ignore[union-attr]
         assert "break a chain" in message(lambda: invariants.transitive(broken, THREE))[0]
 
     @pytest.mark.parametrize("case_", [THREE, case(responses=(X, Y, Z, Response("w", ("Sorry.",))))])
@@ -117,34 +117,34 @@ class TestMadeJudges:
             assert request.slots is not None
             return "first" if request.slots.shown[2].text in ("I do not know.", "Sorry.") else "second"
 
-        lines = message(lambda: invariants.independent_of_irrelevant_response(judge(choosing(best)), case_))
+        lines = message(lambda: invariants.independent_of_irrelevant_response(judge(make_choosing_judge(best)), case_))
         assert lines[0] == "triadic verdict between two responses reverses when a different third one is shown"
         assert [line.split()[0] for line in lines[3:7]] == ["third", "verdict", "third", "verdict"]
 
     def test_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
-        silent = judge(preferring(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
+        silent = judge(make_preferring_judge(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
         assert invariants.independent_of_irrelevant_response(silent, THREE).n == 3
 
     def test_judge_that_prefers_broken_responses_is_not_monotone(self, judge: Open) -> None:
         constraints = (Constraint("punctuation:no_comma"), Constraint("change_case:english_lowercase"))
         formal = Case("c", ("Name a colour.",), (Response("x", ("the sky is blue.",)),), constraints=constraints)
-        worse = judge(preferring(lambda one: one.severity or 0))
+        worse = judge(make_preferring_judge(lambda one: one.severity or 0))
         lines = message(lambda: invariants.monotone_in_severity(worse, formal))
         assert lines[0] == "pairwise prefers the response that breaks more format requirements: 1 against 0"
         assert lines[4].startswith("  broken ")
-        better = judge(preferring(lambda one: -(one.severity or 0)))
+        better = judge(make_preferring_judge(lambda one: -(one.severity or 0)))
         assert invariants.monotone_in_severity(better, formal).n == 1
         assert len(better.findings) == 1
 
     def test_judge_that_prefers_stars_follows_markdown(self, judge: Open) -> None:
-        stars = judge(preferring(lambda one: one.text.count("*") + (one.author == "x") / 2))
+        stars = judge(make_preferring_judge(lambda one: one.text.count("*") + (one.author == "x") / 2))
         said = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
         lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, said))
         assert lines[0] == "pairwise verdict flipped: the losing response wins through white space and markdown alone"
         assert lines[-2:] == ["  was      It may be⏎⏎blue␣␣you know.", "  became   **It** may be⏎⏎⏎**blue**␣␣you know."]
 
     def test_judge_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
-        fickle = judge(choosing(lambda request: "second" if request.sample else "first"), Manner("given"))
+        fickle = judge(make_choosing_judge(lambda request: "second" if request.sample else "first"), Manner("given"))
         assert "asked the same question again" in message(lambda: invariants.deterministic(fickle, PAIR))[0]
         made = fickle.tally.made
         message(lambda: invariants.deterministic(fickle, PAIR))
@@ -165,7 +165,7 @@ class TestForms:
             assert len(set(both.findings)) == 1
 
     def test_single_case_without_evidence_passes_but_several_fail(self, judge: Open) -> None:
-        ties = judge(choosing(lambda request: "tie"))
+        ties = judge(make_choosing_judge(lambda request: "tie"))
         found = invariants.distractor_invariant(ties, REWRITTEN)
         assert (found.decision, found.n, found.excluded) == ("inconclusive", 0, 1)
         test = partial(invariants.distractor_invariant, ties, [REWRITTEN, REWRITTEN])
@@ -269,7 +269,7 @@ class TestWhatSaysNothing:
     def test_failure_message_says_why(
         self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str
     ) -> None:
-        longer = judge(preferring(lambda one: len(one.text)))
+        longer = judge(make_preferring_judge(lambda one: len(one.text)))
         cases = [case(responses=(Response("x", ("Green!",)), Response("y", (loser,))))]
         assert message(lambda: test(longer, cases), Inconclusive)[-1].startswith(f"  excluded {why} (")
 
@@ -277,13 +277,13 @@ class TestWhatSaysNothing:
 class TestRewrites:
     def test_unfaithful_recorded_rewrite_gives_no_evidence(self, judge: Open) -> None:
         other = Response("y", ("It must be green in 1999.",), "assertiveness")
-        bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
         said = message(lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive)
         assert "rewrite rejected (1)" in said[-1]
         assert invariants.distractor_invariant(bold, case(responses=(X, Y, other))).excluded == 1
 
     def test_drawn_rewrite_is_used_verbatim_and_reduced(self, judge: Open) -> None:
-        bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN))
         assert lines == [
             "pairwise verdict flipped: the losing response wins after its rewrite (assertiveness)",
@@ -300,13 +300,13 @@ class TestRewrites:
         assert (bold.findings[0].attack, bold.findings[0].searching) == ("assertiveness", False)
 
     def test_rules_write_rewrites_that_no_case_records(self, judge: Open) -> None:
-        bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
+        bold = judge(make_preferring_judge(lambda one: 2 * bool(one.attack) + (one.author == "x")))
         said = message(lambda: invariants.distractor_invariant(bold, PAIR, "assertiveness"))
         assert any(line.startswith("  enough") for line in said)
 
     def test_all_recorded_attacks_are_examined(self, judge: Open) -> None:
         unknown = case(responses=(X, Y, REWRITE, Response("y", ("Blue, dear friend.",), "of-mine")))
-        found = invariants.distractor_invariant(judge(preferring(lambda one: one.author == "x")), unknown)
+        found = invariants.distractor_invariant(judge(make_preferring_judge(lambda one: one.author == "x")), unknown)
         assert (found.n, found.attack) == (2, "assertiveness, of-mine")
 
     def test_score_may_move_within_its_tolerance(self, judge: Open) -> None:
@@ -314,7 +314,7 @@ class TestRewrites:
             assert request.slots is not None
             return "4" if request.slots.shown[0] == REWRITE else "3"
 
-        scores = judge(choosing(best))
+        scores = judge(make_choosing_judge(best))
         assert invariants.score_stable(scores, REWRITTEN, tolerance=1.0).n == 2
         lines = message(lambda: invariants.score_stable(scores, REWRITTEN, tolerance=0.9))
         assert lines[0] == "absolute score moves by 1.00 under a rewrite (assertiveness): more than 0.9"
@@ -326,7 +326,7 @@ class TestRewrites:
 
     def test_scoring_protocol_reports_its_scores(self, judge: Open) -> None:
         scores = {X.text: "5", Y.text: "3"}
-        bold = judge(choosing(lambda request: scores.get(request.slots.shown[0].text, "7")))  # type: ignore[union-attr]
+        bold = judge(make_choosing_judge(lambda request: scores.get(request.slots.shown[0].text, "7")))  # type: ignore[union-attr]
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN, protocol="absolute"))
         assert lines[3:5] == [
             "  before   the other one wins: score 5.00 to 3.00",
@@ -334,20 +334,20 @@ class TestRewrites:
         ]
 
     def test_rewrite_with_other_turns_has_no_words(self, judge: Open) -> None:
-        two = drawn(Response("y", ("It must be blue.", "Really."), "assertiveness"))
-        bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
+        two = add_drawn_rewrites(Response("y", ("It must be blue.", "Really."), "assertiveness"))
+        bold = judge(make_preferring_judge(lambda one: 2 * bool(one.attack) + (one.author == "x")))
         lines = message(lambda: invariants.distractor_invariant(bold, two))
         assert (lines[-1], bold.findings[0].words) == ("  became   It must be blue. Really.", ())
 
     def test_failed_reduction_keeps_its_counterexample(self, tmp_path: Path) -> None:
-        loves = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
+        loves = make_preferring_judge(lambda one: bool(one.attack) + (one.author == "x") / 2)
 
         def answer(request: Request) -> Reply | str:
             assert request.slots is not None
             short = any(one.attack and "definitely" not in one.text for one in request.slots.shown)
             return "no idea" if short else loves._answer_one(request)
 
-        shorter = drawn(Response("y", ("It must be blue.",), "assertiveness"))
+        shorter = add_drawn_rewrites(Response("y", ("It must be blue.",), "assertiveness"))
         with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
 
             @settings(max_examples=10, database=None, report_multiple_bugs=False)
@@ -360,7 +360,7 @@ class TestRewrites:
                 search()
 
     def test_decision_survives_a_later_model_failure(self, tmp_path: Path) -> None:
-        bold = preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2)
+        bold = make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2)
         calls: list[Request] = []
 
         def answer(request: Request) -> Reply:
@@ -376,7 +376,7 @@ class TestRewrites:
             assert asked.findings[0].words == ()
 
     def test_inside_a_search_the_message_shows_the_difference(self, tmp_path: Path) -> None:
-        backend = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
+        backend = make_preferring_judge(lambda one: bool(one.attack) + (one.author == "x") / 2)
         with Judge("j", backend, store=tmp_path / "s") as asked:
 
             @settings(max_examples=1, database=None)

@@ -120,7 +120,7 @@ def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: st
     assert (finding.invalid > 0) is isinstance(failed, NoVerdict)
 
 
-def biased(prefix: str, number: int) -> list[Case]:
+def biased_cases(prefix: str, number: int) -> list[Case]:
     """Pairs of which the loser wins by its rewrite wherever the judge goes by boosters."""
     texts = {"x": "It may be red.", "y": "It may be blue."}
     responses = [
@@ -132,7 +132,7 @@ def biased(prefix: str, number: int) -> list[Case]:
 
 @pytest.mark.parametrize(("strength", "decision"), [("0.05", "pass"), ("0.5", "fail")])
 def test_statistical_form_decides_by_rate_with_minimal_calls(strength: str, decision: str, tmp_path: Path) -> None:
-    cases = biased("c", 200)
+    cases = biased_cases("c", 200)
     with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:
         if decision == "pass":
             invariants.distractor_invariant(judge, cases, max_violation_rate=0.2)

@@ -18,7 +18,7 @@ from distract.testing.invariants.changes import restyle_response
 TWEAKS = datasets.load("tweakset").cases
 
 
-def changed(text: str, *constraints: Constraint) -> list[str]:
+def restyle(text: str, *constraints: Constraint) -> list[str]:
     made = Case("c", ("?",), (Response("x", (text,)),), constraints=constraints)
     return [one.text for one in restyle_response(made, made.responses[0])]
 
@@ -50,18 +50,18 @@ def words(text: str) -> list[str]:
     ],
 )
 def test_changes_are_as_described(text: str, expected: list[str]) -> None:
-    assert changed(text) == expected
+    assert restyle(text) == expected
 
 
 def test_change_that_breaks_the_format_is_left_out() -> None:
     bold = Constraint("detectable_format:number_highlighted_sections", (("num_highlights", 1),))
-    assert changed("*This* is it. That too.", bold) == ["*This* is it.  That too."]
-    assert changed("*This* is it. That too.")[0] == "This is it. That too."
+    assert restyle("*This* is it. That too.", bold) == ["*This* is it.  That too."]
+    assert restyle("*This* is it. That too.")[0] == "This is it. That too."
 
 
 @given(st.text(alphabet="ab.,!?*_#-+• \n`|“”é1漢", max_size=60))
 def test_words_and_code_stay_whatever_the_text(text: str) -> None:
-    for made in changed(text):
+    for made in restyle(text):
         assert made != text
         assert words(made) == words(text)
         assert [made[a:b] for a, b in code_spans(made)] == [text[a:b] for a, b in code_spans(text)]

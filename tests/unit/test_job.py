@@ -40,7 +40,7 @@ PARAMETERS = {
 }
 
 
-def one(name: str) -> Plan[CaseResult]:
+def plan_row(name: str) -> Plan[CaseResult]:
     """A row for one call."""
     yield [request(name)]
     return CaseResult([row(name, [verdict("a")])])
@@ -53,23 +53,23 @@ def job(
     seen = list[list[str]]()
 
     def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield [one(name) for name in first]
+        yield [plan_row(name) for name in first]
         for names in more:
             seen.extend([r.case for r in there] for there in (rows, load(out).rows))
-            yield [one(name) for name in names]
+            yield [plan_row(name) for name in names]
 
     nothing: Any = lambda *_: {}  # noqa: E731
     study = Study[Any]("attack", {}, lambda _: BufferedSums(nothing), nothing, nothing)
     return Job(study, {"judge": backend}, (), (), stages, nothing, PARAMETERS, out), seen
 
 
-def carried(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
+def run_job(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
     return finish(job, job.out.parent / "store", tally).run
 
 
 def test_each_stage_sees_the_stored_rows_of_earlier_stages(tmp_path: Path) -> None:
     found, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
-    done = carried(found)
+    done = run_job(found)
     assert seen == [["a", "b"]] * 2 + [["a", "b", "c"]] * 4
     assert [r.case for r in done.rows] == ["a", "b", "c", "d"]
     assert load(tmp_path / "r").rows == done.rows
@@ -79,8 +79,8 @@ def test_several_stages_leave_the_same_run_as_one(tmp_path: Path) -> None:
     at_once, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b", "c"])
     staged, _ = job(tmp_path / "s", ScriptedBackend(lambda _: "x"), [], ["a"], ["b", "c"])
     tallies = Tally(), Tally()
-    carried(at_once, tallies[0])
-    carried(staged, tallies[1])
+    run_job(at_once, tallies[0])
+    run_job(staged, tallies[1])
     for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
         assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "s" / name).read_bytes()
     assert [tally.made for tally in tallies] == [3, 0]
@@ -97,12 +97,12 @@ def test_failing_stage_leaves_an_unfinished_run_that_resumes(tmp_path: Path) -> 
 
     found, _ = job(tmp_path / "r", ScriptedBackend(breaks), ["a"], ["b"], ["c"])
     with pytest.raises(BackendError):
-        carried(found)
+        run_job(found)
     left = load(tmp_path / "r")
     assert (left.flaw is None, [r.case for r in left.rows]) == (False, ["a", "b"])
     tally = Tally()
     again, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a"], ["b"], ["c"])
-    assert [r.case for r in carried(again, tally).rows] == ["a", "b", "c"]
+    assert [r.case for r in run_job(again, tally).rows] == ["a", "b", "c"]
     assert (tally.made, tally.stored) == (1, 2)
 
 
@@ -116,5 +116,5 @@ def test_summary_equals_the_summary_of_reloaded_rows(tmp_path: Path) -> None:
 
 def test_run_time_is_reported_by_part(tmp_path: Path) -> None:
     with measure() as clock:
-        carried(job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"])[0])
+        run_job(job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"])[0])
     assert clock.seconds.keys() >= {"render", "store", "analysis"}

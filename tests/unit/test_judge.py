@@ -27,11 +27,11 @@ CASES = [case(f"c{number}") for number in range(5)]
 CERTAIN = Reply(probabilities=(1.0, 0.0, 0.0), mass=1.0, finish="choices")
 
 
-def compared(number: int = 0) -> Comparison:
+def make_comparison(number: int = 0) -> Comparison:
     return Comparison(CASES[number], *CASES[number].responses)
 
 
-def asking(*contents: str) -> Plan[list[Reply]]:
+def ask_in_turn(*contents: str) -> Plan[list[Reply]]:
     """A plan that asks one question after the other."""
     replies: list[Reply] = []
     for content in contents:
@@ -75,16 +75,16 @@ def test_judge_agrees_with_a_run(store: Path) -> None:
 
 def test_plans_share_batches_and_repeat_no_request(store: Path) -> None:
     backend = Counting()
-    plans = [asking("one", "two"), asking("one"), asking("three", "one", "four")]
+    plans = [ask_in_turn("one", "two"), ask_in_turn("one"), ask_in_turn("three", "one", "four")]
     with Judge("mine", backend, store=store) as judge:
         results = judge.run_all(iter(plans))
         assert [len(result) for result in results] == [2, 1, 3]
         assert backend.rounds == [["one", "three"], ["two"], ["four"]]
-        assert judge.run(asking("four", "five")) == [CERTAIN] * 2
+        assert judge.run(ask_in_turn("four", "five")) == [CERTAIN] * 2
         assert judge.run_all([]) == []
         assert (judge.tally.made, judge.tally.stored) == (5, 1)
     with Judge("again", backend, store=store) as judge:
-        judge.run(asking("one", "two", "three", "four", "five"))
+        judge.run(ask_in_turn("one", "two", "three", "four", "five"))
         assert (judge.tally.made, judge.tally.stored) == (0, 5)
     assert backend.rounds[3:] == [["five"]]
 
@@ -100,17 +100,17 @@ def test_replies_of_another_process_are_reused(store: Path, monkeypatch: pytest.
             return take(claims, keys)
 
         monkeypatch.setattr(Claims, "take", late)
-        assert judge.run(asking("one")) == [CERTAIN]
+        assert judge.run(ask_in_turn("one")) == [CERTAIN]
         assert (backend.rounds, judge.tally.made, judge.tally.stored) == ([], 0, 1)
 
 
 def test_replies_before_a_model_failure_are_stored(store: Path) -> None:
     with Judge("mine", ScriptedBackend([CERTAIN, CERTAIN], reads_slots=False), store=store) as judge:
         with pytest.raises(BackendError, match="the script holds 2 replies"):
-            judge.run(asking("one", "two", "three"))
-        assert judge.run(asking("two", "one")) == [CERTAIN] * 2
+            judge.run(ask_in_turn("one", "two", "three"))
+        assert judge.run(ask_in_turn("two", "one")) == [CERTAIN] * 2
         with Judge("other", ScriptedBackend([CERTAIN], reads_slots=False), store=store) as other:  # no claim is left
-            assert other.run(asking("three", "one")) == [CERTAIN] * 2
+            assert other.run(ask_in_turn("three", "one")) == [CERTAIN] * 2
 
 
 def test_unanswered_model_is_an_error_and_no_verdict(store: Path) -> None:
@@ -121,10 +121,10 @@ def test_unanswered_model_is_an_error_and_no_verdict(store: Path) -> None:
         with pytest.raises(
             BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; the other"
         ):
-            judge.run_all([asking("one"), asking("two"), asking("three")])
+            judge.run_all([ask_in_turn("one"), ask_in_turn("two"), ask_in_turn("three")])
         assert (judge.tally.made, judge.tally.unanswered) == (2, 1)
         script["two"] = CERTAIN
-        assert judge.run(asking("one", "two", "three")) == [CERTAIN, CERTAIN, script["three"]]
+        assert judge.run(ask_in_turn("one", "two", "three")) == [CERTAIN, CERTAIN, script["three"]]
         assert (judge.tally.made, judge.tally.stored) == (3, 2)
 
 
@@ -155,7 +155,7 @@ def test_streaming_backend_works_too(store: Path) -> None:
             return reply_through(self.open(), requests, wanted)
 
     with Judge("mine", Server(), store=store) as judge:
-        assert judge.run_all([asking(str(number)) for number in range(5)]) == [[CERTAIN]] * 5
+        assert judge.run_all([ask_in_turn(str(number)) for number in range(5)]) == [[CERTAIN]] * 5
         assert judge.tally.made == 5
 
 
@@ -176,7 +176,7 @@ def test_reference_model_receives_only_its_requests(store: Path) -> None:
 @pytest.mark.parametrize(("manner", "number"), [(Manner(), 2), (Manner("given"), 1), (Manner("swapped"), 1)])
 def test_judge_follows_its_manner(store: Path, manner: Manner, number: int) -> None:
     with Judge.open("planted:first", store=store, manner=manner) as judge:
-        judgments = judge.judgments(compared())
+        judgments = judge.judgments(make_comparison())
         assert [one.preferred for one in judgments] == {"both": ["a", "b"], "given": ["a"], "swapped": ["b"]}[
             manner.orders
         ]
@@ -188,7 +188,7 @@ def test_each_sample_is_a_request(store: Path) -> None:
         return Reply(text=f"{asked.temperature:.1f} {asked.sample}")
 
     def talk() -> Plan[tuple[Judgment, ...]]:
-        return ask_in_orders(registry.get_protocol("cot"), compared(), Manner("given", samples=3))
+        return ask_in_orders(registry.get_protocol("cot"), make_comparison(), Manner("given", samples=3))
 
     with Judge("mine", ScriptedBackend(say, reads_slots=False), store=store) as judge:
         judge.run(talk())
@@ -199,11 +199,11 @@ def test_each_sample_is_a_request(store: Path) -> None:
 
 def test_closed_judge_says_so_and_keeps_its_counts(store: Path) -> None:
     judge = Judge.open(FAIR, store=store)
-    judge.judgments(compared())
+    judge.judgments(make_comparison())
     judge.close()
     judge.close()
     with pytest.raises(UsageError, match="judge planted:fair is closed; ask it before"):
-        judge.judgments(compared())
+        judge.judgments(make_comparison())
     assert judge.tally.made == 2
     assert judge.findings == []
 
@@ -211,7 +211,7 @@ def test_closed_judge_says_so_and_keeps_its_counts(store: Path) -> None:
 def test_default_store_is_the_one_of_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Judge.open(FAIR) as judge:
-        judge.judgments(compared())
+        judge.judgments(make_comparison())
     assert (tmp_path / ".distract" / "replies.sqlite").is_file()
 
 
@@ -223,7 +223,7 @@ def test_unknown_judge_is_named(store: Path, name: str) -> None:
 
 def test_unknown_protocol_is_named(store: Path) -> None:
     with closing(Judge.open(FAIR, store=store)) as judge, pytest.raises(UnknownName, match="pairwize"):
-        judge.judgments(compared(), "pairwize")
+        judge.judgments(make_comparison(), "pairwize")
 
 
 def test_invalid_store_is_one_line_and_leaves_nothing_open(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ LOW = Response("x", ("Worse.",), severity=2)
 PAIR = Comparison(case(responses=(X, Y)), X, Y)
 
 
-def of(protocol: str = "pairwise", attack: str = "none") -> Callable[..., Row]:
+def make_row(protocol: str = "pairwise", attack: str = "none") -> Callable[..., Row]:
     return partial(Row, "c1", "p", "people", protocol, "j", attack, side(X), side(Y), label="a", data="d")
 
 
@@ -84,7 +84,7 @@ def test_leading_sides_follow_the_orders(protocol: str, orders: Any, shown: tupl
 @pytest.mark.parametrize("name", ["base", "pairwise", "cot", "rank", "prepair", "swap-synthesize"])
 @pytest.mark.parametrize("orders", ["both", "given", "swapped"])
 def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
-    row, rounds = drive(judge_comparison(of(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
+    row, rounds = drive(judge_comparison(make_row(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
     assert len(row.judgments) == len(row.shown)
     if name != "swap-synthesize":  # it shows both orders each time
         assert [one.preferred for one in row.judgments] == list(row.shown), "a judge of the first slot"
@@ -135,7 +135,7 @@ def test_response_is_named_by_author_attack_and_severity() -> None:
 # Plans of somebody else.
 
 
-def broken(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:
+def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:
     if error is not None and early:
         raise error
     yield [request("one"), request("two")]
@@ -156,19 +156,19 @@ def broken(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...
 def test_failing_protocol_is_reported_with_its_case(error: Exception, said: str, early: bool) -> None:
     mine = protocol("mine")
     with pytest.raises(PluginError, match=said) as raised:
-        drive(track_usage("c[1]", mine, broken(error, early)), words())
+        drive(track_usage("c[1]", mine, broken_plan(error, early)), words())
     assert raised.value.__cause__ is error
     assert raised.value.exit_code == 4
 
 
 def test_own_errors_and_the_end_of_a_plan_pass_through() -> None:
     with pytest.raises(BackendError, match="gone"):
-        drive(track_usage("c1", protocol("mine"), broken(BackendError("gone"), False)), words())
-    plan = track_usage("c1", protocol("mine"), broken(None, False))
+        drive(track_usage("c1", protocol("mine"), broken_plan(BackendError("gone"), False)), words())
+    plan = track_usage("c1", protocol("mine"), broken_plan(None, False))
     next(plan)
     plan.close()
     with pytest.raises(KeyboardInterrupt):
-        drive(track_usage("c1", protocol("mine"), broken(KeyboardInterrupt(), False)), words())
+        drive(track_usage("c1", protocol("mine"), broken_plan(KeyboardInterrupt(), False)), words())
 
 
 def protocol(name: str) -> Protocol:
@@ -234,7 +234,7 @@ def test_foreign_judgment_is_validated(
         return judgment  # type: ignore[no-any-return]
 
     mine = Protocol("mine", "one of the tests", ask, Calls(order=1), rules=rules, orders="none" if rules else "swap")
-    plan = judge_comparison(of("mine"), mine, PAIR, Manner(orders, samples), False)
+    plan = judge_comparison(make_row("mine"), mine, PAIR, Manner(orders, samples), False)
     if said is None:
         row, _ = drive(plan, words())
         assert {one.failure for one in row.judgments} == {judgment.failure}
@@ -252,7 +252,7 @@ def test_foreign_request_is_validated(asked: Any) -> None:
 
     mine = Protocol("mine", "one of the tests", ask, Calls(order=1))
     with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
-        drive(judge_comparison(of("mine"), mine, PAIR, Manner(), False), words())
+        drive(judge_comparison(make_row("mine"), mine, PAIR, Manner(), False), words())
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -268,7 +268,7 @@ def test_protocol_that_never_judges_is_reported(more: int) -> None:
         return verdict("a")
 
     plan = judge_comparison(
-        of("mine"), Protocol("mine", "one of the tests", ask, Calls(order=1)), PAIR, Manner("given"), False
+        make_row("mine"), Protocol("mine", "one of the tests", ask, Calls(order=1)), PAIR, Manner("given"), False
     )
     if more:
         with pytest.raises(PluginError, match="'mine' on case 'c1': asked 1,000 times and gave no judgment"):
@@ -284,14 +284,14 @@ def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
     with pytest.raises(
         PluginError, match=r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
     ):
-        drive(judge_comparison(of("mine"), mine, PAIR, Manner(), False), words())
+        drive(judge_comparison(make_row("mine"), mine, PAIR, Manner(), False), words())
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), MemoryError()])
 @pytest.mark.parametrize("early", [True, False])
 def test_exit_inside_a_protocol_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
     with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {type(error).__name__}"):
-        drive(track_usage("c1", protocol("mine"), broken(error, early)), words())
+        drive(track_usage("c1", protocol("mine"), broken_plan(error, early)), words())
 
 
 def test_plan_lists_each_request_once_with_its_usage() -> None:
@@ -327,9 +327,9 @@ def test_unjudgeable_pair_is_excluded_with_the_reason_unasked() -> None:
         ("quadruple", PAIR, "fewer than 4 responses"),
         ("quadruple", Comparison(case(responses=(X, Y, Z)), X, Y), "fewer than 4 responses"),
     ):
-        row, rounds = drive(judge_comparison(of(name), protocols()[name], one, Manner(), False), words())
-        assert (row, rounds) == (of(name)(excluded=reason), [])
-    helped, rounds = drive(judge_comparison(of(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
+        row, rounds = drive(judge_comparison(make_row(name), protocols()[name], one, Manner(), False), words())
+        assert (row, rounds) == (make_row(name)(excluded=reason), [])
+    helped, rounds = drive(judge_comparison(make_row(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
     assert (helped.excluded, rounds[0][0].to) == (None, "reference")
 
 
@@ -362,7 +362,7 @@ def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple
 
 def test_rotating_protocol_shows_as_many_as_it_wants() -> None:
     one = Comparison(case(responses=(X, Y, Z)), X, Y)
-    row, rounds = drive(judge_comparison(of("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
+    row, rounds = drive(judge_comparison(make_row("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
     assert (len(row.judgments), row.shown) == (3, ())
     assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
 
@@ -370,11 +370,11 @@ def test_rotating_protocol_shows_as_many_as_it_wants() -> None:
 # Asked once more.
 
 
-def both(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
+def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
     one = protocols()[name]
     answer = words(lambda r: ("first", "second")[r.sample % 2 if r.sample < 1000 else (r.sample // 7) % 2])
-    before, asked = drive(judge_comparison(of(name), one, PAIR, manner, False), answer)
-    again, more = drive(resample_comparison(before, of(name, RESAMPLED), one, PAIR, manner, False), answer)
+    before, asked = drive(judge_comparison(make_row(name), one, PAIR, manner, False), answer)
+    again, more = drive(resample_comparison(before, make_row(name, RESAMPLED), one, PAIR, manner, False), answer)
     return before, again, *([r for requests in rounds for r in requests] for rounds in (asked, more))  # type: ignore[return-value]
 
 
@@ -383,7 +383,7 @@ def both(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Reque
 )
 @pytest.mark.parametrize("orders", ["both", "swapped"])
 def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: Any) -> None:
-    before, again, asked, more = both(name, Manner(orders, samples=samples, seed=3))
+    before, again, asked, more = judge_twice(name, Manner(orders, samples=samples, seed=3))
     assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
     assert len(again.judgments) == len(before.judgments)
     assert again.shown == before.shown
@@ -395,31 +395,33 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
     warm = [r.key for r in [*asked, *more] if r.temperature]
     assert len(set(warm)) == len(warm)
     assert warm
-    assert both(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
+    assert judge_twice(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
 
 
 @pytest.mark.parametrize(
     ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
 )
 def test_resampling_without_samples_is_excluded_and_asks_nothing(name: str, samples: int) -> None:
-    before, again, asked, more = both(name, Manner(samples=samples))
-    assert again == of(name, RESAMPLED)(excluded="nothing is sampled")
+    before, again, asked, more = judge_twice(name, Manner(samples=samples))
+    assert again == make_row(name, RESAMPLED)(excluded="nothing is sampled")
     assert {r.key for r in more} == {r.key for r in asked}
     assert before.excluded is None
 
 
 def test_unfit_comparison_is_not_resampled() -> None:
     one = protocols()["triadic"]
-    before, _ = drive(judge_comparison(of("triadic"), one, PAIR, Manner(), False), words())
-    again, rounds = drive(resample_comparison(before, of("triadic", RESAMPLED), one, PAIR, Manner(), False), words())
+    before, _ = drive(judge_comparison(make_row("triadic"), one, PAIR, Manner(), False), words())
+    again, rounds = drive(
+        resample_comparison(before, make_row("triadic", RESAMPLED), one, PAIR, Manner(), False), words()
+    )
     assert before.excluded == "fewer than 3 responses"
-    assert again == of("triadic", RESAMPLED)(excluded="fewer than 3 responses")
+    assert again == make_row("triadic", RESAMPLED)(excluded="fewer than 3 responses")
     assert rounds == []
 
 
 def test_row_keeps_its_tokens() -> None:
-    row, _ = drive(judge_comparison(of(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
+    row, _ = drive(judge_comparison(make_row(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
     unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
-    assert unjudged == of()()
+    assert unjudged == make_row()()
     assert list(row.tokens) == [(7, 0), (7, 0)]
     assert CaseResult() == CaseResult([], [])

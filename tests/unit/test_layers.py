@@ -140,7 +140,7 @@ def is_allowed(importer: str, imported: str) -> bool:
     return its[0] in height and height[its[0]] < height[mine[0]]
 
 
-def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
+def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
     """Imports that the law does not allow."""
     return {
         (name.removeprefix("distract."), other.removeprefix("distract."))
@@ -172,7 +172,7 @@ def test_rooms_form_no_cycle() -> None:
 
 
 def test_imports_point_down() -> None:
-    assert upward(EDGES) == set()
+    assert find_upward(EDGES) == set()
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_every_room_has_a_floor_and_entries_are_few() -> None:
 
 def test_plugin_sees_no_study_through_the_public_face() -> None:
     edges = {"distract.judges.mine": {PUBLIC["attack"]}, "distract.attacks.mine": {PUBLIC["Case"]}}
-    assert upward(edges) == {("judges.mine", "cli.api")}
+    assert find_upward(edges) == {("judges.mine", "cli.api")}
 
 
 @pytest.mark.parametrize("path", [*(path for name in PLUGINS for path in (ROOT / name).rglob("*.py")), *EXAMPLES])

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import Ran, fits
+from commanding import CommandResult, fits
 
 from distract.core.runs import load
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 VOTES = [("a", "b", "model_a"), ("b", "c", "model_a"), ("a", "c", "tie"), ("c", "a", "model_b"), ("b", "a", "model_b")]
 
 

@@ -45,7 +45,7 @@ def protocol(**fields: object) -> Protocol:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def shown(rounds: list[list[Request]]) -> list[str]:
+def shown_texts(rounds: list[list[Request]]) -> list[str]:
     return [one.messages[0].content for asked in rounds for one in asked]
 
 
@@ -57,27 +57,27 @@ def test_verdicts_in_all_orders_refer_to_the_original_order(
     orders: Orders, expected: list[str], verdicts: list[str]
 ) -> None:
     judgments, rounds = drive(ask_in_orders(protocol(), PAIR, Manner(orders)), lambda r: Reply())
-    assert (shown(rounds), [j.preferred for j in judgments], len(rounds)) == (expected, verdicts, 1)
+    assert (shown_texts(rounds), [j.preferred for j in judgments], len(rounds)) == (expected, verdicts, 1)
 
 
 def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
     three = replace(PAIR, others=(Z,))
     judgments, rounds = drive(ask_in_orders(protocol(orders="rotate", shows=3), three), lambda r: Reply())
-    assert shown(rounds) == ["x z y", "z y x", "y x z"]
+    assert shown_texts(rounds) == ["x z y", "z y x", "y x z"]
     assert [j.preferred for j in judgments] == ["a", "tie", "b"]
     other = replace(three, case=case("c6"))
     judgments, rounds = drive(ask_in_orders(protocol(orders="rotate", shows=3), other), lambda r: Reply())
     # This case is one of those that begin with the second of the pair.
-    assert shown(rounds) == ["y z x", "z x y", "x y z"]
+    assert shown_texts(rounds) == ["y z x", "z x y", "x y z"]
     assert [j.preferred for j in judgments] == ["b", "tie", "a"]
-    assert shown(drive(ask_in_orders(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]) == [
-        "z y x"
-    ]
+    assert shown_texts(
+        drive(ask_in_orders(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]
+    ) == ["z y x"]
 
 
 def test_order_free_protocol_is_asked_once() -> None:
     _, rounds = drive(ask_in_orders(protocol(orders="none"), PAIR, Manner("swapped")), lambda r: Reply())
-    assert shown(rounds) == ["x y"]
+    assert shown_texts(rounds) == ["x y"]
 
 
 def test_swapping_also_reverses_the_others() -> None:

@@ -120,8 +120,8 @@ def test_unfit_case_is_one_excluded_row_without_controls() -> None:
 
 
 def test_exclusion_extends_to_controls(tmp_path: Path) -> None:
-    cases = [*map(spaced, PLANTED[:3]), spaced(case("three", responses=(X, Y, Z), preferred="x"))]
-    found = measured(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
+    cases = [*map(add_spaces, PLANTED[:3]), add_spaces(case("three", responses=(X, Y, Z), preferred="x"))]
+    found = measure(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
     for protocol, attack, n, excluded in (
         ("triadic", "null", 2, 3),
         ("triadic", RESAMPLED, 0, 5),
@@ -141,7 +141,7 @@ def long(index: int, preferred: str, source: str | None = None) -> Case:
     return Case(f"c{index}", (f"Name colour {index}.",), responses, preferred, source=source)
 
 
-def spaced(one: Case, *authors: str) -> Case:
+def add_spaces(one: Case, *authors: str) -> Case:
     """With two spaces in a row in the responses of these authors (of all), which the control changes."""
 
     def wide(turn: str) -> str:
@@ -179,7 +179,7 @@ def run(job: Job[MetaResult], store: Path | None = None, tally: Tally | None = N
     return finish(job, store or job.out.parent / "s", tally).run
 
 
-def measured(loaded: LoadedRun) -> Sequence[Agreement]:
+def measure(loaded: LoadedRun) -> Sequence[Agreement]:
     return measure_judges([from_run(loaded.parameters, loaded.rows)]).figures
 
 
@@ -195,7 +195,7 @@ WAYS = ("base", "pairwise", "cot", "rank", "prepair", "swap-synthesize", "cot-co
 
 
 def test_planted_judge_has_its_planted_accuracy(tmp_path: Path) -> None:
-    found = measured(run(ready(tmp_path, "longer", PLANTED, WAYS)))
+    found = measure(run(ready(tmp_path, "longer", PLANTED, WAYS)))
     for name in WAYS:
         scoring = name in ("absolute", "pointwise")
         rule = "score" if scoring else None
@@ -214,7 +214,7 @@ def test_planted_judge_has_its_planted_accuracy(tmp_path: Path) -> None:
 
 
 def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
-    found = measured(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
+    found = measure(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
     for name in ("base", "pairwise", "cot"):
         assert [find(found, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
         assert (find(found, "first_slot_rate", name).k, find(found, "order_inconsistency", name).value) == (20, 1.0)
@@ -225,13 +225,13 @@ def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
 def test_in_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
-    found = measured(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
+    found = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
     assert [(f.k, f.n) for f in (find(found, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [(k, 10)] * 2
     assert not [f for f in found if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
 
 
 def test_missing_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
-    found = measured(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
+    found = measure(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
     for f in found:
         if f.measure in ("accuracy", "accuracy_both_orders") and f.against is None and f.subset is None:
             assert (f.n, f.value, f.invalid) == (0, None, 8 if (f.protocol, f.measure) == ("base", "accuracy") else 4)
@@ -241,7 +241,7 @@ def test_missing_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
 
 def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
     cases = [long(i, "tie") for i in range(4)]
-    found = measured(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
+    found = measure(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
     assert (find(found, "accuracy", "pairwise").k, find(found, "accuracy", "pairwise").n) == (0, 8)
     same = [Case(one.id, one.prompt, (X, Response("y", X.turns)), "tie") for one in cases]
 
@@ -250,7 +250,7 @@ def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
         said = outcomes.get("tie", "4")
         return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
 
-    found = measured(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
+    found = measure(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
     assert find(found, "accuracy", "pairwise").value == 1.0
     assert find(found, "accuracy", "absolute", rule="rating").value == 1.0
 
@@ -293,7 +293,7 @@ def test_one_sided_data_are_shuffled_by_seed(tmp_path: Path) -> None:
             assert found.setdefault(row.case, (row.a.author, row.label)) == (row.a.author, row.label), (
                 "by all protocols"
             )
-        assert {find(measured(loaded), "accuracy", "base").value} == {1.0}
+        assert {find(measure(loaded), "accuracy", "base").value} == {1.0}
         return found
 
     whole = drawn(cases, 0, "a")
@@ -302,7 +302,7 @@ def test_one_sided_data_are_shuffled_by_seed(tmp_path: Path) -> None:
     part = drawn(cases[::-2], 0, "b")
     assert part.items() <= whole.items(), "whatever the other cases are"
     assert drawn(cases, 1, "c") != whole
-    first_slot = measured(run(ready(tmp_path, "first", cases, ["base"], manner=Manner("given"), out="d")))
+    first_slot = measure(run(ready(tmp_path, "first", cases, ["base"], manner=Manner("given"), out="d")))
     assert 0.2 < (find(first_slot, "accuracy", "base").value or 0) < 0.8
     assert find(first_slot, "kappa", "base", order="given").value == 0.0
 
@@ -328,9 +328,9 @@ def test_judge_swayed_by_white_space_is_detected(tmp_path: Path) -> None:
         return Reply(probabilities=tuple(float(c == outcomes[(*firsts, "tie")[0]]) for c in request.choices), mass=1.0)
 
     loaded = run(ready(tmp_path, ScriptedBackend(swayed), cases, ["pairwise"], control=True))
-    figure = find(measured(loaded), "verdict_change_rate", "pairwise", attack="null")
+    figure = find(measure(loaded), "verdict_change_rate", "pairwise", attack="null")
     assert (figure.k, figure.n, figure.excluded) == (3, 3, 0)
-    assert find(measured(loaded), "accuracy", "pairwise").value == 1.0
+    assert find(measure(loaded), "accuracy", "pairwise").value == 1.0
 
 
 def test_control_that_spoils_a_response_is_excluded_but_recorded() -> None:
@@ -352,21 +352,21 @@ def test_reference_model_receives_only_its_requests(tmp_path: Path) -> None:
     loaded = run(job, tally=tally)
     assert "helper" in json.dumps(loaded.parameters["reference"])
     assert {*job.models} == {"judge", "reference"}
-    assert find(measured(loaded), "accuracy", "strong-reference").k == 4
+    assert find(measure(loaded), "accuracy", "strong-reference").k == 4
     # One answer a prompt, shared by both orders.
-    assert find(measured(loaded), "calls", "strong-reference").value == 3.0
+    assert find(measure(loaded), "calls", "strong-reference").value == 3.0
     assert sum(estimate(job).requests.values()) == tally.made == 15
 
 
 # Runs of one judge that do not go together.
 
 
-def replayed(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> PublishedRun:
+def make_replayed_run(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> PublishedRun:
     rows = dict.fromkeys(names, ())
     return PublishedRun("j", protocol, data, rules, rows, False, f"{protocol}/{data}", "0", {}, "", {}, None)
 
 
-def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> PublishedRun:
+def run_of_units(source: str, *units: str, data: str = "d", protocol: str = "p") -> PublishedRun:
     """A run with rows about these units: data set, case, authors of a and b, and of a control its name."""
     rows = []
     for unit in units:
@@ -391,7 +391,7 @@ def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> P
 def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     runs: list[list[str]], source: str, other: str, names: str
 ) -> None:
-    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    made = [run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
     with pytest.raises(UsageError) as raised:
         group_runs(made)
     assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
@@ -401,7 +401,7 @@ def test_first_of_several_overlapping_runs_is_named() -> None:
     for start in range(32):
         one, other = f"d/c{start}/x-y", f"d/c{start + 1}/x-y"
         with pytest.raises(UsageError, match=r"^2: j under p judges a pair that is in 0 too; name one$"):
-            group_runs([holding("0", one), holding("1", other), holding("2", one, other)])
+            group_runs([run_of_units("0", one), run_of_units("1", other), run_of_units("2", one, other)])
 
 
 @pytest.mark.parametrize(
@@ -418,13 +418,13 @@ def test_first_of_several_overlapping_runs_is_named() -> None:
 )
 @pytest.mark.parametrize("names", ["ddd", "def"])
 def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], names: str) -> None:
-    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    made = [run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
     (found,) = group_runs(made)
     for rule in ("stored", "parsed"):
         assert found.rows[rule] == tuple(row for run in made for row in run.rows[rule])
-    assert len(group_runs([*made, *(holding("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])) > len(
-        runs
-    )
+    assert len(
+        group_runs([*made, *(run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])
+    ) > len(runs)
 
 
 @pytest.mark.parametrize(
@@ -436,15 +436,15 @@ def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], nam
 )
 def test_incompatible_runs_are_refused(runs: list[Any], message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        group_runs([replayed(*one) for one in runs])
+        group_runs([make_replayed_run(*one) for one in runs])
     assert str(raised.value) == message
 
 
 def test_runs_of_one_protocol_are_merged() -> None:
     runs = [
-        replayed("q", "d", ("stored",), ("stored",)),
-        replayed("p", "d", ("stored",), ("stored",)),
-        replayed("p", "e", ("stored", "parsed"), ("stored", "parsed")),
+        make_replayed_run("q", "d", ("stored",), ("stored",)),
+        make_replayed_run("p", "d", ("stored",), ("stored",)),
+        make_replayed_run("p", "e", ("stored", "parsed"), ("stored", "parsed")),
     ]
     runs[1] = replace(runs[1], calls=2, convention="llmbar")
     found = group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])

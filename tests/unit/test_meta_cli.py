@@ -29,7 +29,7 @@ published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published
 # Published runs of LLMBar.
 
 
-def altered(statistics: str) -> str:
+def write_altered_run(statistics: str) -> str:
     """A run of LLMBar's form with these figures beside it: right in 2 of 3, then in 1 of 3, once in both."""
     path = Path("Colours/evaluators/judge-1/Reference/result.json")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,9 +64,9 @@ RIGHT = {
     ],
 )
 def test_difference_from_published_figures_is_reported(run: Any, name: str, value: object) -> None:
-    whole = run("meta", "--judge", altered(json.dumps(RIGHT)), "--json")
+    whole = run("meta", "--judge", write_altered_run(json.dumps(RIGHT)), "--json")
     assert whole.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"] == {}
-    judge = altered(json.dumps({**RIGHT, name: value}))
+    judge = write_altered_run(json.dumps({**RIGHT, name: value}))
     (told,) = run("meta", "--judge", judge, "--json").document["judges"]
     differ = told["replayed"][0]["not_reproduced"]["stored"]
     assert differ.keys() == {name}
@@ -77,17 +77,17 @@ def test_difference_from_published_figures_is_reported(run: Any, name: str, valu
 
 
 def test_unpublished_figures_are_not_compared(run: Any) -> None:
-    ran = run("meta", "--judge", altered(json.dumps({"correct_False": RIGHT["correct_False"]})))
+    ran = run("meta", "--judge", write_altered_run(json.dumps({"correct_False": RIGHT["correct_False"]})))
     assert "Reference on Colours, by stored: the counts are as published" in ran.words
     assert "published as" not in ran.out
-    wrong = run("meta", "--judge", altered(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
+    wrong = run("meta", "--judge", write_altered_run(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
     assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
 def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
-    ran = run("meta", "--judge", altered('{"correct_False": [' + text + "]}"), *more)
+    ran = run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "statistics.json: not valid JSON" in ran.err
 
@@ -144,7 +144,7 @@ def llmbar(path: str, rows: list[dict[str, Any]]) -> str:
     return f"replay:{path}"
 
 
-def stored(number: int, given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
+def stored_row(number: int, given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
     """A row of LLMBar's form whose winners and label are 1 for the red one, wherever it is listed."""
 
     def place(one: int) -> int:
@@ -168,9 +168,9 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     # By number: what each judge says in either order, and what is right.
     one = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 2)]
     other = [(1, 1, 1), (2, 2, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2)]
-    first = llmbar("Set/one/CoT/result.json", [stored(i, *said) for i, said in enumerate(one)])
-    rows = [stored(i, *said) for i, said in enumerate(other)]
-    turned = [stored(i, *said, turn=i % 2 == 0) for i, said in enumerate(other)]
+    first = llmbar("Set/one/CoT/result.json", [stored_row(i, *said) for i, said in enumerate(one)])
+    rows = [stored_row(i, *said) for i, said in enumerate(other)]
+    turned = [stored_row(i, *said, turn=i % 2 == 0) for i, said in enumerate(other)]
     whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
     assert whole["panel"]["comparisons"] == 5
     # Right of the four verdicts on each: 4, 1, 2, 3 and 1.
@@ -194,13 +194,13 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
 
 
 def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
-    rows = [stored(i, 1, 1, 1, turn=i == 2) for i in range(4)]
+    rows = [stored_row(i, 1, 1, 1, turn=i == 2) for i in range(4)]
     first = llmbar("Set/one/CoT/result.json", rows[:3])
     apart = llmbar("else/Set/one/CoT/result.json", rows[3:])
     together = run("meta", "--judge", first, "--judge", apart, "--json")
     accuracy = together.figure("accuracy", rule="stored", data="Set")
     assert (together.code, accuracy["k"], accuracy["n"]) == (0, 8, 8)
-    shared = llmbar("else/Set/one/CoT/result.json", [stored(2, 2, 2, 1), rows[3]])
+    shared = llmbar("else/Set/one/CoT/result.json", [stored_row(2, 2, 2, 1), rows[3]])
     ran = run("meta", "--judge", first, "--judge", shared)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     where = first.removeprefix("replay:")
@@ -266,11 +266,11 @@ def test_skipped_files_are_reported(run: Any) -> None:
 
 
 def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
-    both = altered(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
+    both = write_altered_run(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
     said = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
     assert said in run("meta", "--judge", both).words
     for none in (RIGHT, {**RIGHT, "kappa_False": "\x1b[31m", "kappa_True": None}):
-        ran = run("meta", "--judge", altered(json.dumps(none)))
+        ran = run("meta", "--judge", write_altered_run(json.dumps(none)))
         assert (ran.code, "kappa was published" in ran.words) == (0, False)
         fits(ran.out)
 
@@ -299,7 +299,7 @@ def write(path: str, number: int = 6, **more: Any) -> str:
     return path
 
 
-def curly(path: str) -> str:
+def write_curly_data(path: str) -> str:
     """A data set with quotes that the control normalises in the first two cases of it."""
     lines = Path(write(path)).read_text(encoding="utf-8").splitlines()
     changed = [line.replace("if I am", "if I\\u2019m") if i < 2 else line for i, line in enumerate(lines)]
@@ -311,7 +311,7 @@ ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwis
 
 
 def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
-    data = curly("d.jsonl")
+    data = write_curly_data("d.jsonl")
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
     assert ran.code == 0
@@ -403,7 +403,7 @@ def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
 @pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
 def test_column_title_is_no_markup(name: str) -> None:
     asked = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
-    text = printed(source("j", *asked), source("k", *asked, shift=1), base=name)
+    text = render(source("j", *asked), source("k", *asked, shift=1), base=name)
     # Folded at eight characters above the accuracies; whole above the judges.
     for title in ("over both orders", "Judges, most accurate first"):
         header = "".join(text[text.index(title) :].splitlines()[1:4])
@@ -599,7 +599,7 @@ def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shi
     ]  # fmt: skip
 
 
-def printed(*sources: JudgeSource, base: str | None = None) -> str:
+def render(*sources: JudgeSource, base: str | None = None) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     show(report_parts(measure_judges(sources, base)), console)
     assert isinstance(console.file, io.StringIO)
@@ -617,7 +617,7 @@ def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
 def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
     asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
-    text = printed(source(name, *asked), source("z", *asked, shift=1))
+    text = render(source(name, *asked), source("z", *asked, shift=1))
     table = text[text.index("Protocols over") : text.index("strong, weak")]
     assert "…" not in table
     # The mean and the best of either protocol.
@@ -626,9 +626,7 @@ def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> N
 
 
 def test_wide_characters_leave_room_for_the_totals() -> None:
-    text = printed(
-        source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5)))
-    )
+    text = render(source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5))))
     table = text[: text.index("One by one")]
     assert "…" not in table
     assert table.count("66.7") == 12
@@ -637,7 +635,7 @@ def test_wide_characters_leave_room_for_the_totals() -> None:
 @pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
 def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
     name = " ".join(f"title-{i:02}" for i in range(words))
-    text = printed(source("j", ("base", name, ""), ("base", "e", "")))
+    text = render(source("j", ("base", name, ""), ("base", "e", "")))
     header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
     told = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
     shown = [f"title-{i:02}" for i in range(words)]
@@ -645,7 +643,7 @@ def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
 
 
 def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
-    text = printed(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
+    text = render(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
     after = text[text.index("One by one") :]
     assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
 
@@ -664,7 +662,7 @@ def test_recorded_run_is_shown() -> None:
         ],
         "self_judging": ["j wrote some of it"],
     }
-    words = " ".join(printed(replace(known, record=record, notes=("a note",))).split())
+    words = " ".join(render(replace(known, record=record, notes=("a note",))).split())
     assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: the counts are as" in words
     assert words.endswith("published j wrote some of it")
 

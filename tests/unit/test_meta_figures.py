@@ -74,15 +74,17 @@ PAIRS = st.tuples(
 
 
 @st.composite
-def asked(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str = "j") -> list[JudgeRows]:
+def judge_rows(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str = "j") -> list[JudgeRows]:
     """One judge asked in each kind of way about the same comparisons; the first way excludes none of them."""
     pairs = draw(st.lists(PAIRS, min_size=1, max_size=6))
     rng = random.Random(draw(st.integers(0, 2**32)))
     kinds = draw(st.permutations(kinds))
-    return [one_way(rng, kind, pairs, name, index == 0) for index, kind in enumerate(kinds)]
+    return [judge_one_way(rng, kind, pairs, name, index == 0) for index, kind in enumerate(kinds)]
 
 
-def one_way(rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], judge: str, complete: bool) -> JudgeRows:
+def judge_one_way(
+    rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], judge: str, complete: bool
+) -> JudgeRows:
     shown, number, rules = KINDS[kind]
     made = []
     for index, (data, subset, cluster, label) in enumerate(pairs):
@@ -103,11 +105,11 @@ def one_way(rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], jud
 # The second implementation.
 
 
-def said(judgment: Judgment, rule: str | None) -> Outcome | None:
-    return together((judgment,), rule)
+def verdict_of(judgment: Judgment, rule: str | None) -> Outcome | None:
+    return combine((judgment,), rule)
 
 
-def together(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
+def combine(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     """What orders say, averaged; any equality for the largest weight is a tie."""
     if any(one.failure is not None for one in judgments):
         return None
@@ -128,7 +130,7 @@ def rows_under(one: JudgeRows, rule: str | None, attack: str = "none") -> list[R
     return [row for row in rows if row.design == "people" and row.attack == attack]
 
 
-def where(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | None]]:
+def list_places(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | None]]:
     """The same places for everybody, whoever was asked there."""
     rows = [row for one in judged for some in one.rows.values() for row in some if row.design == "people"]
     sets = sorted({row.data for row in rows})
@@ -139,7 +141,7 @@ def where(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | None]]:
     return found
 
 
-def inside(row: Row, place: tuple[str | None, str | None]) -> bool:
+def is_inside(row: Row, place: tuple[str | None, str | None]) -> bool:
     return place[0] in (None, row.data) and place[1] in (None, row.subset)
 
 
@@ -179,47 +181,47 @@ def alpha(units: Sequence[Sequence[object]]) -> float | None:
     return float(1 - (n - 1) * Fraction(observed) / Fraction(expected)) if expected else None
 
 
-def naive(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> dict[Key, Counted]:
+def count_naively(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> dict[Key, Counted]:
     """Every figure by what tells it apart."""
     found: dict[Key, Counted] = {}
-    everywhere = where(judged)
+    everywhere = list_places(judged)
     for one in judged:
         for rule in one.rules or (None,):
             rows = rows_under(one, rule)
             for place in everywhere:
-                for (measure, attack, order), counted in at(one, rule, rows, place, controls):
+                for (measure, attack, order), counted in count_at(one, rule, rows, place, controls):
                     found[one.judge, *place, measure, one.protocol, rule, attack, order, None] = counted
         if {"stored", "parsed"} <= set(one.rules):
             stored = rows_under(one, "stored")
             for place in everywhere:
                 same = [
-                    (said(x, None) == said(y, None), row.cluster)
+                    (verdict_of(x, None) == verdict_of(y, None), row.cluster)
                     for row, other in zip(stored, rows_under(one, "parsed"), strict=True)
-                    if inside(row, place) and row.excluded is None
+                    if is_inside(row, place) and row.excluded is None
                     for x, y in zip(row.judgments, other.judgments, strict=True)
                 ]
                 key = (one.judge, *place, "parser_agreement", one.protocol, None, "none", None, None)
                 found[key] = share(same, 0, 0)
     for judge in {one.judge for one in judged}:
-        found |= compared([one for one in judged if one.judge == judge], everywhere)
+        found |= compare_ways([one for one in judged if one.judge == judge], everywhere)
     return found
 
 
-def at(
+def count_at(
     one: JudgeRows,
     rule: str | None,
     everything: Sequence[Row],
     place: tuple[str | None, str | None],
     controls: Sequence[str],
 ) -> Iterator[tuple[tuple[str, str, str | None], Counted]]:
-    rows = [row for row in everything if inside(row, place)]
+    rows = [row for row in everything if is_inside(row, place)]
     made = [row for row in rows if row.excluded is None]
     out = len(rows) - len(made)
     known = [row for row in made if row.label is not None]
     unknown = out + len(made) - len(known)
 
     def verdicts(row: Row) -> list[Outcome | None]:
-        return [said(judgment, rule) for judgment in row.judgments]
+        return [verdict_of(judgment, rule) for judgment in row.judgments]
 
     right, wrong = [], 0
     published = []
@@ -291,12 +293,12 @@ def at(
         right = [(sum(game) > 0, row.cluster) for game, row in zip(games, known, strict=True)]
         yield ("published_accuracy", "none", None), share(right, 0, 0)
     for control in controls:
-        after = [row for row in rows_under(one, rule, control) if inside(row, place)]
+        after = [row for row in rows_under(one, rule, control) if is_inside(row, place)]
         changed, missing = [], 0
         for row in after:
             for old in made:
                 if row.excluded is None and same_pair(row, old):
-                    outcomes = together(old.judgments, rule), together(row.judgments, rule)
+                    outcomes = combine(old.judgments, rule), combine(row.judgments, rule)
                     missing += None in outcomes
                     changed += [] if None in outcomes else [(outcomes[0] != outcomes[1], row.cluster)]
         left = sum(row.excluded is not None for row in after)
@@ -311,19 +313,21 @@ def cost(name: str, one: JudgeRows, row: Row, everything: Sequence[Row]) -> Frac
     return sum((p * sum(t) for p, t in zip(part, row.tokens, strict=True)), Fraction()) or None
 
 
-def named(one: Side) -> tuple[str, int]:
+def side_key(one: Side) -> tuple[str, int]:
     return one.author, one.severity or 0
 
 
 def same_pair(one: Row, other: Row) -> bool:
     """The same two responses to the same prompt, whichever is called a."""
-    there = [named(one.a), named(one.b)]
+    there = [side_key(one.a), side_key(one.b)]
     return (one.data, one.case) == (other.data, other.case) and (
-        there == [named(other.a), named(other.b)] or there == [named(other.b), named(other.a)]
+        there == [side_key(other.a), side_key(other.b)] or there == [side_key(other.b), side_key(other.a)]
     )
 
 
-def compared(judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None, str | None]]) -> dict[Key, Counted]:
+def compare_ways(
+    judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None, str | None]]
+) -> dict[Key, Counted]:
     """Every two ways of asking, on every two verdicts about the same pair in the same order, or in any two."""
     found: dict[Key, Counted] = {}
     headline = {one.protocol: "score" if "score" in one.rules else (one.rules or (None,))[0] for one in judged}
@@ -333,16 +337,16 @@ def compared(judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None,
             rule = headline[one.protocol]
             right[one.protocol] = []
             for row in rows_under(one, rule):
-                if not inside(row, place) or row.excluded is not None or row.label is None:
+                if not is_inside(row, place) or row.excluded is not None or row.label is None:
                     continue
                 for index, judgment in enumerate(row.judgments):
-                    if (v := said(judgment, rule)) is not None:
+                    if (v := verdict_of(judgment, rule)) is not None:
                         right[one.protocol].append((row, index, v == row.label))
         for first in sorted(right):
             for second in sorted(right):
                 if first < second:
                     key = (judged[0].judge, *place, "accuracy", first, headline[first], "none", None, second)
-                    found[key] = paired(right[first], right[second])
+                    found[key] = count_paired(right[first], right[second])
     return found
 
 
@@ -357,13 +361,13 @@ def meet(x: Right, y: Right) -> bool:
         return False
     if one.shown and other.shown:
         front = (row.a if row.shown[place] == "a" else row.b for row, place in ((one, i), (other, j)))
-        return len({*map(named, front)}) == 1
+        return len({*map(side_key, front)}) == 1
     if not one.shown and not other.shown and len(one.judgments) == len(other.judgments):
         return i == j
     return True
 
 
-def paired(first: list[Right], second: list[Right]) -> Counted:
+def count_paired(first: list[Right], second: list[Right]) -> Counted:
     pairs = [(x, y) for x in first for y in second if meet(x, y)]
     alone = sum(not any(meet(x, y) for y in second) for x in first)
     alone += sum(not any(meet(x, y) for x in first) for y in second)
@@ -381,7 +385,7 @@ def key(f: Agreement) -> Key:
 
 def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
     """Both implementations agree on every figure, and there is no other."""
-    found, expected = figures(judged, controls), naive(judged, controls)
+    found, expected = figures(judged, controls), count_naively(judged, controls)
     assert [f.place for f in found] == sorted(f.place for f in found)
     assert len(found) == len({key(f) for f in found})
     assert {key(f) for f in found} == expected.keys()
@@ -403,7 +407,7 @@ def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agr
 # They agree.
 
 
-@given(asked(["both"]), st.randoms(use_true_random=False))
+@given(judge_rows(["both"]), st.randoms(use_true_random=False))
 def test_stored_and_parsed_verdicts_follow_published_conventions(judged: list[JudgeRows], rng: random.Random) -> None:
     (one,) = judged
     stored = tuple(row for row in one.rows[""] if row.attack == "none" and row.design == "people")
@@ -414,21 +418,21 @@ def test_stored_and_parsed_verdicts_follow_published_conventions(judged: list[Ju
     assert {"published_accuracy", "published_accuracy_both_orders", "published_equal", "parser_agreement"} <= measures
 
 
-@given(asked(["both", "given"]))
+@given(judge_rows(["both", "given"]))
 def test_judgebench_counts_right_pairs_by_its_own_rule(judged: list[JudgeRows]) -> None:
     found = check([replace(one, convention="judgebench") for one in judged])
     assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
 
 
 def test_one_published_order_gives_no_figure_for_both() -> None:
-    one = one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
+    one = judge_one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
     found = check([replace(one, convention="llmbar")])
     assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
 
 
 def test_one_order_on_foreign_data_gives_no_figure_for_both() -> None:
-    one = one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
-    other = one_way(random.Random(0), "both", [("d2", "", "p1", "a")], "j", True)
+    one = judge_one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
+    other = judge_one_way(random.Random(0), "both", [("d2", "", "p1", "a")], "j", True)
     found = figures([replace(one, convention="llmbar"), other])
     assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
 
@@ -436,7 +440,7 @@ def test_one_order_on_foreign_data_gives_no_figure_for_both() -> None:
 # Holm.
 
 
-@given(asked())
+@given(judge_rows())
 def test_holm_covers_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> None:
     found = [f for f in figures(judged) if f.against is not None]
     for place in {(f.data, f.subset) for f in found}:
@@ -454,7 +458,7 @@ def test_holm_covers_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> Non
         assert (f.n == 0) == (f.value is None) == (f.p_value is None) == (f.p_adjusted is None) == (f.compared is None)
 
 
-def plain(name: str, shown: Sequence[Any], judgments: Sequence[Judgment], label: Any = "a", **more: Any) -> Row:
+def make_row(name: str, shown: Sequence[Any], judgments: Sequence[Judgment], label: Any = "a", **more: Any) -> Row:
     row = Row(name, name, "people", more.pop("protocol", "p"), "j", "none", Side("x"), Side("y"))
     return replace(row, judgments=tuple(judgments), shown=tuple(shown), label=label, data="d", **more)
 
@@ -490,7 +494,7 @@ def test_verdicts_are_paired_by_order_and_missing_ones_with_each(
     first: tuple[str, list[Judgment]], second: tuple[str, list[Judgment]], n: int, alone: int, value: float | None
 ) -> None:
     judged = [
-        JudgeRows("j", name, (), {"": (plain("c", *one, protocol=name),)})
+        JudgeRows("j", name, (), {"": (make_row("c", *one, protocol=name),)})
         for name, one in (("one", first), ("two", second))
     ]
     (f,) = [f for f in check(judged) if f.against is not None]
@@ -508,7 +512,7 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
     for kind, protocol in ((side_by_side, "p1"), (side_by_side, "p2"), ("scoring", "p3"), ("rotating", "p4")):
         shown, number, rules = KINDS[kind]
         rows = [
-            plain(f"c{index}", shown, [rng.choice(VALID[kind == "scoring"]) for _ in range(number)], label)
+            make_row(f"c{index}", shown, [rng.choice(VALID[kind == "scoring"]) for _ in range(number)], label)
             for index, (_, _, _, label) in enumerate(pairs)
         ]
         sets = [
@@ -516,7 +520,7 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
             for row, (data, subset, cluster, _) in zip(rows, pairs, strict=True)
         ]
         # Which of two a judge's rows call a is no part of an order.
-        asked.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchanged(row)]) for row in sets)}))
+        asked.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchange(row)]) for row in sets)}))
     found = check(asked)
     accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in found if f.measure == "accuracy" and not f.against}
     differences = [f for f in found if f.against is not None]
@@ -532,7 +536,7 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
 
 
 def test_unlabelled_rows_enter_no_difference_and_no_accuracy() -> None:
-    row = plain("c", "ab", [A, B], None)
+    row = make_row("c", "ab", [A, B], None)
     judged = [JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")]
     found = check(judged)
     assert [(f.n, f.excluded) for f in found if f.against is not None] == [(0, 0)]
@@ -544,8 +548,8 @@ def test_unlabelled_rows_enter_no_difference_and_no_accuracy() -> None:
 
 def test_shared_requests_are_divided_among_comparisons() -> None:
     rows = [
-        replace(plain("c1", "ab", [A, A]), keys=("q", "k1"), tokens=((10, 2), (5, 1))),
-        replace(plain("c2", "ab", [A, A]), keys=("q", "k2", "k3"), tokens=((10, 2), (0, 0), (1, 0))),
+        replace(make_row("c1", "ab", [A, A]), keys=("q", "k1"), tokens=((10, 2), (5, 1))),
+        replace(make_row("c2", "ab", [A, A]), keys=("q", "k2", "k3"), tokens=((10, 2), (0, 0), (1, 0))),
     ]
     found = {f.measure: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.unit in ("calls", "tokens")}
     assert (found["calls"].value, found["calls"].n) == (2.0, 2)
@@ -553,7 +557,7 @@ def test_shared_requests_are_divided_among_comparisons() -> None:
 
 
 def test_balancing_slots_narrow_the_interval() -> None:
-    rows = tuple(plain(f"c{i}", "ab", [A, B] if i < 3 else [A, A]) for i in range(30))
+    rows = tuple(make_row(f"c{i}", "ab", [A, B] if i < 3 else [A, A]) for i in range(30))
     (f,) = [f for f in check([JudgeRows("j", "p", (), {"": rows})]) if f.measure == "first_slot_rate"]
     values = [1.0, 1.0] * 3 + [1.0, 0.0] * 27
     capped = intervals.rate_interval(values, [f"c{i // 2}" for i in range(60)])
@@ -564,7 +568,7 @@ def test_balancing_slots_narrow_the_interval() -> None:
 
 
 def test_unparsed_verdict_is_a_category_of_kappa() -> None:
-    rows = [plain("c1", "a", [A], "a"), plain("c2", "a", [NONE], "a"), plain("c3", "a", [B], "b")]
+    rows = [make_row("c1", "a", [A], "a"), make_row("c2", "a", [NONE], "a"), make_row("c3", "a", [B], "b")]
     found = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
     # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
     assert found.keys() == {"given"}
@@ -575,7 +579,7 @@ def test_unparsed_verdict_is_a_category_of_kappa() -> None:
 # What changes nothing.
 
 
-def exchanged(row: Row) -> Row:
+def exchange(row: Row) -> Row:
     return replace(
         row,
         a=row.b,
@@ -587,26 +591,26 @@ def exchanged(row: Row) -> Row:
 
 
 def test_control_that_swaps_a_and_b_changes_no_verdict() -> None:
-    row = plain("c", "ab", [A, A])
-    rows = (row, exchanged(replace(row, attack="null")))
+    row = make_row("c", "ab", [A, A])
+    rows = (row, exchange(replace(row, attack="null")))
     (f,) = [f for f in figures([JudgeRows("j", "p", (), {"": rows})], ["null"]) if f.measure == "verdict_change_rate"]
     assert (f.k, f.n) == (0, 1)
 
 
 def test_pair_order_does_not_matter() -> None:
-    first, second = plain("c", "ab", [A, A], protocol="one"), plain("c", "ab", [A, B], protocol="two")
-    judged = [JudgeRows("j", "one", (), {"": (first,)}), JudgeRows("j", "two", (), {"": (exchanged(second),)})]
+    first, second = make_row("c", "ab", [A, A], protocol="one"), make_row("c", "ab", [A, B], protocol="two")
+    judged = [JudgeRows("j", "one", (), {"": (first,)}), JudgeRows("j", "two", (), {"": (exchange(second),)})]
     (f,) = [f for f in figures(judged) if f.against is not None]
     assert (f.n, f.value) == (2, 0.5)
 
 
-@given(asked())
+@given(judge_rows())
 def test_places_add_up(judged: list[JudgeRows]) -> None:
     by: dict[Key, dict[tuple[str | None, str | None], Agreement]] = {}
     for f in figures(judged, CONTROLS):
         by.setdefault(key(f)[3:], {})[f.data, f.subset] = f
     for found in by.values():
-        assert found.keys() == {*where(judged)}, "what there is anywhere is everywhere"
+        assert found.keys() == {*list_places(judged)}, "what there is anywhere is everywhere"
         sets = [f for (data, subset), f in found.items() if data is not None and subset is None]
         whole = [(found[None, None], sets)] if (None, None) in found else []
         whole += [
@@ -622,7 +626,7 @@ def test_places_add_up(judged: list[JudgeRows]) -> None:
 
 
 def test_total_exists_for_several_data_sets_or_none() -> None:
-    one, other = plain("c", "ab", [A, A]), replace(plain("c", "ab", [A, A]), data="e")
+    one, other = make_row("c", "ab", [A, A]), replace(make_row("c", "ab", [A, A]), data="e")
     for rows, places in (
         ((one,), {("d", None)}),
         ((one, other), {(None, None), ("d", None), ("e", None)}),
@@ -636,8 +640,8 @@ def test_total_exists_for_several_data_sets_or_none() -> None:
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_place_without_rows_has_empty_figures(kind: str) -> None:
     pair = ("", "p1", "a")
-    one = one_way(random.Random(1), kind, [("d1", *pair), ("d1", *pair)], "j", True)
-    other = one_way(random.Random(1), "both", [("d2", *pair)], "k", True)
+    one = judge_one_way(random.Random(1), kind, [("d1", *pair), ("d1", *pair)], "j", True)
+    other = judge_one_way(random.Random(1), "both", [("d2", *pair)], "k", True)
     found = [f for f in check([one, other], CONTROLS) if f.judge == "j"]
     there = {(f.measure, f.rule, f.attack, f.order): f for f in found if f.data == "d2"}
     assert there.keys() == {(f.measure, f.rule, f.attack, f.order) for f in found if f.data == "d1"}
@@ -647,7 +651,7 @@ def test_place_without_rows_has_empty_figures(kind: str) -> None:
 
 
 def test_unasked_data_set_keeps_the_differences() -> None:
-    rows = [plain("c1", "ab", [A, A]), replace(plain("c2", "", []), data="e", excluded="fewer than 3 responses")]
+    rows = [make_row("c1", "ab", [A, A]), replace(make_row("c2", "", []), data="e", excluded="fewer than 3 responses")]
     judged = [JudgeRows("j", name, (), {"": tuple(replace(row, protocol=name) for row in rows)}) for name in ("p", "q")]
     found = figures(judged)
     places = {(f.data, f.subset) for f in found if f.measure == "accuracy" and f.against is None}

@@ -50,7 +50,7 @@ def differences(found: Accuracies, rng: random.Random) -> list[Agreement]:
     return made
 
 
-def asked(found: Accuracies) -> list[JudgeRows]:
+def make_rows(found: Accuracies) -> list[JudgeRows]:
     """All about the same one comparison, so that the figures stay as they are given."""
     return [rows(protocol, judge, ["a"], [["a"]]) for judge, by in found.items() for protocol in by]
 
@@ -70,7 +70,7 @@ def rank(value: float, among: Sequence[float]) -> float:
 @given(ALIKE | MIXED, st.sampled_from(["base", "cot", None]), st.randoms(use_true_random=False))
 def test_panel_matches_a_naive_count(found: Accuracies, base: str | None, rng: random.Random) -> None:
     made = [*accuracies(found), *differences(found, rng)]
-    got = compare_judges(asked(found), made, base)
+    got = compare_judges(make_rows(found), made, base)
     if len(found) < 2:
         assert got is None
         return
@@ -82,7 +82,7 @@ def test_panel_matches_a_naive_count(found: Accuracies, base: str | None, rng: r
     strength = {judge: by[base] if base in common else means[judge] for judge, by in found.items()}
     order = sorted(found, key=lambda judge: (-strength[judge], judge))
     assert [one.judge for one in got.judges] == order
-    halves = halved(order)
+    halves = split_halves(order)
     for one in got.protocols:
         column = {judge: by[one.protocol] for judge, by in found.items()}
         ranks = [rank(by[one.protocol], [by[p] for p in common]) for by in found.values()]
@@ -119,7 +119,7 @@ def averages(found: Accuracies, common: Collection[str]) -> dict[str, float]:
     return made
 
 
-def halved(order: Sequence[str]) -> dict[str, str]:
+def split_halves(order: Sequence[str]) -> dict[str, str]:
     """Of an odd number the middle one is in neither."""
     made = {}
     for place, judge in enumerate(order):
@@ -155,7 +155,7 @@ def test_gain_has_sign_and_interval_in_either_protocol_order(turned: bool) -> No
     f = replace(f, against="base", p_adjusted=0.01, compared="better")
     if turned:
         f = replace(f, protocol="base", against="cot", value=-0.25, low=-0.5, high=-0.125, compared="worse")
-    got = compare_judges(asked(found), [*accuracies(found), f], "base")
+    got = compare_judges(make_rows(found), [*accuracies(found), f], "base")
     assert got is not None
     assert got.judges[0] == JudgeStanding("j1", "strong", 0.5, 0.625, "cot", 0.25, 0.125, 0.5, 0.01, "better")
     assert got.judges[1] == JudgeStanding("j2", "weak", 0.5, 0.5)
@@ -164,14 +164,14 @@ def test_gain_has_sign_and_interval_in_either_protocol_order(turned: bool) -> No
 def test_zero_gain_has_no_sign() -> None:
     found = {"j1": {"base": 0.5, "cot": 0.5}, "j2": {"base": 0.5, "cot": 0.5}}
     f = Agreement("accuracy", "base", None, "none", judge="j1", data="d", value=0.0, low=-0.1, high=0.1, against="cot")
-    got = compare_judges(asked(found), [*accuracies(found), f], "base")
+    got = compare_judges(make_rows(found), [*accuracies(found), f], "base")
     assert got is not None
     assert str(got.judges[0].gain) == "0.0"
 
 
 def test_without_a_base_there_are_no_gains() -> None:
     found = {"j1": {"cot": 0.5, "zz": 0.75}, "j2": {"cot": 0.5, "zz": 0.25}}
-    got = compare_judges(asked(found), [*accuracies(found), *differences(found, random.Random(1))], None)
+    got = compare_judges(make_rows(found), [*accuracies(found), *differences(found, random.Random(1))], None)
     assert got is not None
     assert {(one.strong_gain, one.weak_gain) for one in got.protocols} == {(None, None)}
     assert {(one.accuracy, one.best_protocol, one.gain) for one in got.judges} == {(None, None, None)}
@@ -203,7 +203,7 @@ def test_only_common_comparisons_are_ranked() -> None:
         "j2": {"base": 0.25, "cot": 0.5},
         "j3": {"cot": 0.5, "prepair": 0},
     }
-    got = compare_judges(asked(found), accuracies(found), "base")
+    got = compare_judges(make_rows(found), accuracies(found), "base")
     assert got is not None
     assert [(one.protocol, one.mean_rank, one.strong_gain) for one in got.protocols] == [("cot", 1.0, None)]
     assert {one.judge: one.accuracy for one in got.judges} == {"j1": 0.5, "j2": 0.25, "j3": None}
@@ -235,7 +235,7 @@ def test_only_common_comparisons_are_ranked() -> None:
     ],
 )
 def test_strength_is_measured_on_common_comparisons(found: Accuracies, standings: list[tuple[object, ...]]) -> None:
-    got = compare_judges(asked(found), accuracies(found), "base")
+    got = compare_judges(make_rows(found), accuracies(found), "base")
     assert got is not None
     assert [(one.judge, one.half, one.accuracy, one.mean_accuracy) for one in got.judges] == standings
 
@@ -250,7 +250,7 @@ def test_correlations_cover_data_sets_and_base_against_mean(
     both = {j: {p: (one[j][p] + other[j][p]) / 2 for p in one[j] if p in other[j]} for j in one if j in other}
     both = {judge: by for judge, by in both.items() if by}
     made = [*accuracies(both, None), *accuracies(one, "d1"), *accuracies(other, "d2")]
-    got = compare_judges([*asked(one), *asked(other)], made, base)
+    got = compare_judges([*make_rows(one), *make_rows(other)], made, base)
     if len(both) < 2:
         # With nothing on everything together, one data set alone is looked at.
         assert not both or got is None
@@ -294,12 +294,12 @@ Said = Sequence[Sequence[str | None]]
 """What one judge said of each comparison in each order; nothing where it was not asked."""
 
 
-def able_of(labels: Sequence[str | None], said: Sequence[Said]) -> list[Said]:
+def able_judges(labels: Sequence[str | None], said: Sequence[Said]) -> list[Said]:
     """Those with a verdict about anything that is labelled."""
     return [one for one in said if any(label and any(v) for v, label in zip(one, labels, strict=True))]
 
 
-def shared_by(labels: Sequence[str | None], said: Sequence[Said]) -> list[int]:
+def common_comparisons(labels: Sequence[str | None], said: Sequence[Said]) -> list[int]:
     """What all of them were asked that is labelled."""
     return [i for i, label in enumerate(labels) if label is not None and all(one[i] for one in said)]
 
@@ -313,10 +313,15 @@ def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
     labels: list[str | None], said: list[list[list[str | None]]]
 ) -> None:
     judged = [rows("base", f"j{i}", labels, one) for i, one in enumerate(said)]
-    assume(all(any(any(one[i]) for i in shared_by(labels, able_of(labels, said))) for one in able_of(labels, said)))
+    assume(
+        all(
+            any(any(one[i]) for i in common_comparisons(labels, able_judges(labels, said)))
+            for one in able_judges(labels, said)
+        )
+    )
     got = compare_judges(judged, figures(judged), "base")
-    able = able_of(labels, said)
-    shared = shared_by(labels, able)
+    able = able_judges(labels, said)
+    shared = common_comparisons(labels, able)
     assert (got is None) == (len(able) < 2 or not shared)
     if got is None:
         return

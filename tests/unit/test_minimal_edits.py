@@ -138,10 +138,10 @@ def test_as_many_words_match_as_possible(old: list[str], new: list[str]) -> None
     for side in (0, 1):
         places = [pair[side] for pair in found]
         assert places == sorted(set(places))
-    assert len(found) == naive(old, new)
+    assert len(found) == common_length(old, new)
 
 
-def naive(old: Sequence[str], new: Sequence[str]) -> int:
+def common_length(old: Sequence[str], new: Sequence[str]) -> int:
     """The length of the longest common sequence, by the textbook's table."""
     above = [0] * (len(new) + 1)
     for word in old:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import case as made_case
+from builders import case as make_case
 from builders import drive
 
 from distract.core.plan import Comparison, Protocol
@@ -28,13 +28,13 @@ from distract.studies.attack.minimal import clearest_flips, find_edits, find_sma
 PAIRWISE = get_protocol("pairwise")
 LOSER = Response("y", ("It might perhaps be blue, I think.",))
 WINNER = Response("x", ("Red.",))
-CASE = made_case(responses=(WINNER, LOSER))
+CASE = make_case(responses=(WINNER, LOSER))
 REWRITE = replace(LOSER, turns=("It is definitely blue, no doubt, I know.",), attack="f")
 
 Judging = Callable[[Request], Reply]
 
 
-def loves(*words: str, fails: str = "\x00") -> Judging:
+def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
     """A judge for which a response with all the words wins over one without; it fails where it sees another."""
 
     def answer(request: Request) -> Reply:
@@ -49,7 +49,7 @@ def loves(*words: str, fails: str = "\x00") -> Judging:
     return answer
 
 
-def found(
+def find(
     judge: Judging,
     rewrite: Response = REWRITE,
     *,
@@ -66,7 +66,7 @@ def found(
 
 @pytest.mark.parametrize("first", [False, True])
 def test_only_the_necessary_words_remain(first: bool) -> None:
-    result, rounds = found(loves("definitely", "know"), first=first)
+    result, rounds = find(make_word_judge("definitely", "know"), first=first)
     assert isinstance(result, MinimalFlip)
     assert result.turns == ("It might perhaps be definitely blue, I know.",)
     assert [(edit.old, edit.new) for edit in result.edits] == [("", " definitely"), ("think", "know")]
@@ -88,20 +88,20 @@ def test_partial_rewrite_is_shown_like_the_whole() -> None:
         for shown in request.slots.shown:
             assert (shown.author, shown.attack) in {("x", None), ("y", "f"), ("y", None)}
             assert (shown.attack is None) == (shown.turns in (WINNER.turns, LOSER.turns))
-        return loves("know")(request)
+        return make_word_judge("know")(request)
 
-    assert isinstance(found(answer)[0], MinimalFlip)
+    assert isinstance(find(answer)[0], MinimalFlip)
 
 
 def test_unreadable_verdict_is_no_flip() -> None:
     # Without "doubt" in it every text with "definitely" is refused, so that both are needed.
     def answer(request: Request) -> Reply:
-        judge = loves("definitely")
+        judge = make_word_judge("definitely")
         assert request.slots is not None
         refused = any("definitely" in one.text and "doubt" not in one.text for one in request.slots.shown)
         return Reply(failure="refused") if refused else judge(request)
 
-    result, _ = found(answer)
+    result, _ = find(answer)
     assert isinstance(result, MinimalFlip)
     assert "doubt" in result.turns[0]
     assert "definitely" in result.turns[0]
@@ -111,7 +111,7 @@ def test_unreadable_verdict_is_no_flip() -> None:
 
 
 def test_search_stops_at_its_limit() -> None:
-    result, _ = found(loves("definitely", "know"), most=1)
+    result, _ = find(make_word_judge("definitely", "know"), most=1)
     assert isinstance(result, MinimalFlip)
     assert not result.minimal
     assert result.comparisons <= 1
@@ -121,22 +121,26 @@ def test_search_stops_at_its_limit() -> None:
 @pytest.mark.parametrize(
     ("judge", "rewrite", "why"),
     [
-        (loves("think"), REWRITE, "verdict on the original: the rewritten response wins"),
-        (loves("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
-        (loves("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
+        (make_word_judge("think"), REWRITE, "verdict on the original: the rewritten response wins"),
+        (make_word_judge("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
+        (make_word_judge("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
         (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "verdict on the original: no valid verdict"),
-        (loves("know"), replace(LOSER, attack="f"), "verdict on the whole rewrite: the rewritten response loses"),
-        (loves("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
+        (
+            make_word_judge("know"),
+            replace(LOSER, attack="f"),
+            "verdict on the whole rewrite: the rewritten response loses",
+        ),
+        (make_word_judge("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
     ],
 )
 def test_non_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> None:
-    result, _ = found(judge, rewrite)
+    result, _ = find(judge, rewrite)
     assert isinstance(result, str)
     assert why in result
 
 
 def test_protocol_without_enough_responses_has_a_reason() -> None:
-    result, rounds = found(loves("know"), protocol=replace(PAIRWISE, shows=4))
+    result, rounds = find(make_word_judge("know"), protocol=replace(PAIRWISE, shows=4))
     assert result == "could not reproduce the verdict on the original: fewer than 4 responses"
     assert rounds == []
 
@@ -145,7 +149,9 @@ def test_protocol_without_enough_responses_has_a_reason() -> None:
 
 
 @functools.cache
-def ran(judge: str, name: str, asked: tuple[str, ...]) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
+def run_study(
+    judge: str, name: str, asked: tuple[str, ...]
+) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
     """A run's cases, rows and rewrites, and the keys of all that was asked."""
     cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
     protocols = tuple(map(get_protocol, asked))
@@ -162,7 +168,7 @@ def ran(judge: str, name: str, asked: tuple[str, ...]) -> tuple[dict[str, Case],
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
+def open_judge(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
     judges = list[Judge]()
 
     def judge(name: str) -> Judge:
@@ -177,10 +183,10 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
 @pytest.mark.parametrize(("judge", "name"), [("bold", "assertiveness"), ("longer", "prolixity")])
 @pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair"])
 def test_smallest_flip_of_a_planted_judge_is_minimal(
-    judge: str, name: str, asked: str, opened: Callable[[str], Judge]
+    judge: str, name: str, asked: str, open_judge: Callable[[str], Judge]
 ) -> None:
-    cases, rows, rewrites, _ = ran(judge, name, (asked,))
-    by, rules = opened(judge), get_protocol(asked).rules
+    cases, rows, rewrites, _ = run_study(judge, name, (asked,))
+    by, rules = open_judge(judge), get_protocol(asked).rules
     flips = clearest_flips(rows, rewrites, {asked: rules}, [name], 99)
     assert len(flips) >= 4
     rule = headline("flip_rate", rules)
@@ -208,7 +214,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
 
 @pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair", "multi-role-round1"])
 def test_original_and_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
-    cases, rows, rewrites, known = ran("longer", "prolixity", (asked,))
+    cases, rows, rewrites, known = run_study("longer", "prolixity", (asked,))
     flip = clearest_flips(rows, rewrites, {asked: get_protocol(asked).rules}, ["prolixity"], 1)[0]
     plan = search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites)
     new = list[str]()
@@ -233,7 +239,7 @@ def test_original_and_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
 
 
 def test_run_in_one_order_is_searched_in_that_order() -> None:
-    cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
+    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
     result, _ = drive(plan, make_planted("longer")._answer_one)
@@ -245,7 +251,7 @@ def test_run_in_one_order_is_searched_in_that_order() -> None:
 
 
 def test_protocols_take_turns() -> None:
-    _, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise", "absolute"))
+    _, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise", "absolute"))
     rules = {"absolute": get_protocol("absolute").rules, "pairwise": ()}
     flips = clearest_flips(rows, rewrites, rules, ["prolixity"], 5)
     assert [flip.protocol for flip in flips] == ["absolute", "pairwise", "absolute", "pairwise", "absolute"]
@@ -264,7 +270,7 @@ def test_protocols_take_turns() -> None:
 
 
 def test_missing_cases_and_rewrites_have_a_reason() -> None:
-    cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
+    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     case = cases[flip.case]
 
@@ -287,7 +293,7 @@ def test_failing_model_is_reported(tmp_path: Path) -> None:
 
 
 def test_flips_name_the_pairs_of_their_cases() -> None:
-    cases, rows, rewrites, _ = ran("longer", "prolixity", ("pairwise",))
+    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
     for flip in clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 99):
         (one, two) = pairs(cases[flip.case])[0]
         mine, other = (one, two) if flip.first else (two, one)

@@ -17,13 +17,15 @@ from distract.studies.attack.minimal.search import SearchResult, Subset, search
 Enough = Callable[[Subset], bool]
 
 
-def played(groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000) -> tuple[SearchResult, list[Subset]]:
+def run_search(
+    groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
+) -> tuple[SearchResult, list[Subset]]:
     """The result, and all that was asked about."""
-    found, rounds = in_rounds(groups, enough, most)
+    found, rounds = run_rounds(groups, enough, most)
     return found, [kept for sets in rounds for kept in sets]
 
 
-def in_rounds(
+def run_rounds(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Sequence[Subset]]]:
     """The same, round by round."""
@@ -43,7 +45,7 @@ def naive_minimal(kept: Subset, enough: Enough) -> bool:
     return enough(kept) and not any(enough(kept - {one}) for one in kept)
 
 
-def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:
+def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
     """The second implementation: each left out that can be, the last one first."""
     kept = frozenset(range(n))
     for one in reversed(range(n)):
@@ -53,14 +55,14 @@ def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:
 
 
 @st.composite
-def grouped(draw: st.DrawFn) -> list[list[int]]:
+def groupings(draw: st.DrawFn) -> list[list[int]]:
     """Things in groups, in any order."""
     things = draw(st.permutations(range(draw(st.integers(1, 10)))))
     cuts = sorted(draw(st.sets(st.integers(1, max(1, len(things) - 1)))))
     return [things[start:end] for start, end in zip([0, *cuts], [*cuts, len(things)], strict=True)]
 
 
-@given(grouped(), st.integers(0, 2**32))
+@given(groupings(), st.integers(0, 2**32))
 def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -> None:
     full = frozenset(one for group in groups for one in group)
     known: dict[Subset, bool] = {frozenset(): False, full: True}
@@ -70,20 +72,20 @@ def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -
     def enough(kept: Subset) -> bool:
         return known.setdefault(kept, rng.random() < likely)
 
-    found, asked = played(groups, enough)
+    found, asked = run_search(groups, enough)
     assert found.minimal
     assert naive_minimal(found.kept, enough)
     assert len(asked) == len(set(asked))
     assert not {frozenset(), full} & set(asked)
 
 
-@given(grouped(), st.data())
+@given(groupings(), st.data())
 def test_jointly_necessary_elements_are_identified_exactly(groups: list[list[int]], data: st.DataObject) -> None:
     things = sorted(one for group in groups for one in group)
     needed = frozenset(data.draw(st.sets(st.sampled_from(things), min_size=1)))
-    found, asked = played(groups, lambda kept: needed <= kept)
+    found, asked = run_search(groups, lambda kept: needed <= kept)
     assert found == SearchResult(needed, minimal=True)
-    assert one_at_a_time(len(things), lambda kept: needed <= kept) == (needed, len(things))
+    assert reduce_one_by_one(len(things), lambda kept: needed <= kept) == (needed, len(things))
     assert len(asked) <= 3 * len(things)
 
 
@@ -95,7 +97,7 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
     k = min(k, n)
     for seed in range(3):
         needed = frozenset(random.Random(seed).sample(range(n), k))
-        found, asked = played(groups, lambda kept, needed=needed: needed <= kept)  # type: ignore[misc]
+        found, asked = run_search(groups, lambda kept, needed=needed: needed <= kept)  # type: ignore[misc]
         assert found == SearchResult(needed, minimal=True)
         assert len(asked) <= 2 * k * math.log2(n / k) + 4 * k + 2
 
@@ -106,7 +108,7 @@ def test_additive_effects_also_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
     wanted = max(1, share * sum(weights))
-    found, asked = played([[one] for one in range(n)], lambda kept: sum(weights[one] for one in kept) >= wanted)
+    found, asked = run_search([[one] for one in range(n)], lambda kept: sum(weights[one] for one in kept) >= wanted)
     assert found.minimal
     assert naive_minimal(found.kept, lambda kept: sum(weights[one] for one in kept) >= wanted)
     assert len(asked) <= 3 * n
@@ -116,20 +118,20 @@ def test_earlier_elements_are_kept_first() -> None:
     def any_two(kept: Subset) -> bool:
         return len(kept) >= 2
 
-    assert played([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
-    assert played([[3, 0], [2, 1]], any_two)[0].kept == {3, 0}
-    assert played([[3, 0], [2, 1]], lambda kept: len(kept) >= 3)[0].kept == {3, 0, 2}
+    assert run_search([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
+    assert run_search([[3, 0], [2, 1]], any_two)[0].kept == {3, 0}
+    assert run_search([[3, 0], [2, 1]], lambda kept: len(kept) >= 3)[0].kept == {3, 0, 2}
 
 
 def test_elements_that_become_removable_later_are_removed() -> None:
     # Neither half of what is kept first is needed once both are gone.
     answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
-    found, _ = played([[0], [1], [2]], lambda kept: answers.get(kept, len(kept) == 3))
+    found, _ = run_search([[0], [1], [2]], lambda kept: answers.get(kept, len(kept) == 3))
     assert found.minimal
 
 
 def test_independent_questions_are_asked_together() -> None:
-    _, rounds = in_rounds([[one] for one in range(8)], lambda kept: {0, 3, 7} <= kept)
+    _, rounds = run_rounds([[one] for one in range(8)], lambda kept: {0, 3, 7} <= kept)
     # At the end each of the three is left out, and one of the three texts was judged on the way.
     assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
@@ -139,9 +141,9 @@ def test_question_limit_is_respected() -> None:
         return {2, 31} <= kept
 
     groups = [[one] for one in range(64)]
-    whole, asked = played(groups, enough)
+    whole, asked = run_search(groups, enough)
     for most in range(len(asked) + 1):
-        found, fewer = played(groups, enough, most)
+        found, fewer = run_search(groups, enough, most)
         assert fewer == asked[: len(fewer)]
         assert len(fewer) <= most
         assert enough(found.kept)
@@ -152,10 +154,10 @@ def test_question_limit_is_respected() -> None:
 
 
 def test_single_element_needs_no_question() -> None:
-    assert played([[], [5]], lambda kept: False) == (SearchResult(frozenset({5}), minimal=True), [])
+    assert run_search([[], [5]], lambda kept: False) == (SearchResult(frozenset({5}), minimal=True), [])
 
 
 @pytest.mark.parametrize("groups", [[], [[]]])
 def test_search_needs_a_difference_between_all_and_nothing(groups: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="nothing to search"):
-        played(groups, lambda kept: True)
+        run_search(groups, lambda kept: True)

@@ -10,7 +10,7 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
-from loopback import Answer, Asked, FakeServer, FaultProxy, completion, refused, token
+from loopback import Answer, FakeServer, FaultProxy, ReceivedRequest, completion, refusal, token
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
@@ -51,7 +51,7 @@ def ask(judge: OpenAI, *requests: Request) -> list[Reply]:
     return [reply for _, reply in sorted(found, key=lambda pair: pair[0])]
 
 
-def prefers_a(asked: Asked) -> dict[str, Any]:
+def prefers_a(asked: ReceivedRequest) -> dict[str, Any]:
     """A server that continues the start of an answer, or says what it was asked."""
     if "continue_final_message" in asked.body:
         return completion("A", logprobs=[token("A", {"A": 0.6, "B": 0.2, "C": 0.1})], finish="length")
@@ -106,7 +106,7 @@ def test_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-0123456789")
     said = f"Incorrect API key provided: {KEY}.\x1b[31m Bearer {KEY}\nsecond line"
-    with FakeServer(prefers_a, probed=lambda asked: refused(401, said)) as server:
+    with FakeServer(prefers_a, probed=lambda asked: refusal(401, said)) as server:
         judge = backend(server.url)
         with pytest.raises(UsageError, match=r"refuses: 401 Incorrect API key") as error:
             ask(judge, words())
@@ -117,7 +117,7 @@ def test_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
-    with FakeServer(prefers_a, probed=lambda asked: refused(401, "who are you?")) as server:
+    with FakeServer(prefers_a, probed=lambda asked: refusal(401, "who are you?")) as server:
         with pytest.raises(UsageError, match="no key was sent"):
             ask(backend(server.url), words())
         assert server.probes[0].headers["authorization"] == "Bearer none"
@@ -139,7 +139,7 @@ def test_continuing_server_generates_one_token() -> None:
     assert (asked.body["max_tokens"], asked.body["temperature"], asked.body["top_logprobs"]) == (1, 0.0, 20)
 
 
-def tokens_of_vllm(asked: Asked) -> dict[str, Any]:
+def tokens_of_vllm(asked: ReceivedRequest) -> dict[str, Any]:
     """Two special tokens, ``[[`` as one token, and a token for each character."""
     if "prompt" in asked.body:
         text = asked.body["prompt"]
@@ -149,7 +149,7 @@ def tokens_of_vllm(asked: Asked) -> dict[str, Any]:
 
 
 def test_vllm_server_receives_the_token_ids_of_the_choices() -> None:
-    def by_number(asked: Asked) -> dict[str, Any]:
+    def by_number(asked: ReceivedRequest) -> dict[str, Any]:
         ids = asked.body["logprob_token_ids"]
         assert asked.body["return_tokens_as_token_ids"] is True
         shares = dict(zip((f"token_id:{i}" for i in ids), (0.001, 0.003, 0.004), strict=True))
@@ -168,41 +168,47 @@ def test_missing_choices_are_a_failure() -> None:
     assert (reply.mass, reply.failure) == (0.0, "no choice has any probability")
 
 
-def spelled(*tokens: str | tuple[str, dict[str, float]]) -> list[dict[str, Any]]:
+def spell_tokens(*tokens: str | tuple[str, dict[str, float]]) -> list[dict[str, Any]]:
     return [token(t) if isinstance(t, str) else token(*t) for t in tokens]
 
 
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [
-        pytest.param(spelled("[[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0), id="plain"),
-        pytest.param(spelled("[", "[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0), id="split brackets"),
-        pytest.param(spelled("[[", ("B]]", {"B]]": 0.5, "A]]": 0.25, "A": 0.25})), (0.5, 0.5, 0.0), id="merged after"),
+        pytest.param(spell_tokens("[[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0), id="plain"),
         pytest.param(
-            spelled(("[[B", {"[[B": 0.5, "[[A": 0.25, "A": 0.2}), "]]"), (1 / 3, 2 / 3, 0.0), id="merged before"
+            spell_tokens("[", "[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0), id="split brackets"
         ),
-        pytest.param(spelled("[[", (" B", {" B": 0.4, "B": 0.2, "A": 0.2}), "]]"), (0.25, 0.75, 0.0), id="blank"),
-        pytest.param(spelled("[[", " ", ("B", {"B": 0.4, "A": 0.4}), "]]"), (0.5, 0.5, 0.0), id="blank apart"),
-        pytest.param(spelled("So: ", "[[", ("C", {"C": 0.9}), "]]"), (0.0, 0.0, 1.0), id="behind a sentence"),
         pytest.param(
-            spelled("[[", ("A", {"A": 0.9}), "]]", " or [[", ("B", {"B": 0.9}), "]]?\n", "[[", ("B", {"B": 0.6}), "]]"),
+            spell_tokens("[[", ("B]]", {"B]]": 0.5, "A]]": 0.25, "A": 0.25})), (0.5, 0.5, 0.0), id="merged after"
+        ),
+        pytest.param(
+            spell_tokens(("[[B", {"[[B": 0.5, "[[A": 0.25, "A": 0.2}), "]]"), (1 / 3, 2 / 3, 0.0), id="merged before"
+        ),
+        pytest.param(spell_tokens("[[", (" B", {" B": 0.4, "B": 0.2, "A": 0.2}), "]]"), (0.25, 0.75, 0.0), id="blank"),
+        pytest.param(spell_tokens("[[", " ", ("B", {"B": 0.4, "A": 0.4}), "]]"), (0.5, 0.5, 0.0), id="blank apart"),
+        pytest.param(spell_tokens("So: ", "[[", ("C", {"C": 0.9}), "]]"), (0.0, 0.0, 1.0), id="behind a sentence"),
+        pytest.param(
+            spell_tokens(
+                "[[", ("A", {"A": 0.9}), "]]", " or [[", ("B", {"B": 0.9}), "]]?\n", "[[", ("B", {"B": 0.6}), "]]"
+            ),
             None,
             id="two: its words decide",
         ),
         pytest.param(
-            spelled("[[", ("A", {"A": 0.9}), "]] or [[", ("B", {"B": 0.9}), "]]?"), None, id="two, neither final"
+            spell_tokens("[[", ("A", {"A": 0.9}), "]] or [[", ("B", {"B": 0.9}), "]]?"), None, id="two, neither final"
         ),
-        pytest.param(spelled("[[", ("D", {"D": 0.6, "C": 0.2}), "]]"), (0.0, 0.0, 1.0), id="an alternative"),
-        pytest.param(spelled("[[", ("Bad", {"Bad": 0.6}), "]]"), None, id="a longer word"),
-        pytest.param(spelled("B"), None, id="no brackets"),
+        pytest.param(spell_tokens("[[", ("D", {"D": 0.6, "C": 0.2}), "]]"), (0.0, 0.0, 1.0), id="an alternative"),
+        pytest.param(spell_tokens("[[", ("Bad", {"Bad": 0.6}), "]]"), None, id="a longer word"),
+        pytest.param(spell_tokens("B"), None, id="no brackets"),
     ],
 )
 def test_verdicts_are_located_in_the_reply(tokens: list[Any], expected: tuple[float, ...] | None) -> None:
     whole = "".join(t["token"] for t in tokens)
 
-    def free(asked: Asked) -> dict[str, Any] | Answer:
+    def free(asked: ReceivedRequest) -> dict[str, Any] | Answer:
         if "continue_final_message" in asked.body:
-            return refused(400, "Unrecognized request argument supplied: continue_final_message")
+            return refusal(400, "Unrecognized request argument supplied: continue_final_message")
         assert asked.body["messages"][-1]["role"] == "user"
         assert asked.body["max_tokens"] == 16
         return completion(whole, logprobs=tokens)
@@ -224,9 +230,9 @@ def test_verdicts_are_located_in_the_reply(tokens: list[Any], expected: tuple[fl
     ],
 )
 def test_words_decide_without_probabilities(said: str, expected: str | None) -> None:
-    def silent(asked: Asked) -> dict[str, Any] | Answer:
+    def silent(asked: ReceivedRequest) -> dict[str, Any] | Answer:
         if "logprobs" in asked.body:
-            return refused(403, "You are not allowed to request logprobs from this model")
+            return refusal(403, "You are not allowed to request logprobs from this model")
         return completion(said if "continue_final_message" not in asked.body else said.lstrip().removeprefix("[["))
 
     for owner in ("vllm", "someone"):
@@ -239,7 +245,7 @@ def test_words_decide_without_probabilities(said: str, expected: str | None) -> 
 
 
 def test_missing_probabilities_are_not_requested_again() -> None:
-    def silent(asked: Asked) -> dict[str, Any]:
+    def silent(asked: ReceivedRequest) -> dict[str, Any]:
         return completion("A" if asked.body["max_tokens"] == 1 else "A]]")
 
     with FakeServer(silent, probed=silent) as server:
@@ -250,10 +256,10 @@ def test_missing_probabilities_are_not_requested_again() -> None:
 
 @pytest.mark.parametrize("said", ["[[", "Based"])
 def test_server_that_restarts_answers_gets_no_prefill(said: str) -> None:
-    def anew(asked: Asked) -> dict[str, Any]:
+    def anew(asked: ReceivedRequest) -> dict[str, Any]:
         if "continue_final_message" in asked.body:
             return completion(said, logprobs=[token(said, {said: 0.9, "A": 0.01})], finish="length")
-        return completion("[[A]]", logprobs=spelled("[[", ("A", {"A": 0.8, "B": 0.2}), "]]"))
+        return completion("[[A]]", logprobs=spell_tokens("[[", ("A", {"A": 0.8, "B": 0.2}), "]]"))
 
     with FakeServer(anew, owner="someone", probed=anew) as server:
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"))
@@ -269,20 +275,20 @@ def test_prefix_choices_are_read_in_words() -> None:
     assert verdicts.read_shares(reply, "[[", ("1", "10")) == (0.0, 1.0)
 
 
-def reasoning_model(asked: Asked) -> dict[str, Any] | Answer:
+def reasoning_model(asked: ReceivedRequest) -> dict[str, Any] | Answer:
     """As OpenAI's reasoning models complain, one thing after the other."""
     if "continue_final_message" in asked.body:
-        return refused(400, "Unrecognized request arguments supplied: add_generation_prompt, continue_final_message")
+        return refusal(400, "Unrecognized request arguments supplied: add_generation_prompt, continue_final_message")
     if "max_tokens" in asked.body:
         said = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
         )
-        return refused(400, said, param="max_tokens", code="unsupported_parameter")
+        return refusal(400, said, param="max_tokens", code="unsupported_parameter")
     if "temperature" in asked.body:
         said = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is."
-        return refused(400, said, param="temperature", code="unsupported_value")
+        return refusal(400, said, param="temperature", code="unsupported_value")
     if "logprobs" in asked.body:
-        return refused(403, "You are not allowed to request logprobs from this model")
+        return refusal(403, "You are not allowed to request logprobs from this model")
     return completion("[[B]]")
 
 
@@ -295,9 +301,9 @@ def test_reasoning_model_gets_room_and_no_unsupported_option() -> None:
 
 
 def test_logprob_count_falls_where_20_are_too_many() -> None:
-    def modest(asked: Asked) -> dict[str, Any] | Answer:
+    def modest(asked: ReceivedRequest) -> dict[str, Any] | Answer:
         if asked.body.get("top_logprobs", 0) > 5:
-            return refused(400, "Requested sample logprobs of 20, which is greater than max allowed: 5")
+            return refusal(400, "Requested sample logprobs of 20, which is greater than max allowed: 5")
         return prefers_a(asked)
 
     with FakeServer(modest, probed=modest) as server:
@@ -307,9 +313,9 @@ def test_logprob_count_falls_where_20_are_too_many() -> None:
 
 
 def test_system_text_joins_the_first_turn_where_refused() -> None:
-    def systemless(asked: Asked) -> dict[str, Any] | Answer:
+    def systemless(asked: ReceivedRequest) -> dict[str, Any] | Answer:
         if asked.body["messages"][0]["role"] == "system":
-            return refused(400, "System role not supported")
+            return refusal(400, "System role not supported")
         return completion(asked.body["messages"][0]["content"])
 
     request = Request((Message("system", "Be brief."), Message("user", "hi")))
@@ -320,9 +326,9 @@ def test_system_text_joins_the_first_turn_where_refused() -> None:
 
 
 def test_endless_complaints_end() -> None:
-    def sour(asked: Asked) -> Answer:
+    def sour(asked: ReceivedRequest) -> Answer:
         names = [name for name in asked.body if name not in ("model", "messages")]
-        return refused(400, f"I do not like {names[0]}" if names else "nor you")
+        return refusal(400, f"I do not like {names[0]}" if names else "nor you")
 
     for owner in ("vllm", "someone"):
         with FakeServer(sour, owner=owner) as server:
@@ -339,15 +345,15 @@ def test_endless_complaints_end() -> None:
     ("answer", "expected"),
     [
         (
-            refused(400, "This model's maximum context length is 10 tokens, yours is 20; reduce max_tokens."),
+            refusal(400, "This model's maximum context length is 10 tokens, yours is 20; reduce max_tokens."),
             "too long: ",
         ),
-        (refused(400, "x", code="context_length_exceeded", param="messages"), "too long: x"),
-        (refused(413, "big"), "too long: big"),
-        (refused(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),
-        (refused(403, "your input was flagged"), "refused by the server: your input"),
-        (refused(400, "Invalid prompt", code="content_filter"), "refused by the server: Invalid prompt"),
-        (refused(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
+        (refusal(400, "x", code="context_length_exceeded", param="messages"), "too long: x"),
+        (refusal(413, "big"), "too long: big"),
+        (refusal(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),
+        (refusal(403, "your input was flagged"), "refused by the server: your input"),
+        (refusal(400, "Invalid prompt", code="content_filter"), "refused by the server: Invalid prompt"),
+        (refusal(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
         (Answer(completion(None, finish="content_filter")), "refused"),
         (Answer(completion(None, refusal=f"I cannot. {KEY}")), "refused: I cannot."),
         (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
@@ -364,7 +370,7 @@ def test_rejected_request_gets_its_own_failure(answer: Answer, expected: str, mo
 
 
 def test_texts_end_with_their_stop() -> None:
-    def counts(asked: Asked) -> dict[str, Any]:
+    def counts(asked: ReceivedRequest) -> dict[str, Any]:
         if asked.content == "kept":
             return completion("one END")
         return completion("one END two", finish="length") if asked.content == "ignored" else completion("one ")
@@ -477,7 +483,7 @@ def test_unreachable_server_fails_soon() -> None:
 
 
 def test_three_unanswered_requests_mean_a_dead_server() -> None:
-    def falters(asked: Asked) -> Answer | dict[str, Any]:
+    def falters(asked: ReceivedRequest) -> Answer | dict[str, Any]:
         if asked.content == "first":
             return completion("hi")
         # Slow enough the first time for the answer above to come meanwhile.
@@ -505,10 +511,10 @@ def test_three_unanswered_requests_mean_a_dead_server() -> None:
 @pytest.mark.parametrize(
     ("answer", "part"),
     [
-        (refused(404, "The model `m2` does not exist"), "has no model 'm2'; it has m$"),
-        (refused(403, "not for you"), "refuses: 403 not for you"),
-        (refused(429, "You exceeded your quota", code="insufficient_quota"), "even a plain request: 429 You exceeded"),
-        (refused(400, "Your credit balance is too low"), "even a plain request: 400 Your credit balance"),
+        (refusal(404, "The model `m2` does not exist"), "has no model 'm2'; it has m$"),
+        (refusal(403, "not for you"), "refuses: 403 not for you"),
+        (refusal(429, "You exceeded your quota", code="insufficient_quota"), "even a plain request: 429 You exceeded"),
+        (refusal(400, "Your credit balance is too low"), "even a plain request: 400 Your credit balance"),
     ],
 )
 def test_permanent_fault_ends_the_run_at_once(answer: Answer, part: str) -> None:
@@ -530,7 +536,7 @@ def test_requests_wait_for_retry_after_and_concurrency_falls() -> None:
     told: list[float] = []
     together: list[int] = []
 
-    def busy(asked: Asked) -> Answer:
+    def busy(asked: ReceivedRequest) -> Answer:
         if not told and asked.content == "00":
             told.append(time.monotonic())
             return Answer({"error": {"message": "slow down"}}, 429, {"retry-after-ms": "600"})

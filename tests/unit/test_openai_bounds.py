@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 import pytest
-from loopback import CHAT, Answer, Asked, FakeServer, completion
+from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
@@ -42,14 +42,14 @@ def ask(url: str, *contents: str, **more: Any) -> list[Reply]:
     return [reply for _, reply in sorted(pairs, key=lambda pair: pair[0])]
 
 
-def packed(body: object, encoding: str = "gzip") -> Answer:
+def compress_answer(body: object, encoding: str = "gzip") -> Answer:
     raw = json.dumps(body).encode()
     return Answer(
         gzip.compress(raw) if "gzip" in encoding else zlib.compress(raw), headers={"content-encoding": encoding}
     )
 
 
-def of_odd(answer: Answer) -> FakeServer:
+def serve_odd(answer: Answer) -> FakeServer:
     """A server that answers to ``odd`` in an odd way."""
     return FakeServer(lambda asked: answer if asked.content == "odd" else completion("fine"))
 
@@ -78,7 +78,7 @@ class Endless(FakeServer):
         return False
 
 
-def endless(asked: Asked) -> Answer | dict[str, Any]:
+def endless(asked: ReceivedRequest) -> Answer | dict[str, Any]:
     return Answer(b"endless") if asked.content == "odd" else completion("fine")
 
 
@@ -112,7 +112,7 @@ def test_trickling_answer_times_out_like_any_other() -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "X-GZIP", "deflate"])
 def test_answer_may_be_compressed(encoding: str) -> None:
     text = "".join(chr(97 + i * i % 23) for i in range(300_000))
-    with of_odd(packed(completion(text), encoding)) as server:
+    with serve_odd(compress_answer(completion(text), encoding)) as server:
         assert ask(server.url, "odd")[0].text == text
         assert {asked.headers["accept-encoding"] for asked in server.asked} == {"gzip"}
 
@@ -133,7 +133,7 @@ def test_answer_may_be_compressed(encoding: str) -> None:
     ],
 )
 def test_undecodable_answer_is_one_line(answer: Answer, said: str) -> None:
-    with of_odd(answer) as server:
+    with serve_odd(answer) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert said in (odd.failure or "")
     assert len((odd.failure or "").splitlines()) == 1
@@ -144,7 +144,7 @@ def test_undecodable_answer_is_one_line(answer: Answer, said: str) -> None:
 @pytest.mark.parametrize("path", ["/v1/models", "/tokenize"])
 def test_model_and_token_lists_are_bounded(path: str) -> None:
     class Full(FakeServer):
-        async def answer(self, asked: Asked) -> Answer:
+        async def answer(self, asked: ReceivedRequest) -> Answer:
             return (
                 Answer(b'{"data":[' + b"{}," * (MOST // 3) + b"{}]}")
                 if asked.path == path

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Answer, Asked, FakeServer, completion, refused
+from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.server.backend import OpenAI
-from distract.models.server.completions import read_completion as read_completion
+from distract.models.server.completions import read_completion
 from distract.models.server.limiter import LONGEST_PAUSE, Limiter, retry_after
 
 pytest.importorskip("openai")
@@ -80,7 +80,7 @@ def test_long_delay_is_announced_once(
     monkeypatch.setattr(Limiter, "pause", lambda self, seconds: pauses.append(seconds))
     times = 0
 
-    def busy(asked_: Asked) -> Answer | dict[str, Any]:
+    def busy(asked_: ReceivedRequest) -> Answer | dict[str, Any]:
         nonlocal times
         times += 1
         return (
@@ -137,7 +137,7 @@ def test_recorded_model_names_are_bounded(capsys: pytest.CaptureFixture[str]) ->
 def test_manifest_and_no_row_lists_answering_models(run: Any) -> None:
     names = iter(["x-2", "x-1"] * 1000)
 
-    def chat(asked: Asked) -> dict[str, Any]:
+    def chat(asked: ReceivedRequest) -> dict[str, Any]:
         return {**completion(FIRST), "model": next(names)}
 
     with FakeServer(chat) as server:
@@ -199,7 +199,7 @@ def test_refused_key_is_named(keys: dict[str, str], said: str, monkeypatch: pyte
         monkeypatch.setenv(name, key)
     said = f"refuses: 401 who are you\\?; {said}$"
     with (
-        FakeServer(lambda asked: completion("hi"), probed=lambda asked: refused(401, "who are you?")) as server,
+        FakeServer(lambda asked: completion("hi"), probed=lambda asked: refusal(401, "who are you?")) as server,
         pytest.raises(UsageError, match=said),
     ):
         ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
@@ -215,8 +215,8 @@ def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -
     ("path", "said"), [("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$")]
 )
 def test_wrong_address_path_is_explained(path: str, said: str) -> None:
-    with FakeServer(lambda asked: completion("hi"), probed=lambda asked: refused(404, "Not found")) as server:
-        server.probed = lambda asked: refused(404, "Not found")
+    with FakeServer(lambda asked: completion("hi"), probed=lambda asked: refusal(404, "Not found")) as server:
+        server.probed = lambda asked: refusal(404, "Not found")
         with pytest.raises(UsageError, match=said) as error:
             ask(OpenAI("m", base_url=server.url + path), words())
     assert ("most end in /v1" in str(error.value)) == bool(path)

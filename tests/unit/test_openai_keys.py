@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import Ran
-from loopback import CHAT, Answer, Asked, FakeServer, Script, completion, refused, token
+from commanding import CommandResult
+from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 
 from distract.core.errors import DistractError, UsageError
 from distract.core.loop import answer
@@ -57,7 +57,7 @@ def replies(url: str, *requests: Request, **more: Any) -> list[Reply]:
 # What comes back
 
 
-def in_parts(*texts: str) -> dict[str, Any]:
+def split_content(*texts: str) -> dict[str, Any]:
     data = completion(None)
     data["choices"][0]["message"]["content"] = [{"type": "text", "text": text} for text in texts]
     return data
@@ -68,7 +68,7 @@ ECHOES: list[Answer | dict[str, Any]] = [
     completion(f"Your key is {KEY[5:20]}!"),
     completion(f"Your key is {SHOWN}!"),
     completion(KEY),
-    in_parts("Your key is ", KEY[:10], KEY[10:]),
+    split_content("Your key is ", KEY[:10], KEY[10:]),
     completion(None, refusal=f"I do not like {KEY}."),
     completion("", finish=KEY),
     completion("x", finish=KEY),
@@ -76,9 +76,9 @@ ECHOES: list[Answer | dict[str, Any]] = [
     Answer(json.dumps(completion(KEY)).replace("proj", "pr\\u006fj").encode()),
     Answer(json.dumps({KEY: KEY, "choices": [KEY]}).encode()),
     Answer(f"<html>{KEY}".encode()),
-    refused(400, f"violates our content policy: {KEY}"),
-    refused(400, KEY, code=KEY, param=KEY, type=KEY),
-    refused(403, f"your input was flagged: {SHOWN}"),
+    refusal(400, f"violates our content policy: {KEY}"),
+    refusal(400, KEY, code=KEY, param=KEY, type=KEY),
+    refusal(403, f"your input was flagged: {SHOWN}"),
     Answer({"detail": [{"loc": [KEY], KEY: SHOWN}]}, 422),
     Answer({"error": KEY}, 500),
     Answer([KEY], 500),
@@ -95,7 +95,7 @@ def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any
     class Patient(FakeServer):
         """Answers the odd request after the fine one: a server that has answered nothing else would end the run."""
 
-        async def answer(self, asked: Asked) -> Answer:
+        async def answer(self, asked: ReceivedRequest) -> Answer:
             while (
                 asked.path == CHAT and asked.content == "odd" and not any(one.content == "fine" for one in self.chats)
             ):
@@ -115,17 +115,17 @@ def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any
 @pytest.mark.parametrize(
     "probed",
     [
-        refused(401, f"Incorrect API key provided: {KEY}"),
-        refused(401, f"Incorrect API key provided: {SHOWN}"),
-        refused(404, f"no model for {KEY}"),
-        refused(400, KEY),
+        refusal(401, f"Incorrect API key provided: {KEY}"),
+        refusal(401, f"Incorrect API key provided: {SHOWN}"),
+        refusal(404, f"no model for {KEY}"),
+        refusal(400, KEY),
         Answer(KEY.encode(), 500),
         Answer({"error": {"message": "", "code": KEY}}, 402),
     ],
 )
 def test_no_server_message_shows_a_key(probed: Answer) -> None:
     class Named(FakeServer):
-        async def answer(self, asked: Asked) -> Answer:
+        async def answer(self, asked: ReceivedRequest) -> Answer:
             names = [{"id": KEY, "owned_by": KEY}, {"id": f"{SHOWN}", "owned_by": "x"}]
             return Answer({"data": names}) if asked.path == "/v1/models" else await super().answer(asked)
 
@@ -154,9 +154,9 @@ def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.Mo
     pieces = [token("So "), token(KEY[:9]), token(KEY[9:]), token(" [["), token("A", {"A": 0.6, "B": 0.2, "C": 0.1})]
     said = "".join(piece["token"] for piece in pieces) + "]]"
 
-    def free(asked: Asked) -> dict[str, Any] | Answer:
+    def free(asked: ReceivedRequest) -> dict[str, Any] | Answer:
         if "continue_final_message" in asked.body:
-            return refused(400, "Unrecognized request argument supplied: continue_final_message")
+            return refusal(400, "Unrecognized request argument supplied: continue_final_message")
         return completion(said, logprobs=[*pieces, token("]]")])
 
     request = Request((Message("user", "x"),), choices=("A", "B", "C"), prefill="[[")
@@ -171,11 +171,11 @@ def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.Mo
 
 
 def test_run_store_and_tables_show_no_key(
-    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", KEY)
 
-    def echoes(asked: Asked) -> dict[str, Any]:
+    def echoes(asked: ReceivedRequest) -> dict[str, Any]:
         return completion(
             f"{asked.headers['authorization']} {SHOWN} {KEY[3:18]}: more words than before. Rating: [[5]]"
         )
@@ -243,7 +243,7 @@ def test_account_goes_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
         OpenAI("m").open()
 
 
-def own(tmp_path: Path, text: str) -> Options:
+def own_options(tmp_path: Path, text: str) -> Options:
     """Options with a catalogue of one judge, ``mine``, behind a server."""
     (tmp_path / "own.toml").write_text(f'[mine]\nmodel = "m"\nengine = "openai"\n{text}\n')
     return Options(catalogue=tmp_path / "own.toml")
@@ -266,7 +266,7 @@ def test_catalogue_sends_keys_only_to_its_own_servers(
     entry: str, allowed: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DISTRACT_ALLOW_KEYS", allowed)
-    options = own(tmp_path, f'base_url = "https://evil.example/v1"\n{entry}')
+    options = own_options(tmp_path, f'base_url = "https://evil.example/v1"\n{entry}')
     name = entry.split('"')[1]
     if not said:
         monkeypatch.setenv(name, KEY)
@@ -320,7 +320,7 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     ],
 )
 def test_address_password_appears_in_no_message(
-    address: str, run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def said(*arguments: object) -> None:
         done = run("attack", *arguments)
@@ -334,7 +334,7 @@ def test_address_password_appears_in_no_message(
         said("--judge", name, "--dtype", "float32")
         said("--judge", "planted:fair", "--generator", name, "--attack", "prolixity")
     with pytest.raises(UsageError) as error:
-        open_judge("mine", own(tmp_path, f'base_url = "{address}"'))
+        open_judge("mine", own_options(tmp_path, f'base_url = "{address}"'))
     assert PASSWORD not in str(error.value)
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     said("--judge", "openai:m")
@@ -353,7 +353,7 @@ def test_address_password_appears_in_no_message(
     ],
 )
 def test_misplaced_address_loses_its_password_in_the_message(
-    arguments: tuple[str, ...], run: Callable[..., Ran]
+    arguments: tuple[str, ...], run: Callable[..., CommandResult]
 ) -> None:
     done = run(*arguments)
     assert done.code == 2
@@ -381,7 +381,7 @@ def test_proxy_password_appears_in_no_message(proxy: str, monkeypatch: pytest.Mo
 
 def test_proxy_that_repeats_its_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     class Proxy(FakeServer):
-        async def answer(self, asked: Asked) -> Answer:
+        async def answer(self, asked: ReceivedRequest) -> Answer:
             return Answer({})
 
         async def _send(self, answer: Answer, reader: Any, writer: Any) -> bool:

@@ -17,7 +17,7 @@ BUDGETS = st.integers(1, 20)
 SHARINGS = st.sampled_from(["packed", "prefix", "none"])
 
 
-def seen_by(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[int, int]]:
+def visible_tokens(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[int, int]]:
     """(position, token) of all that a token of a forward attends to, itself included."""
     by_index = {one.index: one for one in forwards}
     seen = [(int(forward.positions[j]), int(forward.tokens[j])) for j in np.flatnonzero(forward.visibility()[at])]
@@ -39,7 +39,7 @@ def test_every_sequence_is_read_once_in_order(sequences: list[tuple[int, ...]], 
         for at, ending in forward.reads:
             read.update(ending)
             for index in ending:
-                assert seen_by(forwards, forward, at) == list(enumerate(sequences[index]))
+                assert visible_tokens(forwards, forward, at) == list(enumerate(sequences[index]))
     assert read == Counter(range(len(sequences)))
 
 

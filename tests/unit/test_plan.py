@@ -87,14 +87,14 @@ def test_neutral_tap_changes_no_result_in_any_reply_order(shapes: list[list[int]
     assert drive(tap(gather(bare())), answer) == (expected, rounds)
     assert in_any_order(tap(gather(bare()), watch, note), data) == expected
     inner = [tap(plan, on_replies=lambda requests, _: within.extend(requests)) for plan in bare()]
-    assert in_any_order(paired(inner), data) == expected
+    assert in_any_order(gather_pairs(inner), data) == expected
     # Each reply passes once, however many rounds it took.
     asked = sorted(one.key for part in rounds for one in part)
     assert sorted(one.key for one in outside) == sorted(one.key for one in within) == asked
     assert all(isinstance(one, OpenRequests) for one in watched) or len(shapes) == 1
 
 
-def paired(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
+def gather_pairs(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
     """Plans gathered two by two, and the pairs again."""
     pairs = [tap(gather(inner[at : at + 2])) for at in range(0, len(inner), 2)]
     return [one for pair in (yield from tap(gather(pairs))) for one in pair]

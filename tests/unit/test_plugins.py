@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from commanding import Ran
+from commanding import CommandResult
 
 from distract.core.errors import PluginError
 from distract.core.plan import Attack
 from distract.rewriting.writers import checksum
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 Install = Callable[[str], None]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "3")
 SAYS = ("--attack", "loud", "--protocol", "mine")

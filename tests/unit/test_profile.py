@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from commanding import Ran
+from commanding import CommandResult
 
 from distract.core.timer import Clock
 from distract.report.profile import PARTS, profile_lines
@@ -27,7 +27,7 @@ def test_absent_events_are_not_listed() -> None:
     assert not any(line.startswith("model:") for line in profile_lines(asked, 1.0))
 
 
-def test_profiled_run_gives_the_same_bytes(run: Callable[..., Ran]) -> None:
+def test_profiled_run_gives_the_same_bytes(run: Callable[..., CommandResult]) -> None:
     arguments = ["attack", "--judge", "planted:longer", "--limit", "3", "--json"]
     plain = run(*arguments)
     profiled = run(*arguments, "--profile", "--out", "other", "--store", "other.sqlite")
@@ -40,7 +40,7 @@ def test_profiled_run_gives_the_same_bytes(run: Callable[..., Ran]) -> None:
     assert "model:" not in profiled.err
 
 
-def test_failing_run_prints_its_profile(run: Callable[..., Ran]) -> None:
+def test_failing_run_prints_its_profile(run: Callable[..., CommandResult]) -> None:
     failed = run("attack", "--judge", "planted:longer", "--data", "nowhere.jsonl", "--profile")
     assert failed.code == 2
     assert "where the time went" in failed.err

@@ -40,7 +40,7 @@ FORMAT = replace(
 )
 
 
-def says(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
+def judge_by(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
     """A judge that prefers what has the least key, by place and response, and reasons in hostile words."""
 
     def answer(request: Request) -> Reply:
@@ -63,9 +63,9 @@ def says(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
     return answer
 
 
-ALPHABETIC = says(lambda place, response: response.author)
-FIRST = says(lambda place, response: place)
-LAST = says(lambda place, response: -place)
+ALPHABETIC = judge_by(lambda place, response: response.author)
+FIRST = judge_by(lambda place, response: place)
+LAST = judge_by(lambda place, response: -place)
 
 
 def comparison(protocol: Protocol, one: Response, other: Response, of: Case = PLAIN) -> Comparison:
@@ -73,14 +73,14 @@ def comparison(protocol: Protocol, one: Response, other: Response, of: Case = PL
     return pair if protocol.shows == 2 else replace(pair, others=other_responses(pair, protocol.shows))
 
 
-def asked(
+def request_keys(
     protocol: Protocol, one: Response, other: Response, answer: Callable[[Request], Reply] = ALPHABETIC
 ) -> set[str]:
     _, rounds = drive(protocol.ask(comparison(protocol, one, other)), answer)
     return {request.key for requests in rounds for request in requests}
 
 
-def rendered(requests: list[Request]) -> str:
+def render_requests(requests: list[Request]) -> str:
     parts = []
     for request in dict.fromkeys(requests):
         ends = f"choices {' '.join(request.choices)}" if request.choices else f"at most {request.max_tokens} tokens"
@@ -98,7 +98,7 @@ def test_every_prompt_matches_its_golden_file(name: str) -> None:
     for of in (PLAIN, FORMAT):
         _, rounds = drive(protocol.ask(comparison(protocol, X, Y, of)), FIRST)
         requests += [request for asked in rounds for request in asked]
-    text = rendered(requests)
+    text = render_requests(requests)
     file = GOLDEN / f"{name}.txt"
     if os.environ.get("DISTRACT_GOLDEN") == "write":
         file.write_text(text, encoding="utf-8", newline="\n")
@@ -120,12 +120,12 @@ def test_no_golden_file_and_no_prompt_is_unused() -> None:
 def test_every_protocol_makes_its_stated_calls(name: str) -> None:
     protocol = protocols()[name]
     calls = protocol.calls
-    alone = asked(protocol, X, Y)
-    prompt = alone & asked(protocol, Z, W)
+    alone = request_keys(protocol, X, Y)
+    prompt = alone & request_keys(protocol, Z, W)
     assert len(prompt) == calls.prompt
-    assert len((alone & asked(protocol, X, W)) - prompt) == calls.response
+    assert len((alone & request_keys(protocol, X, W)) - prompt) == calls.response
     assert len(alone) == calls.order + calls.aspects + calls.prompt + 2 * calls.response
-    assert len(asked(protocol, X, Y, FIRST)) == len(alone) + calls.conflict
+    assert len(request_keys(protocol, X, Y, FIRST)) == len(alone) + calls.conflict
 
 
 @each("name", NAMES)
@@ -265,7 +265,7 @@ def test_nine_cot_samples_are_separate_requests() -> None:
 
 def test_protocols_share_their_auxiliary_calls() -> None:
     def keys(name: str) -> set[str]:
-        return asked(protocols()[name], X, Y, FIRST)
+        return request_keys(protocols()[name], X, Y, FIRST)
 
     together = keys("protocol-consistency")
     assert len(together) == 8

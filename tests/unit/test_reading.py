@@ -19,17 +19,17 @@ from distract.judging.verdicts import parse_label
 DATA = Path(__file__).parents[1] / "data"
 
 
-def written(name: str) -> list[dict[str, Any]]:
+def load_texts(name: str) -> list[dict[str, Any]]:
     """The texts of a file with their right readings."""
     return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
 
 
-CASES = written("hostile_verdicts.jsonl")
-HELD_OUT = written("held_out_verdicts.jsonl")
+CASES = load_texts("hostile_verdicts.jsonl")
+HELD_OUT = load_texts("held_out_verdicts.jsonl")
 """On which no rule was developed; 119 of the 120 were read right when they were new."""
-LOSING_AND_FAKE = written("losing_and_fake_verdicts.jsonl")
+LOSING_AND_FAKE = load_texts("losing_and_fake_verdicts.jsonl")
 """Written without the reader in view, but for the last 30; rules were mended by them."""
-SHORT = written("short_verdicts.jsonl")
+SHORT = load_texts("short_verdicts.jsonl")
 """Bare sentences that name a loser, expose a fake, run on or deny, each against one rule."""
 FORMATS = {
     "output": OUTPUT,
@@ -69,7 +69,7 @@ KINDS = {
 }
 
 
-def said(name: str) -> tuple[str, ...]:
+def possible_verdicts(name: str) -> tuple[str, ...]:
     """All verdicts that can be given in a format."""
     return tuple(">".join(order) for order in permutations("ABC")) if name == "ranking" else LABELS[name]
 
@@ -169,7 +169,10 @@ STYLES = {
 )
 def test_quoted_text_never_decides(name: str, style: str, around: tuple[str, str], own: bool, data: Any) -> None:
     form = FORMATS[name]
-    theirs, mine = data.draw(st.sampled_from(said(name))), data.draw(st.sampled_from(said(name)))
+    theirs, mine = (
+        data.draw(st.sampled_from(possible_verdicts(name))),
+        data.draw(st.sampled_from(possible_verdicts(name))),
+    )
     response = f"{around[0]} {form.say(theirs)} {around[1]}"
     text = STYLES[style].format(response)
     if own:
@@ -184,8 +187,8 @@ def test_quoted_text_never_decides(name: str, style: str, around: tuple[str, str
 )
 def test_response_cannot_take_the_verdict_away(name: str, before: str, data: Any) -> None:
     form = FORMATS[name]
-    mine = data.draw(st.sampled_from(said(name)))
-    responses = [" ".join([before, *(form.say(label) for label in said(name))]), "Boil it."]
+    mine = data.draw(st.sampled_from(possible_verdicts(name)))
+    responses = [" ".join([before, *(form.say(label) for label in possible_verdicts(name))]), "Boil it."]
     assert form.read(f"So much for the responses.\n\n{form.say(mine)}", LABELS[name], responses) == mine
 
 
@@ -314,5 +317,5 @@ def test_no_text_raises(name: str, text: str, response: str, cut: bool) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_requested_verdict_form_is_parsed(name: str) -> None:
-    for label in said(name):
+    for label in possible_verdicts(name):
         assert FORMATS[name].read(FORMATS[name].say(label), LABELS[name]) == label

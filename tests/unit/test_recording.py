@@ -23,11 +23,11 @@ from distract.data import datasets
 from distract.data.formats import native
 from distract.data.good_responses import pairs
 from distract.models.scripted import ScriptedBackend, make_planted, share
-from distract.rewriting import verifier as verifying
+from distract.rewriting import verifier as verifier_module
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack import session
-from distract.studies.make import rewrites as recording
+from distract.studies.make import rewrites as rewrites_module
 
 ATTACKS = ("assertiveness", "sycophancy", "severity-1", "severity-2+assertiveness")
 ASKING = GeneratorOptions(retries=1, best_of=2)
@@ -60,7 +60,7 @@ def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
     selected = session.select(
         data="tweakset", attacks=ATTACKS, generator="w", asking=ASKING, verifier="v", models=models(), limit=6
     )
-    return finish(recording.prepare(selected, path), path.with_suffix(".sqlite"), tally).result.rewrites
+    return finish(rewrites_module.prepare(selected, path), path.with_suffix(".sqlite"), tally).result.rewrites
 
 
 def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
         assert lineage.generator == "w"
         assert dict(lineage.model)["model"] == "w"
         assert len(lineage.prompt) == 64
-        verified = {"verifier": "v", "verifier_prompt": verifying.load_prompt().checksum}
+        verified = {"verifier": "v", "verifier_prompt": verifier_module.load_prompt().checksum}
         assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
     by_attack = {(lineage.response.attack, lineage.prompt) for _, lineage in lineages}
@@ -104,7 +104,7 @@ def test_old_rewrites_of_the_same_attack_are_replaced() -> None:
     x, old, new = Response("x", ("a",)), Response("x", ("b",), "f"), Response("x", ("c",), "f")
     other = Response("x", ("d",), "g")
     one = replace(case(responses=[x, old, other]), lineages=(Lineage(old, "w"), Lineage(other, "w")))
-    changed = recording.add_rewrites(one, [Lineage(new, "v")])
+    changed = rewrites_module.add_rewrites(one, [Lineage(new, "v")])
     assert changed.responses == (x, other, new)
     assert changed.lineages == (Lineage(other, "w"), Lineage(new, "v"))
 
@@ -163,7 +163,7 @@ def test_rejected_rewrites_are_recorded_too(tmp_path: Path) -> None:
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
     how: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
     writing = session.select(data="tweakset", generator="w", models=opened, asking=GeneratorOptions(retries=0), **how)
-    finish(recording.prepare(writing, tmp_path / "f.jsonl"), tmp_path / "s")
+    finish(rewrites_module.prepare(writing, tmp_path / "f.jsonl"), tmp_path / "s")
     again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **how)
     for selected, out in ((writing, "one"), (again, "two")):
         setup = set_up("planted:fair", make_planted("fair"), tmp_path / out, helpers=selected.models)
@@ -178,7 +178,7 @@ def test_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, **known})
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(write, name="w")}
     selected = session.select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
-    finish(recording.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "s")
+    finish(rewrites_module.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "s")
     cases = datasets.load(str(tmp_path / "f.jsonl")).cases
     assert worse.prompt is not None
     assert {lineage.prompt for one in cases for lineage in one.lineages} == {worse.prompt.checksum}
@@ -187,13 +187,15 @@ def test_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, t
 def test_derivatives_of_a_replaced_text_are_removed() -> None:
     x, low, louder = Response("x", ("a",)), Response("x", ("b",), None, 1), Response("x", ("b!",), "f", 1)
     new = Response("x", ("c",), None, 1)
-    changed = recording.add_rewrites(case(responses=[x, low, louder]), [Lineage(new, "v")])
+    changed = rewrites_module.add_rewrites(case(responses=[x, low, louder]), [Lineage(new, "v")])
     assert changed.responses == (x, new)
 
 
 def test_controls_are_not_verified() -> None:
     one = case(responses=[Response("x", ("Two  spaces are here.",))])
     null = registry.attacks()["null"]
-    made, rounds = drive(rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifying.make_verifier("v")), doubt)
+    made, rounds = drive(
+        rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifier_module.make_verifier("v")), doubt
+    )
     assert made is not None
     assert (made.is_accepted, rounds) == (True, [])

@@ -32,7 +32,7 @@ def row(name: str, a: str = "output_1", b: str = "output_2", label: Outcome | No
     return Row(name, name, "people", "p", "j", "none", Side(a), Side(b), None, (judgment,), label=label, data="d")
 
 
-def only(found: PublishedRun) -> Row:
+def only_row(found: PublishedRun) -> Row:
     ((found_row,),) = found.rows.values()
     return found_row
 
@@ -55,13 +55,13 @@ NAMED = "texts-4e37daefbf7dd15f"
 )
 def test_texts_identify_a_label_in_either_order(theirs: Case, label: str | None) -> None:
     found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [theirs]})
-    assert only(found).label == label
-    assert (only(found).data, only(found).subset, only(found).cluster) == ("set", "people", theirs.cluster)
+    assert only_row(found).label == label
+    assert (only_row(found).data, only_row(found).subset, only_row(found).cluster) == ("set", "people", theirs.cluster)
     # Named as there, its outputs in the order of the row: the judgments say what they said.
-    assert only(found).case == "q"
+    assert only_row(found).case == "q"
     authors = {response.text: response.author for response in theirs.responses}
-    assert (only(found).a, only(found).b) == (Side(authors["Red."]), Side(authors["A dog."]))
-    assert only(found).judgments == row("item-0001").judgments
+    assert (only_row(found).a, only_row(found).b) == (Side(authors["Red."]), Side(authors["A dog."]))
+    assert only_row(found).judgments == row("item-0001").judgments
     assert found.cases == {"q": theirs}
     assert found.notes == ("a note",)
 
@@ -101,16 +101,16 @@ def test_only_the_name_separates_one_id_in_several_data_sets() -> None:
     theirs = case("item-0001", "Hi.", ("output_1", "Hello."), ("output_2", "Go away."), "output_1")
     other = replace(theirs, preferred="output_2")
     found = attach_labels(published(row("item-0001")), {"e": [other], "d": [theirs]})
-    assert (only(found).label, only(found).data) == ("a", "d")
+    assert (only_row(found).label, only_row(found).data) == ("a", "d")
     found = attach_labels(published(row("item-0001")), {"e": [other], "f": [theirs]})
-    assert (only(found).label, only(found).data) == (None, "d")
+    assert (only_row(found).label, only_row(found).data) == (None, "d")
     assert found.notes[1:] == ("1 row is in none of the data sets",)
 
 
 def test_label_is_kept() -> None:
     theirs = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
     found = attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [theirs]})
-    assert (only(found).label, only(found).data) == ("b", "set")
+    assert (only_row(found).label, only_row(found).data) == ("b", "set")
     before = published(row("c1", label="tie"))
     assert attach_labels(before, {"set": [replace(theirs, id="c1")]}) == before
 
@@ -122,18 +122,18 @@ def test_different_labels_are_noted() -> None:
         case("q3", "Name a colour.", ("x", "A dog."), ("y", "Red."), "x"),
     ]
     found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs[:2]})
-    assert (only(found).label, found.notes) == ("a", ("a note",))
+    assert (only_row(found).label, found.notes) == ("a", ("a note",))
     found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs})
-    assert only(found).label == "a"
+    assert only_row(found).label == "a"
     assert found.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
 
 
 def test_authors_separate_equal_texts() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
     theirs = case("q", "Hi.", ("output_2", "Hi."), ("output_1", "Hi."), "output_1")
-    assert only(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [theirs]})).label == "a"
+    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [theirs]})).label == "a"
     other = case("q", "Hi.", ("x", "Hi."), ("y", "Hi."), "y")
-    assert only(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
+    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
 
 
 def test_reife_gets_the_labels_of_a_data_set() -> None:
@@ -191,7 +191,7 @@ def test_rules_of_a_run_name_a_comparison_alike() -> None:
 
 def test_equal_texts_have_one_name_and_keep_their_authors() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
-    found = only(attach_labels(published(row("item-0001"), cases=(same,)), {}))
+    found = only_row(attach_labels(published(row("item-0001"), cases=(same,)), {}))
     assert found.case.startswith("texts-")
     assert (found.a, found.b) == (Side("output_1"), Side("output_2"))
 
@@ -200,7 +200,7 @@ def test_turn_boundaries_are_part_of_the_texts() -> None:
     def told(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
         responses = (Response("output_1", first), Response("output_2", second))
         one = Case("item-0001", prompt, responses, None)
-        return only(attach_labels(published(row("item-0001"), cases=(one,)), {})).case
+        return only_row(attach_labels(published(row("item-0001"), cases=(one,)), {})).case
 
     several = [
         told(("a", "b"), ("c", "d"), ("e", "f")),

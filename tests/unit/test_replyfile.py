@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from commanding import Ran
+from commanding import CommandResult
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import MAX_TOKENS, Reply
@@ -23,65 +23,65 @@ WHO, HELPER = {"model": "m"}, {"model": "helper"}
 ENDS = ("", "-wal", "-shm")
 
 
-def filled(path: Path, numbers: Sequence[int], who: dict[str, str] = WHO) -> None:
+def fill(path: Path, numbers: Sequence[int], who: dict[str, str] = WHO) -> None:
     with Store(path, who) as store:
         store.put([(store.key(request(str(n))), Reply(f"{n} " * 100)) for n in numbers])
 
 
-def overtaken(path: Path) -> None:
+def replace_store(path: Path) -> None:
     """Another store is moved to its place."""
-    filled(path.with_name("other"), range(900, 905))
+    fill(path.with_name("other"), range(900, 905))
     path.with_name("other").replace(path)
 
 
-def taken(path: Path, make: Callable[[Path], object]) -> None:
+def replace_path(path: Path, make: Callable[[Path], object]) -> None:
     path.unlink()
     make(path)
 
 
-def deleted(path: Path, *ends: str) -> None:
+def delete(path: Path, *ends: str) -> None:
     for end in ends:
         Path(f"{path}{end}").unlink()
 
 
-def cut(path: Path, *ends: str) -> None:
+def truncate(path: Path, *ends: str) -> None:
     for end in ends:
         os.truncate(f"{path}{end}", Path(f"{path}{end}").stat().st_size // 2)
 
 
 GONE: dict[str, Callable[[Path], object]] = {
     "deleted": Path.unlink,
-    "deleted with its parts": lambda path: deleted(path, *ENDS),
+    "deleted with its parts": lambda path: delete(path, *ENDS),
     "folder deleted": lambda path: shutil.rmtree(path.parent),
     "folder moved": lambda path: path.parent.rename(path.parent.with_name("away")),
     "moved": lambda path: path.rename(path.with_name("away")),
-    "-wal deleted": lambda path: deleted(path, "-wal"),
-    "-shm deleted": lambda path: deleted(path, "-shm"),
-    "replaced by a store": overtaken,
+    "-wal deleted": lambda path: delete(path, "-wal"),
+    "-shm deleted": lambda path: delete(path, "-shm"),
+    "replaced by a store": replace_store,
 }
 """What happens to a file whose replies are all there afterwards."""
 
 TAKEN: dict[str, Callable[[Path], object]] = {
-    "text": lambda path: taken(path, lambda there: there.write_text("a text" * 999)),
-    "folder": lambda path: taken(path, Path.mkdir),
-    "pipe": lambda path: taken(path, os.mkfifo),
+    "text": lambda path: replace_path(path, lambda there: there.write_text("a text" * 999)),
+    "folder": lambda path: replace_path(path, Path.mkdir),
+    "pipe": lambda path: replace_path(path, os.mkfifo),
 }
 """What happens to a file that then is no store: its replies are kept beside it."""
 
 CUT: dict[str, Callable[[Path], object]] = {
-    "file": lambda path: cut(path, ""),
-    "-wal": lambda path: cut(path, "-wal"),
-    "all": lambda path: cut(path, *ENDS),
+    "file": lambda path: truncate(path, ""),
+    "-wal": lambda path: truncate(path, "-wal"),
+    "all": lambda path: truncate(path, *ENDS),
     "to nothing": lambda path: os.truncate(path, 0),
 }
 
 
 def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
-    filled(path, range(300))
+    fill(path, range(300))
     with Store(path, WHO) as store:
         keys = [store.key(request(f"new {n}")) for n in range(20)]
-        cut(path, "")
+        truncate(path, "")
         with pytest.raises(BackendError, match="was cut short"):
             store.put([(key, Reply("kept")) for key in keys])
     (beside,) = tmp_path.glob("s.kept-*.sqlite")
@@ -110,7 +110,7 @@ def test_deleted_store_is_noticed_and_its_replies_kept(
     tmp_path: Path, damage: Callable[[Path], object], before: int, is_used: bool
 ) -> None:
     path = tmp_path / "folder" / "s.sqlite"
-    filled(path, range(before))
+    fill(path, range(before))
 
     def use(keys: Sequence[bytes]) -> None:
         with Store(path, WHO) as store, Store(path, HELPER) as helper:
@@ -140,7 +140,7 @@ def test_deleted_store_is_noticed_and_its_replies_kept(
 @pytest.mark.parametrize("damage", CUT.values(), ids=CUT)
 def test_truncated_store_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
     path = tmp_path / "s.sqlite"
-    filled(path, range(300))
+    fill(path, range(300))
 
     def use() -> None:
         with Store(path, WHO) as store:
@@ -184,7 +184,7 @@ ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--pr
 
 
 def test_run_that_loses_folder_and_store_exits_with_4(
-    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, puts = Store.put, list[int]()
 
@@ -208,29 +208,32 @@ def reply(number: int) -> Reply:
     return Reply(f"Answer [[{'ABC'[number % 3]}]] " + "é x" * number * 7, shares, 0.5, "stop", None, number, 2 * number)
 
 
-def damaged(whole: bytes, seed: int) -> list[bytes]:
+def damage_pages(whole_store: bytes, seed: int) -> list[bytes]:
     """The file with each page zeroed, overwritten and cut off, and with bits flipped anywhere."""
     drawn, size = random.Random(seed), 4096
     files = []
-    for start in range(0, len(whole), size):
+    for start in range(0, len(whole_store), size):
         end = start + size
-        files += [whole[:start] + part + whole[end:] for part in (bytes(size), b"\xff" * size, drawn.randbytes(size))]
-        files += [whole[:start], whole[: start + size // 2]]
+        files += [
+            whole_store[:start] + part + whole_store[end:]
+            for part in (bytes(size), b"\xff" * size, drawn.randbytes(size))
+        ]
+        files += [whole_store[:start], whole_store[: start + size // 2]]
         for _ in range(3):  # where a page says what it holds
-            page = bytearray(whole[start:end])
+            page = bytearray(whole_store[start:end])
             for _ in range(3):
                 page[drawn.randrange(120)] = drawn.randrange(256)
-            files.append(whole[:start] + page + whole[end:])
+            files.append(whole_store[:start] + page + whole_store[end:])
     for _ in range(60):
-        flipped = bytearray(whole)
+        flipped = bytearray(whole_store)
         for _ in range(drawn.choice([1, 4, 40])):
-            flipped[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
+            flipped[drawn.randrange(len(whole_store))] ^= 1 << drawn.randrange(8)
         files.append(bytes(flipped))
     return files
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
+def whole_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
     path = tmp_path_factory.mktemp("whole") / "s"
     with Store(path, WHO) as store:
         store.renew()
@@ -239,7 +242,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, 
     return path.read_bytes(), replies, store.epoch
 
 
-def stored(path: Path, text: str) -> dict[bytes, Reply]:
+def read_reply(path: Path, text: str) -> dict[bytes, Reply]:
     """What is read where a file holds this as a reply."""
     with Store(path, WHO) as store:
         key = store.key(request())
@@ -255,7 +258,7 @@ FINE = ["text", [0.25, 0.75], 0.5, "stop", None, 3, 4]
 
 
 def test_older_reply_has_no_checksum(tmp_path: Path) -> None:
-    (found,) = stored(tmp_path / "s", json.dumps(FINE)).values()
+    (found,) = read_reply(tmp_path / "s", json.dumps(FINE)).values()
     assert found == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
 
 
@@ -270,12 +273,12 @@ def test_older_reply_has_no_checksum(tmp_path: Path) -> None:
 )
 def test_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
     with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
-        stored(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
+        read_reply(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
 
 
 @pytest.mark.parametrize("count", [10**4299, -1, MAX_TOKENS + 1])
 def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
-    (found,) = stored(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
+    (found,) = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
     assert (found.tokens_in, found.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
     assert found.text == "text"
 
@@ -294,8 +297,8 @@ def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
         there = tmp_path / "target"
         assert (there.read_text() if there.exists() else None) == content
     (tmp_path / "target").unlink()
-    filled(tmp_path / "target", range(3))
-    filled(link, range(3, 5))
+    fill(tmp_path / "target", range(3))
+    fill(link, range(3, 5))
     with Store(tmp_path / "target", WHO) as store:
         assert len(store) == 5
     assert link.is_symlink()

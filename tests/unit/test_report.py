@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from builders import row, verdict
-from gate_builders import made
+from gate_builders import make_run
 from rich.console import Console
 
 from distract.core import registry
@@ -25,7 +25,7 @@ from distract.studies.gate.view import gate_report
 A, B = verdict("a"), verdict("b")
 
 
-def measured(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
+def measure(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
     """What a run with these rows and without rewrites comes to."""
     sums = registry.get_study("attack").sums(parameters)
     sums.add(rows, (), ())
@@ -33,7 +33,7 @@ def measured(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult
     return result
 
 
-def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
+def render(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
     parameters: dict[str, Any] = {
         "judge": "[bold red]:m:[/] \x1b[31mred",
         "data": {"name": "d\x07.jsonl", "cases": 9},
@@ -49,14 +49,14 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
-    show(run_report(parameters, measured(parameters, rows)), console)
+    show(run_report(parameters, measure(parameters, rows)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
     rows = [row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")]
-    text = printed(rows, ["[red]f[/red]"])
+    text = render(rows, ["[red]f[/red]"])
     assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
     assert "[red]f[/red]" in text
     assert "\x1b" not in text
@@ -67,7 +67,7 @@ def test_tables_with_the_longest_names_fit_eighty_columns() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(240)]
     rows += [row(f"c{i}", j, attack="assertiveness", target="b") for i, j in enumerate(judgments)]
     rows += [row(f"c{i}", j, design="fixed", attack="assertiveness", target="b") for i, j in enumerate(judgments)]
-    text = printed(rows, ["assertiveness"])
+    text = render(rows, ["assertiveness"])
     assert "…" not in text
     assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "40/240" in text
@@ -83,7 +83,7 @@ def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
     both = [*rows, *(replace(one, protocol="absolutely-everything") for one in rows)]
     parameters = {"pairwise": (), "absolutely-everything": ()}
     for some, protocols in ((rows, {"pairwise": ()}), (both, parameters)):
-        text = printed(some, [], protocols=protocols)
+        text = render(some, [], protocols=protocols)
         assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
         assert "…" not in text
         lines = [one.split() for one in text.splitlines() if one.startswith(" severity") and "180/240" in one]
@@ -98,14 +98,14 @@ def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
 
 
 def test_cases_left_out_before_the_draw_are_reported() -> None:
-    text = printed([row("c", [A, A])], [], left_out={"no response meets all constraints": 117})
+    text = render([row("c", [A, A])], [], left_out={"no response meets all constraints": 117})
     assert "left out before the draw: no response meets all constraints (117)" in text
 
 
 def test_sentence_states_the_result_and_its_certainty() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)]
     rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
-    text = " ".join(printed(rows, ["f"]).split())
+    text = " ".join(render(rows, ["f"]).split())
     assert "pairwise: 3 of 4 losing responses won after their rewrite, under f (95% interval" in text
     assert "too few to be sure" in text
 
@@ -115,7 +115,7 @@ def test_reasons_for_missing_results_are_listed() -> None:
         row("1", [], attack="f", target="b", excluded="rewrite rejected"),
         row("2", [A, verdict(None)]),
     ]
-    text = printed(rows, ["f"])
+    text = render(rows, ["f"])
     assert "excluded: rewrite rejected (1)" in text
     assert "invalid: no verdict (1)" in text
     assert "no flip rate: no eligible case with a valid verdict" in " ".join(text.split())
@@ -130,7 +130,7 @@ def test_document_is_flat_and_rounded() -> None:
         "attacks": ["f"],
         "controls": [],
     }
-    whole = document(parameters, measured(parameters, rows))
+    whole = document(parameters, measure(parameters, rows))
     assert [(standing["protocol"], standing["k"], standing["n"]) for standing in whole["ranking"]] == [
         ("pairwise", 1, 1)
     ]
@@ -175,7 +175,7 @@ def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     name = "protocol-consistency"
     rows = [row(f"c{i}", [A, A], protocol=name) for i in range(240)]
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
-    found = made(rows, protocols={name: []})
+    found = make_run(rows, protocols={name: []})
     for threshold in (0.1, 0.0001):
         console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
         verdict_ = decide(found, Limits(threshold))

@@ -16,13 +16,15 @@ from distract.judging.judge import Judge
 from distract.testing.summary import FLIPS, document, summary
 
 
-def found(k: int = 0, n: int = 10, decision: Decision = "pass", **more: Any) -> InvariantFinding:
+def make_finding(k: int = 0, n: int = 10, decision: Decision = "pass", **more: Any) -> InvariantFinding:
     place = {"invariant": "swap_consistent", "protocol": "pairwise", "attack": "", "invalid": 0, "excluded": 0}
     bounds = {"threshold": None, "lower": None, "upper": None}
     return InvariantFinding(k=k, n=n, decision=decision, **{**place, **bounds, **more})
 
 
-def told(*findings: InvariantFinding, name: str = "j", counts: tuple[int, ...] = (4, 2, 0, 0, 0)) -> dict[str, Any]:
+def make_report(
+    *findings: InvariantFinding, name: str = "j", counts: tuple[int, ...] = (4, 2, 0, 0, 0)
+) -> dict[str, Any]:
     """What a process hands on about a judge."""
     rows = [{key: getattr(one, key) for key in InvariantFinding.__dataclass_fields__} for one in findings]
     return {"judge": name, "counts": list(counts), "findings": [{**row, "words": list(row["words"])} for row in rows]}
@@ -33,7 +35,7 @@ def lines(*documents: dict[str, Any], lost: int = 0) -> list[str]:
 
 
 def test_unused_judge_is_not_listed() -> None:
-    assert summary([]) == summary([told(counts=(0,) * 5)], 3) == []
+    assert summary([]) == summary([make_report(counts=(0,) * 5)], 3) == []
 
 
 @pytest.mark.parametrize(
@@ -45,11 +47,11 @@ def test_unused_judge_is_not_listed() -> None:
     ],
 )
 def test_calls_are_summarised(counts: tuple[int, ...], said: str) -> None:
-    assert lines(told(counts=counts)) == [said]
+    assert lines(make_report(counts=counts)) == [said]
 
 
 def test_workers_are_added_up_and_crashed_ones_counted() -> None:
-    assert lines(told(), told(name="other"), told(), lost=1) == [
+    assert lines(make_report(), make_report(name="other"), make_report(), lost=1) == [
         "judge j: 8 calls made, 4 saved by the store",
         "judge other: 4 calls made, 2 saved by the store",
         "1 process crashed; calls made there are not counted",
@@ -58,10 +60,17 @@ def test_workers_are_added_up_and_crashed_ones_counted() -> None:
 
 def test_examples_share_one_row_and_each_rate_has_its_own() -> None:
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.004, "upper": 0.2}
-    singles = [found(0, 1), found(1, 1, "fail"), found(0, 0, excluded=1), found(0, 0, "inconclusive", invalid=1)]
-    searched = [found(number % 2, 1, "fail" if number % 2 else "pass", searching=True) for number in range(5)]
-    none = [found(0, 1, searching=True, attack="prolixity")] * 1000
-    assert lines(told(*singles, found(1, 20, **rate), *searched, *none, found(0, 30, **rate)))[2:] == [
+    singles = [
+        make_finding(0, 1),
+        make_finding(1, 1, "fail"),
+        make_finding(0, 0, excluded=1),
+        make_finding(0, 0, "inconclusive", invalid=1),
+    ]
+    searched = [make_finding(number % 2, 1, "fail" if number % 2 else "pass", searching=True) for number in range(5)]
+    none = [make_finding(0, 1, searching=True, attack="prolixity")] * 1000
+    assert lines(make_report(*singles, make_finding(1, 20, **rate), *searched, *none, make_finding(0, 30, **rate)))[
+        2:
+    ] == [
         "fail swap_consistent pairwise 1 of 2 50.0 none 1 invalid, 1 excluded",
         "pass swap_consistent pairwise 1 of 20 5.0 0.4–20.0 10.0",
         "pass swap_consistent pairwise 0 of 30 0.0 0.4–20.0 10.0",
@@ -71,15 +80,15 @@ def test_examples_share_one_row_and_each_rate_has_its_own() -> None:
 
 
 def test_unjudgeable_cases_have_no_rate() -> None:
-    assert lines(told(found(0, 0, "inconclusive", excluded=3)))[2] == (
+    assert lines(make_report(make_finding(0, 0, "inconclusive", excluded=3)))[2] == (
         "inconclusive swap_consistent pairwise 0 of 0 – none 3 excluded"
     )
 
 
 def test_search_shows_its_smallest_change() -> None:
     changes = [('"a" -> "b"', '+ "c"'), ('"might" -> "must"',), ('"may" -> "must"',), ()]
-    searched = [found(1, 1, "fail", searching=True, words=words) for words in changes]
-    assert lines(told(*searched))[-2:] == [
+    searched = [make_finding(1, 1, "fail", searching=True, words=words) for words in changes]
+    assert lines(make_report(*searched))[-2:] == [
         "smallest changes that flip a verdict:",
         'swap_consistent pairwise: "may" -> "must"',
     ]
@@ -87,8 +96,8 @@ def test_search_shows_its_smallest_change() -> None:
 
 def test_number_of_changes_shown_is_bounded() -> None:
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.2, "upper": 0.3}
-    many = [found(1, 1, "fail", words=(f"word {number:02}",), **rate) for number in range(FLIPS + 3)]
-    said = lines(told(*many, *many))
+    many = [make_finding(1, 1, "fail", words=(f"word {number:02}",), **rate) for number in range(FLIPS + 3)]
+    said = lines(make_report(*many, *many))
     assert said[-2:] == ["swap_consistent pairwise: word 09", "and 3 more"]
 
 
@@ -97,7 +106,9 @@ def test_worker_report_is_printable_and_serialisable(tmp_path: Path) -> None:
         judge.name = "\x1b[31mj\ud800"
         bound: Any = np.float64(0.25)
         count: Any = np.int64(3)
-        judge.findings.append(found(count, 12, "fail", threshold=0.1, lower=bound, upper=bound, words=("a\nb\u202e",)))
+        judge.findings.append(
+            make_finding(count, 12, "fail", threshold=0.1, lower=bound, upper=bound, words=("a\nb\u202e",))
+        )
         sent = document(judge.name, judge.tally, judge.findings)
     assert json.loads(json.dumps(sent)) == sent
     assert {type(value) for value in sent["findings"][0].values()} == {str, int, float, list, bool}
@@ -108,7 +119,7 @@ def test_worker_report_is_printable_and_serialisable(tmp_path: Path) -> None:
 
 
 FINDINGS = st.builds(
-    found,
+    make_finding,
     st.integers(0, 3),
     st.integers(3, 9),
     st.sampled_from(["pass", "fail", "inconclusive"]),
@@ -121,7 +132,7 @@ FINDINGS = st.builds(
 
 @given(st.lists(st.tuples(st.sampled_from("xy"), st.lists(FINDINGS, max_size=4)), max_size=4), st.randoms())
 def test_worker_order_does_not_matter(seen: list[tuple[str, list[InvariantFinding]]], random: Any) -> None:
-    documents = [told(*findings, name=name) for name, findings in seen]
+    documents = [make_report(*findings, name=name) for name, findings in seen]
     expected = summary(documents)
     random.shuffle(documents)
     for one in documents:

@@ -41,7 +41,7 @@ REWRITES = [
 ]
 
 
-def finished(path: Path) -> Path:
+def write_run(path: Path) -> Path:
     with Recorder(path, PARAMETERS) as recorder:
         recorder.add(ROWS[:2], REWRITES)
         recorder.add(ROWS[2:], [])
@@ -50,7 +50,7 @@ def finished(path: Path) -> Path:
 
 
 def test_finished_run_loads_completely(tmp_path: Path) -> None:
-    loaded = load(finished(tmp_path / "run"))
+    loaded = load(write_run(tmp_path / "run"))
     assert list(loaded.rows) == ROWS
     assert list(loaded.rewrites) == REWRITES
     assert (loaded.flaw, loaded.parameters) == (None, PARAMETERS)
@@ -84,13 +84,13 @@ def test_same_command_restarts_the_files(tmp_path: Path) -> None:
         recorder.add(ROWS, [])
     with (tmp_path / "rows.jsonl").open("a") as file:
         file.write('{"half a row')
-    before = finished(tmp_path)
+    before = write_run(tmp_path)
     assert load(before).flaw is None
     assert list(load(before).rows) == ROWS
 
 
 def test_different_run_is_refused_with_the_differences(tmp_path: Path) -> None:
-    finished(tmp_path)
+    write_run(tmp_path)
     with pytest.raises(UsageError, match=r"belongs to a different run \(they differ in judge, seed\)"):
         Recorder(tmp_path, {**PARAMETERS, "seed": 1, "judge": "k"})
     assert load(tmp_path).flaw is None
@@ -116,7 +116,7 @@ def flaw_of(path: Path) -> str | None:
 @pytest.mark.parametrize("name", ["rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"])
 @pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
 def test_damaged_run_never_counts_as_complete(tmp_path: Path, name: str, damage: str) -> None:
-    path = finished(tmp_path) / name
+    path = write_run(tmp_path) / name
     text = path.read_text(encoding="utf-8")
     if damage == "gone":
         path.unlink()
@@ -133,7 +133,7 @@ def test_missing_run_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(DataError, match="is a file"):
         load(tmp_path / "file")
-    finished(tmp_path / "run")
+    write_run(tmp_path / "run")
     (tmp_path / "run" / "rows.jsonl").write_text('{"case": "c1"}\n')
     with pytest.raises(DataError, match=r"rows\.jsonl:1: not a record of a run"):
         load(tmp_path / "run")
@@ -145,7 +145,7 @@ def test_missing_run_is_one_clear_line(tmp_path: Path) -> None:
     + [{"response": {"author": "y", "turns": [], name: []}} for name in ("author", "attack", "severity")],
 )
 def test_rewrite_of_other_types_is_one_clear_line(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    finished(tmp_path)
+    write_run(tmp_path)
     (tmp_path / "rewrites.jsonl").write_text(json.dumps(json.loads(dump(REWRITES[0])) | wrong) + "\n")
     with pytest.raises(DataError, match=r"rewrites\.jsonl:1: not a record of a run \(.* no (text|number)"):
         list(load(tmp_path).rewrites)
@@ -157,7 +157,7 @@ def test_default_folder_depends_on_every_parameter() -> None:
 
 
 def test_rows_are_the_same_bytes_each_time(tmp_path: Path) -> None:
-    one, two = finished(tmp_path / "a"), finished(tmp_path / "b")
+    one, two = write_run(tmp_path / "a"), write_run(tmp_path / "b")
     for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
     assert Row(**{**json.loads((one / "rows.jsonl").read_text().splitlines()[2]), "judgments": ()}).excluded

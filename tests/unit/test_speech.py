@@ -8,10 +8,10 @@ import pytest
 
 from distract.core.plan import Attack
 from distract.core.records import Constraint
-from distract.core.registry import get_attack as named
+from distract.core.registry import get_attack
 from distract.rewriting.fidelity import inspect
 
-ATTACKS = [named(name) for name in ("assertiveness", "prolixity", "sycophancy")]
+ATTACKS = [get_attack(name) for name in ("assertiveness", "prolixity", "sycophancy")]
 by_attack = pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
 
 

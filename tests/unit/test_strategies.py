@@ -16,7 +16,7 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, list_kinds, parse
-from distract.data.good_responses import pairs as judged
+from distract.data.good_responses import pairs as list_pairs
 from distract.judging.comparison import comparable_responses
 from distract.testing import strategies
 from distract.testing.strategies import KINDS, requirements, word_lists
@@ -35,7 +35,7 @@ def simplest(strategy: SearchStrategy[T], wanted: Callable[[T], bool] = lambda _
     return find(strategy, wanted, settings=plain, random=random.Random(0))
 
 
-def drawn(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
+def draw_examples(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
     found: list[T] = []
 
     @settings(few, max_examples=number, database=None, derandomize=True)
@@ -84,7 +84,7 @@ def test_languages_have_many_scripts(script: str) -> None:
 
 
 def test_several_languages_stand_in_one_text() -> None:
-    texts = drawn(strategies.texts(kinds=["languages"]), 20)
+    texts = draw_examples(strategies.texts(kinds=["languages"]), 20)
     assert any(sum(one in text for one in word_lists.SPOKEN) > 1 for text in texts)
 
 
@@ -93,7 +93,7 @@ def test_several_languages_stand_in_one_text() -> None:
     [("lists", "- "), ("lists", "1. "), ("numbers", "|---"), ("markdown", "# "), ("markdown", "**"), ("code", "```")],
 )
 def test_kinds_contain_their_namesake(kind: str, sign: str) -> None:
-    assert any(sign in text for text in drawn(strategies.texts(kinds=[kind])))
+    assert any(sign in text for text in draw_examples(strategies.texts(kinds=[kind])))
 
 
 @pytest.mark.parametrize("sign", ["<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e"])
@@ -108,15 +108,15 @@ def test_pairs_and_triples_are_cases_of_two_and_three() -> None:
 
 def test_case_keeps_its_name_while_its_responses_shrink() -> None:
     names: dict[tuple[str, ...], set[str]] = {}
-    for case in drawn(strategies.pairs(), 40):
+    for case in draw_examples(strategies.pairs(), 40):
         names.setdefault(case.prompt, set()).add(case.id)
     assert all(len(ids) == 1 for ids in names.values())
     assert len(set.union(*names.values())) == len(names)
 
 
 def test_data_give_the_pairs_that_a_run_judges() -> None:
-    wanted = {(case.id, first.author, second.author) for case in TWEAKSET for first, second in judged(case)}
-    for case in drawn(strategies.pairs(data=iter(TWEAKSET))):
+    wanted = {(case.id, first.author, second.author) for case in TWEAKSET for first, second in list_pairs(case)}
+    for case in draw_examples(strategies.pairs(data=iter(TWEAKSET))):
         first, second = case.originals
         assert (case.id, first.author, second.author) in wanted
         # The rewrites that the data record come with the responses that they are of.
@@ -127,7 +127,7 @@ def test_data_give_the_pairs_that_a_run_judges() -> None:
 def test_triples_of_data_are_original_responses_of_three_authors() -> None:
     three = [Response(author, (author.upper(),)) for author in "abcd"]
     case = Case("c", ("Why?",), (*three, Response("a", ("AA",), "null"), Response("e", ("E",), None, 1)), "d")
-    found = drawn(strategies.triples(data=[case]))
+    found = draw_examples(strategies.triples(data=[case]))
     assert {tuple(one.author for one in case.originals) for case in found} == {
         ("a", "b", "c"),
         ("a", "b", "d"),
@@ -152,7 +152,7 @@ def test_response_meets_all_requirements_of_its_prompt(case: Case) -> None:
 def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[bool] = []
     monkeypatch.setattr(requirements, "assume", said.append)
-    cases = drawn(strategies.constrained(least=least), 50)
+    cases = draw_examples(strategies.constrained(least=least), 50)
     assert len(said) >= 50
     assert said.count(False) <= len(said) // 50
     assert {len(case.constraints) for case in cases} <= set(range(least, 5))
@@ -176,7 +176,7 @@ def test_requirements_shrink_to_one() -> None:
 
 
 def test_response_meets_requirements_of_data() -> None:
-    for case in drawn(strategies.constrained(least=3, data=TWEAKSET)):
+    for case in draw_examples(strategies.constrained(least=3, data=TWEAKSET)):
         assert [one.author for one in case.originals] == ["good"]
         assert len(case.constraints) >= 3
 

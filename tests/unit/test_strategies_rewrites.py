@@ -20,7 +20,7 @@ from distract.data import datasets
 from distract.data.constraints import check
 from distract.studies.attack.minimal import find_edits
 from distract.testing import strategies
-from distract.testing.strategies import drawn_rewrites as rewriting
+from distract.testing.strategies import drawn_rewrites
 
 TWEAKSET = datasets.load("tweakset").cases
 ATTACKS = [name for name, attack in registry.attacks().items() if not attack.severity and name != "none"]
@@ -35,7 +35,7 @@ def simplest(strategy: SearchStrategy[Case], wanted: Callable[[Case], bool]) -> 
     return find(strategy, wanted, settings=plain, random=random.Random(0))
 
 
-def drawn(strategy: SearchStrategy[Case], number: int = 40) -> list[Case]:
+def draw_examples(strategy: SearchStrategy[Case], number: int = 40) -> list[Case]:
     found: list[Case] = []
 
     @settings(few, max_examples=number, database=None, derandomize=True)
@@ -47,7 +47,7 @@ def drawn(strategy: SearchStrategy[Case], number: int = 40) -> list[Case]:
     return found
 
 
-def both(case: Case) -> Iterator[tuple[Response, Response]]:
+def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
     """The originals that have a rewrite, each with it."""
     for one in case.originals:
         yield from (
@@ -58,9 +58,9 @@ def both(case: Case) -> Iterator[tuple[Response, Response]]:
 @pytest.mark.parametrize("attack", [None, *ATTACKS])
 @pytest.mark.parametrize("kinds", [None, ["hostile"]])
 def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
-    for case in drawn(strategies.rewrites(attack, kinds=kinds), 15):
+    for case in draw_examples(strategies.rewrites(attack, kinds=kinds), 15):
         assert len(case.originals) == 2
-        rewrites = list(both(case))
+        rewrites = list(rewritten_pairs(case))
         assert 1 <= len(rewrites) == len({one.author for one, _ in rewrites}) == len(case.responses) - 2
         assert all(new.attack == attack or (attack is None and new.attack in ATTACKS) for _, new in rewrites)
         assert all(new.turns != old.turns for old, new in rewrites)
@@ -70,7 +70,7 @@ def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kin
 def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
     places = sorted(draw(st.lists(st.integers(0, 15), min_size=1, max_size=12)))
     found = [Edit(0, place, place, f"{index} ", "") for index, place in enumerate(places)]
-    return found, list(rewriting._draw_edits(draw, found))
+    return found, list(drawn_rewrites._draw_edits(draw, found))
 
 
 @given(parts())
@@ -83,24 +83,26 @@ def test_kept_edits_stay_in_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
 
 def test_rewrite_shrinks_to_one_edit() -> None:
     strategy = strategies.rewrites("assertiveness", data=TWEAKSET)
-    case = simplest(strategy, lambda case: any(BOOSTER.search(new.text) for _, new in both(case)))
-    found = [find_edits(old.turns, new.turns) for old, new in both(case)]
+    case = simplest(strategy, lambda case: any(BOOSTER.search(new.text) for _, new in rewritten_pairs(case)))
+    found = [find_edits(old.turns, new.turns) for old, new in rewritten_pairs(case)]
     assert [len(one) for one in found] == [1] * len(found)
     assert any(BOOSTER.search(edit.new) for (edit,) in found)
 
 
 def test_shrinking_keeps_all_necessary_edits() -> None:
     def wanted(case: Case) -> bool:
-        return any(len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in both(case))
+        return any(
+            len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in rewritten_pairs(case)
+        )
 
     case = simplest(strategies.rewrites("assertiveness", data=TWEAKSET), wanted)
-    assert sorted(len(find_edits(old.turns, new.turns)) for old, new in both(case))[-1] == 2
+    assert sorted(len(find_edits(old.turns, new.turns)) for old, new in rewritten_pairs(case))[-1] == 2
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("data", [None, TWEAKSET], ids=["written", "tweakset"])
 def test_severity_breaks_its_number_of_requirements(number: int, data: Sequence[Case] | None) -> None:
-    for case in drawn(strategies.rewrites(f"severity-{number}", data=data), 15):
+    for case in draw_examples(strategies.rewrites(f"severity-{number}", data=data), 15):
         good, worse = case.originals
         assert (good.author, good.severity, worse.severity, worse.attack) == (worse.author, None, number, None)
         assert sum(not check(one, good.text) for one in case.constraints) == 0
@@ -110,8 +112,8 @@ def test_severity_breaks_its_number_of_requirements(number: int, data: Sequence[
 def test_number_of_turns_stays() -> None:
     turns = ("It might rain.", "Perhaps it will not.")
     case = Case("c", ("Rain?", "Sure?"), (Response("x", turns), Response("y", ("No.", "I think so."))))
-    for one in drawn(strategies.rewrites("assertiveness", data=[case]), 10):
-        assert all(len(new.turns) == 2 for _, new in both(one))
+    for one in draw_examples(strategies.rewrites("assertiveness", data=[case]), 10):
+        assert all(len(new.turns) == 2 for _, new in rewritten_pairs(one))
 
 
 @pytest.mark.parametrize(

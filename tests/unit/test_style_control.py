@@ -31,7 +31,9 @@ def covariate(lengths: Any) -> Any:
     return np.array(raw) / (unit or 1)
 
 
-def planted(models: int, matches: int, prompts: int, worth: float, known: bool = True, noise: float = 0.1) -> Matches:
+def plant_matches(
+    models: int, matches: int, prompts: int, worth: float, known: bool = True, noise: float = 0.1
+) -> Matches:
     """Matches between equally good models of which later ones write more, and ``worth`` points for length.
 
     With ``noise``, some are ties and prompts suit models, both of which make lengths count for less.
@@ -58,7 +60,7 @@ def design(matches: Matches) -> Any:
     return x
 
 
-def naive(matches: Matches, weight: Any = 1.0, mean: Any = 0.0, sd: float = 1000.0) -> Any:
+def fit_naively(matches: Matches, weight: Any = 1.0, mean: Any = 0.0, sd: float = 1000.0) -> Any:
     """Strengths and the worth of length in logits, by scipy on the dense design."""
     x, y, ridge = design(matches), POINTS[matches.outcome], (LOGIT / sd) ** 2
 
@@ -85,21 +87,21 @@ one = st.tuples(
 
 
 @st.composite
-def played(draw_: st.DrawFn) -> Matches:
+def match_tables(draw_: st.DrawFn) -> Matches:
     rows = draw_(st.lists(one, min_size=1, max_size=20))
     pairs, outcomes, prompts, lengths = zip(*rows, strict=True)
     return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, prompts, lengths)
 
 
-@given(played(), st.sampled_from([50.0, 1000.0]))
+@given(match_tables(), st.sampled_from([50.0, 1000.0]))
 def test_ratings_agree_with_a_dense_regression(matches: Matches, sd: float) -> None:
     found = rate_style_control(matches, prior=sd)
-    theta = naive(matches, sd=sd)
+    theta = fit_naively(matches, sd=sd)
     assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
     assert found.extra["length"] == pytest.approx(LOGIT * theta[-1], abs=1e-4)
 
 
-@given(played(), st.randoms(use_true_random=False))
+@given(match_tables(), st.randoms(use_true_random=False))
 def test_match_and_model_order_do_not_matter(matches: Matches, random: Any) -> None:
     order = list(range(len(matches)))
     random.shuffle(order)
@@ -119,7 +121,7 @@ def test_match_and_model_order_do_not_matter(matches: Matches, random: Any) -> N
     assert dict(one.extra) == pytest.approx(dict(other.extra), abs=1e-5)
 
 
-@given(played())
+@given(match_tables())
 def test_equal_lengths_reduce_it_to_bradley_terry(matches: Matches) -> None:
     assert matches.lengths is not None
     flat = replace(matches, lengths=np.full_like(matches.lengths, 7))
@@ -135,7 +137,7 @@ def test_equal_lengths_reduce_it_to_bradley_terry(matches: Matches) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
-    matches = planted(5, 400, 25, 80, known=known)
+    matches = plant_matches(5, 400, 25, 80, known=known)
     groups = matches.cluster if known else np.arange(400)
     fit = sm.GLM(POINTS[matches.outcome], design(matches)[:, 1:], family=sm.families.Binomial()).fit(
         tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
@@ -152,7 +154,7 @@ def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
 
 
 def test_length_effect_is_removed() -> None:
-    matches = planted(4, 20_000, 200, 100, noise=0)
+    matches = plant_matches(4, 20_000, 200, 100, noise=0)
     found, plain = rate_style_control(matches), rate_bradley_terry(matches)
     assert found.extra["length_low"] < 100 < found.extra["length_high"]
     assert found.extra["length"] == pytest.approx(100, abs=12)
@@ -160,19 +162,19 @@ def test_length_effect_is_removed() -> None:
     assert np.ptp(found.rating) < 30
 
 
-@given(played(), st.integers(0, 5))
+@given(match_tables(), st.integers(0, 5))
 def test_draw_replays_each_prompt_as_often_as_drawn(matches: Matches, seed: int) -> None:
     draws = draw(seed, 6, matches.clusters)
     assert draws.weights is not None
     found = redraw(matches, draws)
     normal = draws.normal((*matches.models, " length")) * 1000 / LOGIT
     for row, weight, mean in zip(found, draws.weights, normal, strict=True):
-        theta = naive(matches, weight[matches.cluster], mean)
+        theta = fit_naively(matches, weight[matches.cluster], mean)
         assert row == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-3)
 
 
 def test_single_match_weights_equal_one_match_prompts() -> None:
-    matches = planted(4, 60, 60, 50)
+    matches = plant_matches(4, 60, 60, 50)
     draws = draw(1, 10, 60)
     expected = redraw(matches, draws)
     assert redraw(replace(matches, cluster=None, prompts=()), draws) == pytest.approx(expected)
@@ -204,7 +206,7 @@ def test_matches_without_lengths_are_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="style-control needs the lengths of responses"):
         redraw(matches, draw(0, 2, 1))
     with pytest.raises(UsageError, match="unknown model 'c'"):
-        rate_style_control(planted(3, 20, 5, 0), anchor="c")
+        rate_style_control(plant_matches(3, 20, 5, 0), anchor="c")
 
 
 def test_style_control_is_a_system_that_needs_lengths() -> None:
@@ -212,4 +214,4 @@ def test_style_control_is_a_system_that_needs_lengths() -> None:
     assert system.lengths
     assert not system.default
     assert system.parameters == ratings.systems()["bradley-terry"].parameters
-    assert dict(rate_style_control(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0
+    assert dict(rate_style_control(plant_matches(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0

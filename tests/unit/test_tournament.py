@@ -67,7 +67,7 @@ def test_seed_draws_other_matches() -> None:
 # What is judged.
 
 
-def of(name: str = "c1", authors: str = "wxyz") -> Case:
+def make_case(name: str = "c1", authors: str = "wxyz") -> Case:
     texts = {
         author: f"I think the colour of {author} might be red. It could be so in 3 of 4 cases." for author in authors
     }
@@ -115,7 +115,7 @@ def play(t: TournamentConfig, cases: Sequence[Case], chosen: Mapping[str, frozen
 
 
 def test_all_models_meet_and_only_changed_matches_are_rejudged() -> None:
-    cases = [of(f"c{i}") for i in range(3)]
+    cases = [make_case(f"c{i}") for i in range(3)]
     t = tournament(cases)
     rows = play(t, cases)
     before = [row for row in rows if row.attack == BASELINE]
@@ -136,7 +136,7 @@ def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
             return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
         return alphabetic(request)
 
-    cases = [of(f"c{i}") for i in range(2)]
+    cases = [make_case(f"c{i}") for i in range(2)]
     t = tournament(cases)
     rows = [row for one in cases for row in drive(judge_baseline(one, t), reversed_when_alone)[0].rows]
     assert find_targets(parameters(t), rows) == {"pairwise": {"z"}, "absolute": {"w"}}
@@ -145,7 +145,7 @@ def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
 
 
 def test_both_sides_of_a_match_may_be_rewritten() -> None:
-    cases = [of("c1")]
+    cases = [make_case("c1")]
     t = tournament(cases, protocols=("pairwise",))
     rows = play(t, cases, {"pairwise": frozenset("yz")})
     both = [row for row in rows if row.a.attack and row.b.attack]
@@ -159,7 +159,7 @@ def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
         yield from ()
         return [Draft(Response(r.author, ("I cannot help with that.",), a.name), "none", ("refusal",))]
 
-    cases = [of(f"c{i}") for i in range(4)]
+    cases = [make_case(f"c{i}") for i in range(4)]
     t = tournament(cases, writer=Writer("w", "", rejects), protocols=("pairwise",))
     rows = play(t, cases)
     assert {row.excluded for row in rows if row.attack != BASELINE} == {"rewrite rejected"}
@@ -175,14 +175,14 @@ def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
 
 
 def test_control_without_changes_leaves_the_match_alone() -> None:
-    cases = [of("c1")]
+    cases = [make_case("c1")]
     t = tournament(cases, attacks=(registry.get_attack("null"),), protocols=("pairwise",))
     rows = play(t, cases)
     assert {row.excluded for row in rows if row.attack == "null"} == {UNCHANGED}
 
 
 def test_working_attack_lifts_the_lowest_for_a_biased_judge_only() -> None:
-    cases = [of(f"c{i}") for i in range(6)]
+    cases = [make_case(f"c{i}") for i in range(6)]
     t = tournament(cases)
     found = measure_boards(parameters(t), play(t, cases))
     assert {(one.protocol, one.rule) for one in found.shifts} == {
@@ -229,7 +229,7 @@ def test_without_valid_matches_nothing_is_attacked() -> None:
     def mute(request: Request) -> Reply:
         return Reply(failure="refused")
 
-    cases = [of("c1")]
+    cases = [make_case("c1")]
     t = tournament(cases, protocols=("pairwise",))
     rows = list(drive(judge_baseline(cases[0], t), mute)[0].rows)
     chosen = find_targets(parameters(t), rows)
@@ -253,7 +253,7 @@ def test_anchor_without_a_valid_match_is_reported() -> None:
             return Reply(failure="refused")
         return alphabetic(request)
 
-    cases = [of("c1"), of("c2")]
+    cases = [make_case("c1"), make_case("c2")]
     t = tournament(cases, protocols=("pairwise",))
     p = parameters(t, systems=[{"name": "bradley-terry", "parameters": {"anchor": "w"}}])
     rows = [row for one in cases for row in drive(judge_baseline(one, t), muted)[0].rows]

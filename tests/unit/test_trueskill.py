@@ -37,7 +37,7 @@ def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
     return encode(a, b, outcomes, prompts)
 
 
-def simulated(models: int, matches: int, seed: int = 0) -> list[Match]:
+def simulate_matches(models: int, matches: int, seed: int = 0) -> list[Match]:
     """Matches between models of known strength, a tenth of them ties."""
     random = np.random.default_rng(seed)
     strength = random.normal(0, 1, models)
@@ -58,7 +58,7 @@ EXACT = (ndtr, density, ndtri)
 """For the library's `backend`: its own error function is good to 1e-7, which adds up to 1e-6 in ratings."""
 
 
-def theirs(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
+def rate_with_library(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
     environment = library.TrueSkill(**options)
     rating = {name: environment.create_rating() for name in models}
     for a, b, outcome in played:
@@ -70,9 +70,9 @@ def theirs(played: list[Match], models: tuple[str, ...], **options: Any) -> list
 
 @pytest.mark.parametrize("options", [{}, {"tau": 0.0}, {"draw_probability": 0.4}])
 def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) -> None:
-    played = simulated(6, 400)
+    played = simulate_matches(6, 400)
     found = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
-    wanted = theirs(played, found.models, **options)
+    wanted = rate_with_library(played, found.models, **options)
     assert found.rating == pytest.approx([mu for mu, _ in wanted], abs=1e-6)
     assert found.sigma == pytest.approx([sigma for _, sigma in wanted], abs=1e-6)
 
@@ -83,7 +83,8 @@ def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed
     orders = Orders(len(played), "shuffled", 3, seed)
     options = {"mu": 7.0, "sigma": 2.0, "beta": 1.0, "tau": 0.0, "draw_probability": 0.1, "backend": EXACT}
     each = [
-        theirs([played[at] for at in orders.last(index, len(played))], found.models, **options) for index in range(3)
+        rate_with_library([played[at] for at in orders.last(index, len(played))], found.models, **options)
+        for index in range(3)
     ]
     mean = np.mean(each, axis=0)
     assert found.rating == pytest.approx(mean[:, 0] - mean[:, 0].mean() + 7, abs=1e-8)
@@ -233,7 +234,7 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
         ends = []
         for index in range(orders.count):
             again = [played[at] for at in orders.last(index, len(played)) for _ in range(times[at])]
-            ends.append([mu for mu, _ in theirs(again, matches.models, tau=tau, backend=EXACT)])
+            ends.append([mu for mu, _ in rate_with_library(again, matches.models, tau=tau, backend=EXACT)])
         wanted = np.mean(ends, axis=0)
         wanted += 0 if order == "file" else 25 - wanted.mean()
         assert rating == pytest.approx(wanted, abs=1e-8)
@@ -241,13 +242,13 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}])
 def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
-    matches = table(simulated(4, 200), [f"p{at // 6}" for at in range(200)])
+    matches = table(simulate_matches(4, 200), [f"p{at // 6}" for at in range(200)])
     rating = ours.rate(matches, **options).rating
     assert (ours.redraw(matches, Draws(0, 3, np.ones((3, matches.clusters), np.uint8)), **options) == rating).all()
 
 
 def test_draws_with_and_without_a_table_spread_alike() -> None:
-    matches = table(simulated(4, 300))
+    matches = table(simulate_matches(4, 300))
     one = ours.redraw(matches, draw(1, 400, 300)).std(axis=0)
     assert ours.redraw(matches, draw(1, 400, 300, table=False)).std(axis=0) == pytest.approx(one, rel=0.2)
 

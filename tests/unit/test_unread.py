@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive, request, verdict
-from commanding import Ran
+from commanding import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,7 +82,7 @@ def test_any_reply_is_shown_on_three_safe_lines(
         assert len(lines[1]) < MAX_LENGTH + 99
 
 
-def test_command_and_report_show_an_example(run: Callable[..., Ran]) -> None:
+def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -> None:
     command = ("--judge", "planted:garbage", "--protocol", "pairwise", "--attack", "sycophancy", "--limit", "2")
     attack = run("attack", *command, "--generator", "rules", "--out", "r")
     assert attack.code == 3
@@ -95,7 +95,7 @@ def test_command_and_report_show_an_example(run: Callable[..., Ran]) -> None:
     assert "unreadable" not in run("report", "r", "--json").out
 
 
-def test_readable_replies_leave_no_file(run: Callable[..., Ran]) -> None:
+def test_readable_replies_leave_no_file(run: Callable[..., CommandResult]) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
     assert "unreadable" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

@@ -50,7 +50,7 @@ def test_each_text_takes_both_places_and_none_is_named_rewrite() -> None:
     assert "rewrit" not in first[0].content + first[1].content
 
 
-def made_by(text: str, reply: Reply, to: Verifier | None = None) -> Rewrite:
+def make_rewrite(text: str, reply: Reply, to: Verifier | None = None) -> Rewrite:
     """A rewrite by a fixed writer, verified by a model that always replies the same."""
 
     def write(*_: object):  # type: ignore[no-untyped-def]
@@ -68,17 +68,22 @@ ACCEPTED, REJECTED = "It is certainly red.", "I think it is red."
 
 
 def test_verdict_rejects_and_is_evidence_beside_the_others() -> None:
-    made = made_by(ACCEPTED, NOT)
+    made = make_rewrite(ACCEPTED, NOT)
     assert set(made.reasons) == {"verifier finds something lost", "verifier finds something added"}
     assert dict(made.evidence)["verifier_kept"] == 0.2
     assert {"kept_content_share", "marker_after"} <= dict(made.evidence).keys()
     assert layer_verdicts(made) == (True, False)
-    assert made_by(ACCEPTED, SURE).is_accepted
+    assert make_rewrite(ACCEPTED, SURE).is_accepted
 
 
 def test_rewrites_rejected_by_rules_are_verified_too() -> None:
     blue = "It is certainly 5 times red."
-    rewrites = [made_by(ACCEPTED, SURE), made_by(ACCEPTED, NOT), made_by(blue, SURE), made_by(blue, NOT)]
+    rewrites = [
+        make_rewrite(ACCEPTED, SURE),
+        make_rewrite(ACCEPTED, NOT),
+        make_rewrite(blue, SURE),
+        make_rewrite(blue, NOT),
+    ]
     assert [layer_verdicts(made) for made in rewrites] == [(True, True), (True, False), (False, True), (False, False)]
     (figure,) = agreements(rewrites, {})
     assert (figure.measure, figure.attack, figure.k, figure.n, figure.value) == (
@@ -93,14 +98,14 @@ def test_rewrites_rejected_by_rules_are_verified_too() -> None:
 
 
 def test_missing_verdict_is_counted_apart_and_rejects() -> None:
-    made = made_by(ACCEPTED, Reply("banana"))
+    made = make_rewrite(ACCEPTED, Reply("banana"))
     assert (made.is_accepted, layer_verdicts(made)) == (False, None)
     (figure,) = agreements([made], {})
     assert (figure.n, figure.invalid, figure.value) == (0, 1, None)
 
 
 def test_unchanged_text_is_not_verified() -> None:
-    assert "verifier_kept" not in dict(made_by(REJECTED, NOT).evidence)
+    assert "verifier_kept" not in dict(make_rewrite(REJECTED, NOT).evidence)
     plan = rewrite(WRITERS["rules"], case(responses=[SAME]), SAME, attacks()["assertiveness"], 0)
     made, rounds = drive(plan, lambda request: NOT)
     assert (rounds, agreements([made] if made else [], {})) == ([], list[Figure]())

@@ -33,7 +33,7 @@ def table(played: list[Match], *, prompts: bool = True) -> Matches:
     return encode(a, b, outcomes, clusters if prompts else None)
 
 
-def naive(played: list[Match]) -> dict[str, float]:
+def rate_naively(played: list[Match]) -> dict[str, float]:
     points: dict[str, list[float]] = defaultdict(list)
     for a, b, outcome, _ in played:
         points[a].append(WORTH[outcome])
@@ -41,7 +41,7 @@ def naive(played: list[Match]) -> dict[str, float]:
     return {name: sum(points[name]) / len(points[name]) for name in sorted(points)}
 
 
-def simulated(matches: int, prompts: int, seed: int = 0) -> list[Match]:
+def simulate_matches(matches: int, prompts: int, seed: int = 0) -> list[Match]:
     """Matches of four models, whose outcome depends on the prompt."""
     random = np.random.default_rng(seed)
     mood = random.normal([0.0, 0.4, 0.8, 1.2], 1, (prompts, 4))
@@ -55,7 +55,7 @@ def simulated(matches: int, prompts: int, seed: int = 0) -> list[Match]:
 
 @given(PLAYED)
 def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Match]) -> None:
-    found, share = win_rate.rate(table(played)), naive(played)
+    found, share = win_rate.rate(table(played)), rate_naively(played)
     assert found.models == tuple(share)
     assert found.rating == pytest.approx(list(share.values()), abs=1e-12)
     influence: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(share)))
@@ -94,7 +94,7 @@ def test_ties_alone_are_level_and_certain() -> None:
 
 
 def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
-    played = simulated(200, 40)
+    played = simulate_matches(200, 40)
     once, twice = (win_rate.rate(table(matches, prompts=False)) for matches in (played, played * 2))
     assert twice.rating == pytest.approx(once.rating)
     assert 2 * twice.covariance == pytest.approx(once.covariance)
@@ -105,17 +105,17 @@ def test_draw_replays_matches(played: list[Match], rows: list[list[int]]) -> Non
     matches = table(played)
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
     found = win_rate.redraw(matches, Draws(0, len(rows), drawn))
-    own = naive(played)
+    own = rate_naively(played)
     for row, shares in zip(drawn.tolist(), found, strict=True):
         times = dict(zip(matches.prompts, row, strict=True))
-        again = naive([match for match in played for _ in range(times[match[3]])])
+        again = rate_naively([match for match in played for _ in range(times[match[3]])])
         assert shares == pytest.approx([again.get(name, own[name]) for name in matches.models], abs=1e-12)
 
 
 @pytest.mark.parametrize("prompts", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) -> None:
-    matches = table(simulated(600, 120), prompts=prompts)
+    matches = table(simulate_matches(600, 120), prompts=prompts)
     drawn = draw(0, 2000, matches.clusters, table=weighted)
     found, rated = win_rate.redraw(matches, drawn), win_rate.rate(matches)
     assert np.cov(found.T) == pytest.approx(rated.covariance, abs=1e-4)
@@ -124,7 +124,7 @@ def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) 
 
 @pytest.mark.parametrize("prompts", [True, False])
 def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    matches = table(simulated(300, 50), prompts=prompts)
+    matches = table(simulate_matches(300, 50), prompts=prompts)
     weighted, free = draw(0, 30, matches.clusters), draw(0, 30, matches.clusters, table=False)
     whole = win_rate.rate(matches).covariance, win_rate.redraw(matches, weighted), win_rate.redraw(matches, free)
     monkeypatch.setattr(win_rate, "BLOCK", 200)
