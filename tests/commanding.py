@@ -17,17 +17,17 @@ class CommandResult:
 
     @property
     def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+        document: dict[str, Any] = json.loads(self.out)
+        return document
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.document["results"]
-        return found
+        rows: list[dict[str, Any]] = self.document["results"]
+        return rows
 
     def figure(self, measure: str, **place: str | None) -> dict[str, Any]:
-        wanted = {"measure": measure, **place}
-        matching = [r for r in self.results if "against" not in r and all(r[k] == v for k, v in wanted.items())]
+        criteria = {"measure": measure, **place}
+        matching = [r for r in self.results if "against" not in r and all(r[k] == v for k, v in criteria.items())]
         assert len(matching) == 1, matching
         return matching[0]
 

@@ -121,8 +121,8 @@ def run(
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Installs a module of plug-ins of somebody else."""
     entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in ("attacks", "judges")]
-    found = importlib.metadata.EntryPoints(entries)
-    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+    entry_points = importlib.metadata.EntryPoints(entries)
+    monkeypatch.setattr(registry, "entry_points", lambda group: entry_points.select(group=group))
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(code: str) -> None:
@@ -170,13 +170,13 @@ def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> 
         "mistral": transformers.MistralConfig(**shape, sliding_window=8),
         "bloom": transformers.BloomConfig(hidden_size=32, **small),
     }
-    made = {}
+    paths = {}
     for name, config in configs.items():
         torch.manual_seed(0)
-        made[name] = tmp_path_factory.mktemp(name)
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
-        smollm2._chat.tokenizer.save_pretrained(made[name])
-    return made
+        paths[name] = tmp_path_factory.mktemp(name)
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(paths[name])
+        smollm2._chat.tokenizer.save_pretrained(paths[name])
+    return paths
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[
         names: of the arguments, with commas between them or as a sequence.
         rows: values of the argument, or tuples of values where there are several.
     """
-    wanted = [one.strip() for one in names.split(",")] if isinstance(names, str) else list(names)
-    table = [dict(zip(wanted, row if len(wanted) > 1 else (row,), strict=True)) for row in rows]
+    argument_names = [one.strip() for one in names.split(",")] if isinstance(names, str) else list(names)
+    table = [dict(zip(argument_names, row if len(argument_names) > 1 else (row,), strict=True)) for row in rows]
     assert table, "a table without rows checks nothing"
 
     def loop(test: Callable[..., None]) -> Callable[..., None]:
@@ -30,7 +30,7 @@ def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[
                     raise
 
         signature = inspect.signature(test)
-        kept = [one for one in signature.parameters.values() if one.name not in wanted]
+        kept = [one for one in signature.parameters.values() if one.name not in argument_names]
         run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
         return run
 

@@ -34,14 +34,16 @@ class CommandProcess:
         line = ["distract", *map(str, arguments)]
         hears = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         script = f"import sys\n{hears}{before}\nsys.argv = {line!r}\nfrom distract.cli.main import main\nmain()\n"
-        found = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DISTRACT_"))}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DISTRACT_"))
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-c", script],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=found,
+            env=environment,
         )
         self._lines: dict[str, list[str]] = {"out": [], "err": []}
         self._coming: dict[str, queue.SimpleQueue[str]] = {"out": queue.SimpleQueue(), "err": queue.SimpleQueue()}
@@ -84,9 +86,9 @@ class CommandProcess:
         self._coming[name].put("")
 
 
-def opinion(asked: ReceivedRequest) -> dict[str, Any]:
+def opinion(request: ReceivedRequest) -> dict[str, Any]:
     """A verdict that follows from the request alone."""
-    share = hashlib.sha256(asked.content.encode()).digest()[0] / 256
+    share = hashlib.sha256(request.content.encode()).digest()[0] / 256
     return completion("A", logprobs=[token("A", {"A": 0.1 + 0.7 * share, "B": 0.8 - 0.7 * share})], finish="length")
 
 
@@ -107,17 +109,17 @@ class HeldServer(FakeServer):
         """Answer from now on."""
         self._loop.call_soon_threadsafe(self._free.set)
 
-    async def answer(self, asked: ReceivedRequest) -> Answer:
-        found = await super().answer(asked)
-        if asked.path == CHAT and not asked.is_probe:
+    async def answer(self, request: ReceivedRequest) -> Answer:
+        answer = await super().answer(request)
+        if request.path == CHAT and not request.is_probe:
             self._seen.release()
             await self._free.wait()
-        return found
+        return answer
 
     @property
     def contents(self) -> list[bytes]:
         """The requests for verdicts."""
-        return [asked.raw for asked in self.chats]
+        return [request.raw for request in self.chats]
 
 
 def count_replies(store: Path) -> int:

@@ -72,8 +72,8 @@ def judge_cases(backend: Backend, cases: Sequence[Case]) -> tuple[Verdicts, Repl
             names.append(f"{name} {case.id}")
             plans.append(last_step(name, Comparison(case, first, second), seen))
     with Store(Path(":memory:"), backend.identity) as store:
-        (found,) = execute([gather(plans)], {"judge": (backend, store)})
-    return dict(zip(names, found, strict=True)), seen
+        (results,) = execute([gather(plans)], {"judge": (backend, store)})
+    return dict(zip(names, results, strict=True)), seen
 
 
 def near(judgments: Sequence[Judgment], rule: str | None) -> bool:

@@ -49,6 +49,6 @@ def test_replay_reads_the_published_verdicts(judge: str) -> None:
 def test_replay_reads_the_same_outcomes() -> None:
     path = JUDGES / "qwen-judge_14B" / "pairwise" / "gemma-2-9b-it_vs_Phi-3.5-mini-Instruct.jsonl"
     (source,), (published,) = read(str(path)), replay.load(str(path))
-    found = [(row, outcome(row.judgments, None)) for row in published.rows["stored"]]
-    names = ({"a": row.a.author, "b": row.b.author}.get(result or "", result) for row, result in found)
+    outcomes = [(row, outcome(row.judgments, None)) for row in published.rows["stored"]]
+    names = ({"a": row.a.author, "b": row.b.author}.get(result or "", result) for row, result in outcomes)
     assert Counter(winner for *_, winner in list_games(source.matches)) == Counter(name for name in names if name)

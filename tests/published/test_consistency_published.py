@@ -62,6 +62,6 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_ten_models_answers_form_triples_and_quadruples(command: Any) -> None:
     code, out, _ = command("--judge", "planted:fair", "--data", f"mt-bench:{MT_BENCH}", "--limit", "2", "--json")
     assert code == 0
-    found = {(r["measure"], r["protocol"], r["place"]): (r["k"], r["n"]) for r in json.loads(out)["results"]}
-    assert found["intransitivity", "pairwise", None] == found["intransitivity", "rank", None] == (0, 8)
-    assert found["choice_set_sensitivity", "rank", "first"] == (0, 8)
+    document = {(r["measure"], r["protocol"], r["place"]): (r["k"], r["n"]) for r in json.loads(out)["results"]}
+    assert document["intransitivity", "pairwise", None] == document["intransitivity", "rank", None] == (0, 8)
+    assert document["choice_set_sensitivity", "rank", "first"] == (0, 8)

@@ -44,12 +44,12 @@ def test_constraints_agree_with_the_original_checkers() -> None:
     for result in rows("eval_results_strict_gpt4.jsonl"):
         prompt = prompts.get(result["prompt"], reworded)
         assert prompt["instruction_id_list"] == result["instruction_id_list"]
-        told = zip(prompt["instruction_id_list"], prompt["kwargs"], result["follow_instruction_list"], strict=True)
-        for kind, arguments, theirs in told:
+        results = zip(prompt["instruction_id_list"], prompt["kwargs"], result["follow_instruction_list"], strict=True)
+        for kind, arguments, follows in results:
             labels[kind] += 1
             ours = check(parse({"kind": kind, **arguments}), result["response"])
-            if ours is not theirs:
-                disagreements.append((prompt["key"], kind, f"ours {ours}, theirs {theirs}"))
+            if ours is not follows:
+                disagreements.append((prompt["key"], kind, f"ours {ours}, theirs {follows}"))
     assert labels.total() == 832
     assert set(labels) == set(list_kinds())
     assert len(disagreements) <= 0.01 * labels.total()

@@ -20,12 +20,12 @@ def test_published_winners_of_llmbar_are_parsed() -> None:
     for item in (item for file in files for item in json.loads(file.read_text(encoding="utf-8"))):
         material = (item["output_1"], item["output_2"], item["input"])
         for order, winners in (("swap = False", "ab"), ("swap = True", "ba")):
-            found = item["results"][-1][order]
-            text, end = found["completion"][:2]
+            stored_result = item["results"][-1][order]
+            text, end = stored_result["completion"][:2]
             verdict = OUTPUT.read(text, ("a", "b"), material, cut=end == "length")
             winner = str(winners.index(verdict) + 1) if verdict else None
             n += 1
-            if winner != found["winner"]:
+            if winner != stored_result["winner"]:
                 missed.append((text, winner))
     assert n > 5000
     # The one whose published winner is none that its judge gave.

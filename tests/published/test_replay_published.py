@@ -76,24 +76,27 @@ def test_llmbar_counts_match_the_published_counts(llmbar: Sequence[PublishedRun]
     compared = 0
     for one in llmbar:
         for rule in one.rules:
-            found = figures(one.rows[rule])
-            published = {name: one.statistics[name] for name in found}
+            results = figures(one.rows[rule])
+            published = {name: one.statistics[name] for name in results}
             if rule == "parsed" and (one.judge, one.protocol, one.data) == REFUSAL[:3]:
-                assert {name for name in found if found[name] != published[name]} == {"correct_True", "correct_average"}
-                assert (found["correct_True"][:7], str(published["correct_True"])[:7]) == ("32 / 92", "33 / 92")
+                assert {name for name in results if results[name] != published[name]} == {
+                    "correct_True",
+                    "correct_average",
+                }
+                assert (results["correct_True"][:7], str(published["correct_True"])[:7]) == ("32 / 92", "33 / 92")
             else:
-                assert found == published, (one.source, rule)
+                assert results == published, (one.source, rule)
             compared += 1
     assert compared == 60
 
 
 def test_our_parser_differs_in_one_refusal_only(llmbar: Sequence[PublishedRun]) -> None:
     differ = [
-        (one.judge, one.protocol, one.data, stored.case, order, was.preferred, found.failure)
+        (one.judge, one.protocol, one.data, stored.case, order, was.preferred, result.failure)
         for one in llmbar
         for stored, parsed in zip(one.rows["stored"], one.rows["parsed"], strict=True)
-        for order, was, found in zip(stored.shown, stored.judgments, parsed.judgments, strict=True)
-        if was.preferred != found.preferred
+        for order, was, result in zip(stored.shown, stored.judgments, parsed.judgments, strict=True)
+        if was.preferred != result.preferred
     ]
     assert differ == [(*REFUSAL, "b", "a", "no verdict")]
 

@@ -184,14 +184,14 @@ def _echoed(asked: ReceivedRequest, answer: Answer) -> Answer:
 
 
 def _echoed_late(asked: ReceivedRequest, answer: Answer) -> Answer:
-    said = asked.headers.get("authorization", "")
-    return Answer({"error": {"message": f"busy for {said}"}}, 503, {"x-request-id": said, "x-key": said})
+    message = asked.headers.get("authorization", "")
+    return Answer({"error": {"message": f"busy for {message}"}}, 503, {"x-request-id": message, "x-key": message})
 
 
 def _echoing(member: str) -> Spoil:
     def spoil(asked: ReceivedRequest, answer: Answer) -> Answer:
-        said = f"The key is {asked.headers.get('authorization', '').removeprefix('Bearer ')}, is it not? [[A]]"
-        members = {"content": said} if member == "content" else {"content": None, "refusal": said}
+        message = f"The key is {asked.headers.get('authorization', '').removeprefix('Bearer ')}, is it not? [[A]]"
+        members = {"content": message} if member == "content" else {"content": None, "refusal": message}
         return _edit(lambda data: data["choices"][0].update(message=members, logprobs=None))(asked, answer)
 
     return spoil

@@ -154,13 +154,13 @@ class Forks:
     def _listen(self) -> None:
         assert self._parent.stdout
         for line in self._parent.stdout:
-            told = json.loads(line)
-            process = self._processes[told["job"]]
-            if "pid" in told:
-                process.pid = told["pid"]
+            record = json.loads(line)
+            process = self._processes[record["job"]]
+            if "pid" in record:
+                process.pid = record["pid"]
                 process.begun.set()
             else:
-                process.code = told["code"]
+                process.code = record["code"]
                 process.ended.set()
 
 

@@ -27,15 +27,15 @@ print(kept, faults() - before)
 """
 
 
-def run_allocations(how: str) -> tuple[str, int]:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, check=True)
-    kept, pages = done.stdout.split()
-    return kept, int(pages)
+def run_allocations(mode: str) -> tuple[str, int]:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, mode], capture_output=True, text=True, check=True)
+    status, pages = done.stdout.split()
+    return status, int(pages)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only GNU's C library has such settings")
 def test_allocator_reuses_freed_blocks() -> None:
-    kept, pages = run_allocations("keep")
+    status, pages = run_allocations("keep")
     _, before = run_allocations("leave")
-    assert kept == "True"
+    assert status == "True"
     assert pages < before / 10

@@ -20,9 +20,9 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     del buffer
     read_source(tmp_path / "v")
     tracemalloc.start()
-    found = read_source(tmp_path / "v")
+    source = read_source(tmp_path / "v")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found.matches) == 2_000
+    assert len(source.matches) == 2_000
     assert (tmp_path / "v").stat().st_size > 20_000_000
     assert peak < 8_000_000

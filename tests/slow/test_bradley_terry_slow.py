@@ -31,8 +31,8 @@ HARD: dict[str, tuple[Played, set[str]]] = {
 def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str]) -> None:
     matches = matches_of(rows)
     for sd in (30.0, 1000.0, 20_000.0):
-        found = rate_bradley_terry(matches, prior=sd)
-        theta = (found.rating - 1000) / LOGIT
+        ratings = rate_bradley_terry(matches, prior=sd)
+        theta = (ratings.rating - 1000) / LOGIT
         # At the maximum what a model won is what was expected of it, less what the prior pulls.
         slope = -((LOGIT / sd) ** 2) * theta
         gap = theta[matches.a] - theta[matches.b]
@@ -40,9 +40,9 @@ def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str
         np.add.at(slope, matches.a, residual)
         np.add.at(slope, matches.b, -residual)
         assert slope == pytest.approx(np.zeros(len(theta)), abs=1e-9 * max(1, len(rows)))
-        assert found.covariance is not None
-        assert np.isfinite(found.covariance).all()
-        assert {note.split(" ")[0] for note in found.notes} == resting
+        assert ratings.covariance is not None
+        assert np.isfinite(ratings.covariance).all()
+        assert {note.split(" ")[0] for note in ratings.notes} == resting
 
 
 def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], mean: Any) -> Any:
@@ -56,9 +56,9 @@ def test_a_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -
     matches = matches_of(rows)
     draws = draw(seed, 8, matches.clusters)
     assert draws.weights is not None
-    found = redraw(matches, draws)
+    replicates = redraw(matches, draws)
     normal = draws.normal(matches.models) * 1000 / LOGIT
-    for row, weight, mean in zip(found, draws.weights, normal, strict=True):
+    for row, weight, mean in zip(replicates, draws.weights, normal, strict=True):
         expected = naive_redraw(rows, matches.models, dict(zip(matches.prompts, weight.tolist(), strict=True)), mean)
         assert row == pytest.approx(expected, abs=1e-3)
 

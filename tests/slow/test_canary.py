@@ -77,20 +77,20 @@ class Endpoint:
     silent: bool = False
     asked: list[ReceivedRequest] = field(default_factory=list)
 
-    def __call__(self, asked: ReceivedRequest) -> Answer | dict[str, Any]:
+    def __call__(self, request: ReceivedRequest) -> Answer | dict[str, Any]:
         if self.silent:
             return refusal(500, "out of order")
-        if not self.says and "logprobs" in asked.body:
+        if not self.says and "logprobs" in request.body:
             return refusal(400, "unknown parameter: logprobs", param="logprobs")
-        self.asked.append(asked)
-        begun = "continue_final_message" in asked.body
-        if shown := re.findall(r"# Response [AB]\n(.*?)(?=\n\n#)", asked.content, re.DOTALL):
-            p = self._of(*shown)
+        self.asked.append(request)
+        begun = "continue_final_message" in request.body
+        if responses := re.findall(r"# Response [AB]\n(.*?)(?=\n\n#)", request.content, re.DOTALL):
+            p = self._of(*responses)
             if self.says:
                 return completion("A", logprobs=[token("A", {"A": p, "B": 1 - p})], finish="length")
             return completion(f"{'' if begun else '[['}{'A' if p > 0.5 else 'B'}]]")
-        if shown := re.findall(r"# Output \([ab]\)\n(.*?)(?=\n\n#)", asked.content, re.DOTALL):
-            word = "a" if self._of(*shown) > 0.5 else "b"
+        if responses := re.findall(r"# Output \([ab]\)\n(.*?)(?=\n\n#)", request.content, re.DOTALL):
+            word = "a" if self._of(*responses) > 0.5 else "b"
             # A server that batches does not repeat itself letter by letter.
             return completion(f"One has {len(self.asked)} merits. Therefore, Output ({word}) is better.")
         return completion(f"It has {len(self.asked)} merits.")
@@ -124,8 +124,8 @@ class Shop:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
-        return found
+        document: dict[str, Any] = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+        return document
 
 
 @pytest.fixture

@@ -96,9 +96,9 @@ def test_first_differing_token_separates_choices(smollm2: Transformers) -> None:
 
 
 def test_choices_without_a_separating_token_are_scored_whole(smollm2: Transformers) -> None:
-    found = smollm2._chat.encode(make_request("rules", "text", choices=("1", "10", "2")))
-    assert found.choice_tokens is None
-    assert [smollm2.decode(ids) for ids in found.continuations] == ["1", "10", "2"]
+    encoded = smollm2._chat.encode(make_request("rules", "text", choices=("1", "10", "2")))
+    assert encoded.choice_tokens is None
+    assert [smollm2.decode(ids) for ids in encoded.continuations] == ["1", "10", "2"]
     alone = smollm2._chat.encode(make_request("rules", "text", choices=("Yes",)))
     assert [smollm2.decode(ids) for ids in alone.continuations] == ["Yes"]
 

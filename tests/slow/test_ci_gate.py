@@ -97,10 +97,10 @@ class Runner:
         self, name: str, step: dict[str, Any], context: dict[str, Any], env: Mapping[str, str]
     ) -> tuple[Step, dict[str, str]]:
         action = yaml.safe_load((self.workspace / step["uses"] / "action.yml").read_text(encoding="utf-8"))
-        given = {key: fill(value, context) for key, value in step.get("with", {}).items()}
-        assert set(given) <= set(action["inputs"])
-        assert {key for key, one in action["inputs"].items() if one.get("required")} <= set(given)
-        inputs = {key: one.get("default", "") for key, one in action["inputs"].items()} | given
+        arguments = {key: fill(value, context) for key, value in step.get("with", {}).items()}
+        assert set(arguments) <= set(action["inputs"])
+        assert {key for key, one in action["inputs"].items() if one.get("required")} <= set(arguments)
+        inputs = {key: one.get("default", "") for key, one in action["inputs"].items()} | arguments
         inner = {"inputs": inputs, "steps": {}, "github": context["github"], "runner": context["runner"]}
         assert all("shell" in one for one in action["runs"]["steps"] if "run" in one)
         good = self.steps(action["runs"]["steps"], inner, env)
@@ -142,8 +142,8 @@ class Runner:
         return Step(name, outcome, done.returncode, done.stdout), assignments(files["OUTPUT"])
 
     def __getitem__(self, name: str) -> Step:
-        (found,) = (step for step in self.ran if step.name == name)
-        return found
+        (result,) = (step for step in self.ran if step.name == name)
+        return result
 
 
 def machine() -> dict[str, str]:
@@ -158,11 +158,11 @@ def fill(value: object, context: Mapping[str, Any]) -> str:
     def term(text: str) -> str:
         if text.startswith("'"):
             return text.strip("'")
-        found: Any = context
+        result: Any = context
         for name in text.split("."):
             assert re.fullmatch(r"[\w-]+", name), text
-            found = found.get(name, "") if isinstance(found, Mapping) else ""
-        return str(found)
+            result = result.get(name, "") if isinstance(result, Mapping) else ""
+        return str(result)
 
     def replaced(match: re.Match[str]) -> str:
         return next(filter(None, (term(part.strip()) for part in match[1].split("||"))), "")
@@ -248,8 +248,8 @@ def test_fair_judge_passes_every_step(runner: Runner) -> None:
 
 def test_unchanged_judge_costs_nothing_on_the_next_push(runner: Runner) -> None:
     assert dispatch(runner)
-    kept = runner["Keep the replies"].out.split()[0]
-    replies = {file.relative_to(runner.workspace): file.read_bytes() for file in runner.workspace.glob(kept)}
+    key = runner["Keep the replies"].out.split()[0]
+    replies = {file.relative_to(runner.workspace): file.read_bytes() for file in runner.workspace.glob(key)}
     shutil.rmtree(runner.workspace)
     check_out(runner.workspace)
     for path, content in replies.items():

@@ -122,8 +122,8 @@ def test_threads_release_only_their_own_locks(tmp_path: Path, started: Start) ->
             taken.append(claims.take(KEYS[1:3]))
 
     taken = list[set[bytes]]()
-    with Claims(tmp_path / "s") as mine:
-        assert mine.take([KEYS[1]]) == {KEYS[1]}
+    with Claims(tmp_path / "s") as own_lock:
+        assert own_lock.take([KEYS[1]]) == {KEYS[1]}
         start_thread(other).join(10)
         assert taken == [{KEYS[2]}]
         # Closing a file gives back all locks that a process has on it.

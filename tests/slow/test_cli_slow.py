@@ -182,10 +182,10 @@ def test_closed_pipe_prints_no_traceback() -> None:
 
 
 def test_distractor_lowers_the_accuracy_of_a_biased_judge(run: Any) -> None:
-    named = ("--attack", "severity-2", "--attack", "severity-2+assertiveness")
-    found = run("attack", "--judge", "planted:bold", *named, "--limit", "all", "--json")
+    options = ("--attack", "severity-2", "--attack", "severity-2+assertiveness")
+    result = run("attack", "--judge", "planted:bold", *options, "--limit", "all", "--json")
     plain, distracted = (
-        found.figure("severity_accuracy", attack=attack, protocol="pairwise") for attack in ("none", "assertiveness")
+        result.figure("severity_accuracy", attack=attack, protocol="pairwise") for attack in ("none", "assertiveness")
     )
     assert plain["value"] > distracted["value"] + 0.2
 
@@ -209,19 +209,19 @@ def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     assert ties == {"rank"}
     accuracies = {one["protocol"] for one in document["results"] if one["measure"] == "distractor_win_rate"}
     assert accuracies == standings.keys()
-    shown = run("report", "r").out
-    assert "Protocols, most robust first" in shown
-    assert "Pareto front" in shown
-    assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
+    report = run("report", "r").out
+    assert "Protocols, most robust first" in report
+    assert "Pareto front" in report
+    assert all(len(line.rstrip()) <= 80 for line in report.splitlines())
     assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
 
 
 def test_every_protocol_reports_accuracy_by_severity(run: Any) -> None:
     names = ["base", "triadic", "quadruple", "wild-bench", "arena-hard", "alpaca-eval", "protocol-consistency"]
-    asked = [part for name in names for part in ("--protocol", name)]
-    ran = run("attack", "--judge", "planted:fair", *PLANTED, *asked, "--attack", "severity-2", "--json")
-    found = {
+    options = [part for name in names for part in ("--protocol", name)]
+    ran = run("attack", "--judge", "planted:fair", *PLANTED, *options, "--attack", "severity-2", "--json")
+    figures = {
         one["protocol"]: one for one in ran.results if one["measure"] == "severity_accuracy" and "against" not in one
     }
-    assert found.keys() == set(names)
-    assert all(one["value"] == 1.0 and one["n"] == 8 for one in found.values())
+    assert figures.keys() == set(names)
+    assert all(one["value"] == 1.0 and one["n"] == 8 for one in figures.values())

@@ -83,13 +83,13 @@ def test_real_judge_runs_the_consistency_study(smollm2: Transformers, tmp_path: 
     tally = Tally()
     loaded = run(job, tally, tmp_path / "s")
     assert sum(estimate(job).requests.values()) == tally.made == sum(tally.asked.values())
-    found = figures(loaded.rows, RULES)
+    results = figures(loaded.rows, RULES)
     for protocol in RULES:
-        figure = find(found, "intransitivity", protocol)
+        figure = find(results, "intransitivity", protocol)
         assert figure.n + figure.invalid == 2
-    assert find(found, "intransitivity", "pairwise").invalid == 0
+    assert find(results, "intransitivity", "pairwise").invalid == 0
     for place in ("first", "last"):
-        figure = find(found, "choice_set_sensitivity", "rank", place)
+        figure = find(results, "choice_set_sensitivity", "rank", place)
         assert figure.n + figure.invalid == 2
     assert all(prompt > 50 for row in loaded.rows for prompt, _ in row.tokens)
     with Store(tmp_path / "s", smollm2.identity) as store:

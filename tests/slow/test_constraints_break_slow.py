@@ -21,5 +21,5 @@ def test_long_hostile_text_breaks_quickly(piece: str) -> None:
         for raw in HOSTILE:
             constraint = parse(raw)
             held = check(constraint, whole)
-            found = next(breaks(constraint, whole), None)
-            assert (found is not None) is (held and raw["kind"] != "language:response_language")
+            edits = next(breaks(constraint, whole), None)
+            assert (edits is not None) is (held and raw["kind"] != "language:response_language")

@@ -148,12 +148,12 @@ def test_damaged_folder_is_one_line_of_wrong_input(
     what: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    damage, said = DAMAGES[what]
+    damage, message = DAMAGES[what]
     damage(folder)
     with pytest.raises(UsageError) as error:
         ask(folder)
     assert error.value.exit_code == 2
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert len(str(error.value).replace(str(folder), "")) < 500
     assert not Path("ran").exists()

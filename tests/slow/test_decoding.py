@@ -38,15 +38,15 @@ def spell(tokens: list[int]) -> str:
 def items(count: int) -> list[Item]:
     """Some share a start, are the start of another, or the same."""
     draw = random.Random(7)
-    made: list[Item] = []
+    tiny: list[Item] = []
     for number in range(count):
-        stem = draw.choice(made).prompt if made and draw.random() < 0.8 else ()
+        stem = draw.choice(tiny).prompt if tiny and draw.random() < 0.8 else ()
         tail = tuple(draw.choices(range(20), k=draw.choice([0, 1, 6, 30])))
         prompt = (*stem[: draw.choice([len(stem), len(stem) // 2])][:40], *tail) or (1,)
         stop = draw.choice([(), ("d", "bc")])
         request = Request((Message("user", "?"),), temperature=draw.choice([0.0, 1.0]), stop=stop, sample=number)
-        made.append(Item(prompt, draw.choice([1, 2, 5, 14]), frozenset(draw.choice([(), (3, 5)])), request))
-    return made
+        tiny.append(Item(prompt, draw.choice([1, 2, 5, 14]), frozenset(draw.choice([(), (3, 5)])), request))
+    return tiny
 
 
 ITEMS = items(24)
@@ -61,10 +61,10 @@ def judge(request: pytest.FixtureRequest) -> Transformers:
     torch.manual_seed(1)
     kinds = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig}
     config = kinds[request.param](**shape, **({"sliding_window": 6} if request.param == "mistral" else {}))
-    made = Transformers("tiny", dtype="float32")
-    vars(made)["_loaded"] = transformers.AutoModelForCausalLM.from_config(config).eval()
-    assert (made.prompt_mode, made._can_batch) == ("packed", True)
-    return made
+    model = Transformers("tiny", dtype="float32")
+    vars(model)["_loaded"] = transformers.AutoModelForCausalLM.from_config(config).eval()
+    assert (model.prompt_mode, model._can_batch) == ("packed", True)
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -105,15 +105,17 @@ def sizes() -> Iterator[list[tuple[int, int]]]:
 
 
 def run_forwards(
-    judge: Transformers, prompts: Sequence[tuple[int, ...]], wanted: dict[int, Any], **options: Any
+    judge: Transformers, prompts: Sequence[tuple[int, ...]], needed: dict[int, Any], **options: Any
 ) -> Iterator[ForwardResult]:
     sharing: Sharing = options.get("sharing", "packed")
-    forwards = prune(lay_out(prompts, options.get("tokens", 64), sharing), wanted)
+    forwards = prune(lay_out(prompts, options.get("tokens", 64), sharing), needed)
     return judge._run(forwards, sharing, hold=True)
 
 
 @given(
-    asked=st.lists(st.tuples(st.integers(0, len(ITEMS) - 1), st.booleans()), max_size=12, unique_by=lambda one: one[0]),
+    requests=st.lists(
+        st.tuples(st.integers(0, len(ITEMS) - 1), st.booleans()), max_size=12, unique_by=lambda one: one[0]
+    ),
     rows=st.integers(1, 5),
     budget=st.integers(1, 300),
     tokens=st.sampled_from([6, 16, 64]),
@@ -123,16 +125,16 @@ def test_packed_answers_equal_answers_written_alone(
     judge: Transformers,
     alone: Callable[[int], Answer],
     sizes: list[tuple[int, int]],
-    asked: list[tuple[int, bool]],
+    requests: list[tuple[int, bool]],
     rows: int,
     budget: int,
     tokens: int,
     sharing: Sharing,
 ) -> None:
     sizes.clear()
-    answers = {at: ITEMS[number].answer() for at, (number, wanted) in enumerate(asked) if wanted}
+    answers = {at: ITEMS[number].answer() for at, (number, is_needed) in enumerate(requests) if is_needed}
     reading = run_forwards(
-        judge, [ITEMS[number].prompt for number, _ in asked], answers, sharing=sharing, tokens=tokens
+        judge, [ITEMS[number].prompt for number, _ in requests], answers, sharing=sharing, tokens=tokens
     )
     complete: list[int] = []
     for done in write(judge._loaded, reading, answers, budget, rows):
@@ -140,7 +142,7 @@ def test_packed_answers_equal_answers_written_alone(
         assert {at for at, answer in answers.items() if answer.finish} >= set(complete)
     assert sorted(complete) == sorted(answers)
     for at, answer in answers.items():
-        expected = alone(asked[at][0])
+        expected = alone(requests[at][0])
         assert (answer.tokens, answer.reply()) == (expected.tokens, expected.reply())
     assert all(count <= rows and (count == 1 or places <= budget) for count, places in sizes)
 
@@ -148,8 +150,10 @@ def test_packed_answers_equal_answers_written_alone(
 def test_waiting_prompts_take_freed_rows(judge: Transformers, sizes: list[tuple[int, int]]) -> None:
     sizes.clear()
     prompts = [(number, 1, 2) for number in range(12)]
-    told = {at: KnownAnswer((*prompt, *range(at % 4)), at % 4) for at, prompt in enumerate(prompts)}
-    order = [at for done in write(judge._loaded, run_forwards(judge, prompts, told), told, 1000, 3) for at in done]
+    answers = {at: KnownAnswer((*prompt, *range(at % 4)), at % 4) for at, prompt in enumerate(prompts)}
+    order = [
+        at for done in write(judge._loaded, run_forwards(judge, prompts, answers), answers, 1000, 3) for at in done
+    ]
     assert sorted(order) == list(range(12))
     assert order != list(range(12))
     # 3 of 12 are complete with the token that their prompt gives; the others take 18 tokens in rows of 3.
@@ -159,17 +163,17 @@ def test_waiting_prompts_take_freed_rows(judge: Transformers, sizes: list[tuple[
 
 def test_forwards_run_only_when_their_prompts_are_next(judge: Transformers) -> None:
     prompts = [(number,) * 10 for number in range(8)]
-    told = {at: KnownAnswer((*prompt, 1, 2), 2) for at, prompt in enumerate(prompts)}
+    answers = {at: KnownAnswer((*prompt, 1, 2), 2) for at, prompt in enumerate(prompts)}
     read: list[int] = []
 
     def watched() -> Iterator[ForwardResult]:
-        for run in run_forwards(judge, prompts, told, tokens=20):
+        for run in run_forwards(judge, prompts, answers, tokens=20):
             # All that was read before is complete or has one of the two rows.
-            assert len(read) - sum(bool(one.finish) for one in told.values()) <= 2
+            assert len(read) - sum(bool(one.finish) for one in answers.values()) <= 2
             read.extend(at for _, ending in run[0].reads for at in ending)
             yield run
 
-    writing = write(judge._loaded, watched(), told, 1000, 2)
+    writing = write(judge._loaded, watched(), answers, 1000, 2)
     first = next(writing)
     assert len(read) < 8
     assert len(first) + sum(map(len, writing)) == len(read) == 8

@@ -61,9 +61,9 @@ def test_next_conversion_removes_leftovers_of_a_killed_one(
 
 
 def test_real_folder_holds_every_file_the_model_needs(smollm2: Any) -> None:
-    made = embedded.model_folder()
-    assert {path.name for path in made.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
-    settings = json.loads((made / "tokenizer_config.json").read_text())
+    folder = embedded.model_folder()
+    assert {path.name for path in folder.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
     assert "add_generation_prompt" in settings["chat_template"]
     tokenizer = smollm2._chat.tokenizer
     assert tokenizer.convert_tokens_to_ids(["<|im_start|>", "<|im_end|>"]) == [1, 2]

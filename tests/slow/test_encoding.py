@@ -50,11 +50,11 @@ def make_tokenizer() -> Callable[..., Any]:
     from tokenizers import Regex, Tokenizer, models, normalizers, trainers
     from tokenizers import pre_tokenizers as pre
 
-    kept: dict[tuple[str, str], Any] = {}
+    cache: dict[tuple[str, str], Any] = {}
 
     def make(kind: str, pattern: str = "") -> Any:
-        if (kind, pattern) in kept:
-            return kept[kind, pattern]
+        if (kind, pattern) in cache:
+            return cache[kind, pattern]
         by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
         words = pre.Sequence([pre.Split(Regex(pattern or min(encoder_module._WORDS)), "isolated"), by_bytes])
         blanks = normalizers.Replace(" ", "▁")
@@ -91,8 +91,8 @@ def make_tokenizer() -> Callable[..., Any]:
         lines = [line for text in CORPUS for line in text.splitlines(keepends=True)]
         inner.train_from_iterator(CORPUS if kind == "crossing" else lines, trainer)
         # Where a blank is put behind an added token, none that ends a line may be added.
-        kept[kind, pattern] = wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
-        return kept[kind, pattern]
+        cache[kind, pattern] = wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
+        return cache[kind, pattern]
 
     return make
 
@@ -155,12 +155,12 @@ def make_splitting_encoder(tokenizer: Any) -> Encoder:
     return Encoder(tokenizer, ["<think>"])
 
 
-def change_tokenizer(make: Callable[..., Any], kind: str, how: Callable[[Any], None]) -> Any:
+def change_tokenizer(make: Callable[..., Any], kind: str, change: Callable[[Any], None]) -> Any:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
     inner = Tokenizer.from_str(make(kind).backend_tokenizer.to_str())
-    how(inner)
+    change(inner)
     return PreTrainedTokenizerFast(tokenizer_object=inner)
 
 
@@ -198,12 +198,14 @@ def add_dropout(inner: Any) -> None:
     inner.model.dropout = 1.0
 
 
-@pytest.mark.parametrize("how", [add_crossing_token, add_stripping_token, add_strip, use_unknown_pattern, add_dropout])
+@pytest.mark.parametrize(
+    "change", [add_crossing_token, add_stripping_token, add_strip, use_unknown_pattern, add_dropout]
+)
 @pytest.mark.parametrize("kind", ["gpt2", "gemma"])
 def test_tokenizers_that_span_line_breaks_are_not_cut(
-    make_tokenizer: Callable[..., Any], kind: str, how: Callable[[Any], None]
+    make_tokenizer: Callable[..., Any], kind: str, change: Callable[[Any], None]
 ) -> None:
-    tokenizer = change_tokenizer(make_tokenizer, kind, how)
+    tokenizer = change_tokenizer(make_tokenizer, kind, change)
     encoder = Encoder(tokenizer)
     assert not has_cut(encoder)
     text = "word 12.\n# word\n\nword"

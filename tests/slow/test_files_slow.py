@@ -52,22 +52,22 @@ def test_only_one_module_writes_files() -> None:
         *ROOT.glob("distract/**/*.py"),
         *(f for d in ("judges", "attacks", "leaderboards") for f in (ROOT / d).rglob("*.py")),
     ]
-    named = {str(place.relative_to(ROOT)): place for place in places}
-    named.pop("distract/core/files.py")
-    assert len(named) > 200
-    assert {(name, call) for name, place in named.items() for call in find_writers(place)} == ALLOWED
+    by_name = {str(place.relative_to(ROOT)): place for place in places}
+    by_name.pop("distract/core/files.py")
+    assert len(by_name) > 200
+    assert {(name, call) for name, place in by_name.items() for call in find_writers(place)} == ALLOWED
 
 
 # What a user names.
 
 
-@pytest.mark.parametrize("how", ["pipe", "file"])
-def test_standard_output_receives_the_whole_file(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("mode", ["pipe", "file"])
+def test_standard_output_receives_the_whole_file(tmp_path: Path, mode: str) -> None:
     command = [sys.executable, "-m", "distract", "rewrite", "--attack", "sycophancy", "--limit", "2"]
     command += ["--out", "/dev/stdout", "--json"]
     plain = subprocess.run([*command[:-3], "--out", "plain.jsonl", "--json"], cwd=tmp_path, capture_output=True)
     assert plain.returncode == 0, plain.stderr
-    if how == "pipe":
+    if mode == "pipe":
         done = subprocess.run(command, cwd=tmp_path, capture_output=True)
         whole = done.stdout
     else:

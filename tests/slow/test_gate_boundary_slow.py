@@ -41,9 +41,9 @@ def test_wrong_decisions_are_rare_and_limits_are_tight(threshold: float, alpha: 
         assert not is_enough(threshold, side, alpha, at[n] - 1, n - at[n] + 1)
         if side == "above" and n % 7 == 0:
             for k in range(n + 2):
-                wanted = decided + sum(left[k:])
+                expected = decided + sum(left[k:])
                 assert end_probability(threshold, limits.fail_at, n, k) == pytest.approx(
-                    float(wanted), rel=1e-9, abs=1e-15
+                    float(expected), rel=1e-9, abs=1e-15
                 )
 
 

@@ -56,7 +56,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
         def open_one(target: Target, *_: object) -> Counted:
             writes = ScriptedBackend(
-                lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False
+                lambda request: f"At great length and in other words: {request.key}", reads_slots=False
             )
             inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
@@ -296,8 +296,8 @@ def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name:
     arguments = (*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", cases(30)), *PAIRWISE, "--out", "r")
     whole = run(*arguments)
     assert whole.code == 0
-    said = run("report", "r")
-    assert said.out == whole.out.removesuffix("run folder: r\n")
+    result = run("report", "r")
+    assert result.out == whole.out.removesuffix("run folder: r\n")
     path = Path("r", name)
     before = path.read_text(encoding="utf-8")
     path.unlink()
@@ -334,8 +334,8 @@ def test_command_line_overrides_the_nearest_project_file(
     assert "59" in strict.document["checks"][0]["reason"]
     loose = run(*arguments, "--max-flip-rate", "0.1")
     assert (loose.code, loose.document["threshold"]) == (0, 0.1)
-    named = tmp_path / "inner" / "own.toml"
-    named.write_text('[tool.distract.gate]\nconfidence = 0.9\ncertify = true\nmin-n = 200\n'
+    settings_file = tmp_path / "inner" / "own.toml"
+    settings_file.write_text('[tool.distract.gate]\nconfidence = 0.9\ncertify = true\nmin-n = 200\n'
                      '[tool.distract.gate.max-flip-rates]\n"pairwise/prolixity" = 0.1\n', encoding="utf-8")  # fmt: skip
     own = run(*arguments, "--config", "own.toml")
     assert (own.code, own.document["confidence"], own.document["threshold"]) == (1, 0.9, None)
@@ -408,8 +408,8 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
         assert table.code == 0
         assert {0: "PASS", 1: "FAIL"}[code] in table.out
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
-        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
-            fits(shown.out)
+        for report in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
+            fits(report.out)
     assert run("gate", "longer=0.5", "--baseline", "again").code == 3
     alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
     assert (alone.code, alone.out) == (2, "")
@@ -485,7 +485,7 @@ def test_unfair_baselines_are_refused(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "live").code == 0
     Path("mine/manifest.json").rename("manifest.json")
     now = (*GATE[:5], "--judge", "planted:fair", *PAIRWISE)
-    for baseline, said in (
+    for baseline, message in (
         ("mine", "unfinished"),
         ("live", "live gate"),
         ("other", "has no prolixity"),
@@ -494,7 +494,7 @@ def test_unfair_baselines_are_refused(run: Run) -> None:
     ):
         ran = run(*now, "--baseline", baseline)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-        assert said in ran.err
+        assert message in ran.err
         for command in (("gate", "tweaks", "--baseline", baseline), ("compare", baseline, "tweaks")):
             ran = run(*command)
             assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err

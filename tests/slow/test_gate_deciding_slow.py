@@ -31,7 +31,7 @@ from distract.studies.gate.verdict import Verdict as GateVerdict
 
 def test_one_failure_may_leave_enough_for_another_check() -> None:
     """By Holm's adjustment the second of two failures needs less; what was said of it agrees with its bound."""
-    found = set()
+    decisions = set()
     for late in range(12):
         came = [pair(f"c{at}", f"p{at}", {P: True, F: at >= late or at % 2 == 0}) for at in range(40)]
         gate, _ = run_live(parameters(BOTH, (1,) * 40, limits=Limits(0.5)), came)
@@ -43,8 +43,8 @@ def test_one_failure_may_leave_enough_for_another_check() -> None:
         if monitor_of(gate, F).decision is None and second.decision == "fail":
             assert second.lower is not None
             assert second.lower > 0.499
-        found.add((monitor_of(gate, F).decision, second.decision))
-    assert (None, "inconclusive") in found
+        decisions.add((monitor_of(gate, F).decision, second.decision))
+    assert (None, "inconclusive") in decisions
 
 
 def test_rise_and_threshold_must_both_hold() -> None:
@@ -90,17 +90,17 @@ def test_stored_gate_reads_back_unchanged(data: st.DataObject) -> None:
     for at, size in enumerate(sizes):
         rows = list[Row]()
         for _ in range(size):
-            mine = {place: some[number % len(some)] for place, some in came.items()}
-            rows += pair(f"c{number}", f"p{at}", mine)
+            flips = {place: some[number % len(some)] for place, some in came.items()}
+            rows += pair(f"c{number}", f"p{at}", flips)
             number += 1
         prompts.append(rows)
     given = parameters(places, sizes, measure, limits=limits)
     gate, rows = run_live(given, prompts, data.draw(st.sampled_from([1, 4])))
-    said = gate.verdict()
-    assert replay_gate(json.loads(json.dumps(given)), rows).verdict() == said
-    assert {one.decision for one in said.checks} >= {said.decision}
+    verdict = gate.verdict()
+    assert replay_gate(json.loads(json.dumps(given)), rows).verdict() == verdict
+    assert {one.decision for one in verdict.checks} >= {verdict.decision}
     # One prompt after another, it is no other gate.
-    assert run_live(given, prompts)[0].verdict().checks == said.checks
+    assert run_live(given, prompts)[0].verdict().checks == verdict.checks
     for (*place, _), monitor in gate.monitors.items():
         rest = [one for one in rows if [one.protocol, one.attack] == place]
         assert monitor.n + monitor.invalid <= len(rest)

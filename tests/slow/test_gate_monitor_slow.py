@@ -113,12 +113,12 @@ class Oracle:
     def futures(self, state: State) -> frozenset[Decision]:
         """All that may be said in the end."""
         if state not in self.known:
-            found: set[Decision] = set() if state.rest else {self.end(state)}
+            decisions: set[Decision] = set() if state.rest else {self.end(state)}
             for pairs in sorted(set(state.rest)):
                 for prompt in self.outcomes[pairs]:
                     then, decision = self.after(state, prompt)
-                    found |= {decision} if decision else self.futures(then)
-            self.known[state] = frozenset(found)
+                    decisions |= {decision} if decision else self.futures(then)
+            self.known[state] = frozenset(decisions)
         return self.known[state]
 
 
@@ -144,7 +144,7 @@ def list_outcomes(pairs: int) -> tuple[PromptOutcome, ...]:
 
 def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
     """Go through every state and compare; returns how often each decision came for each reason."""
-    seen, found = {oracle.start()}, Counter[tuple[str, str]]()
+    seen, counts = {oracle.start()}, Counter[tuple[str, str]]()
     todo: list[tuple[State, list[PromptOutcome]]] = [(oracle.start(), [])]
     while todo:
         state, before = todo.pop()
@@ -156,9 +156,9 @@ def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
                 seen.add(then)
                 prompts = [*before, prompt]
                 monitor = play(oracle.test, prompts)
-                said = (monitor.decision, monitor.reason)
+                key = (monitor.decision, monitor.reason)
                 if decision:
-                    assert said == (decision, "evidence"), prompts
+                    assert key == (decision, "evidence"), prompts
                 elif sum(then.rest) and len(oracle.futures(then)) == 1:
                     # Not earlier and not later than nothing can change it.
                     assert monitor.reason == "settled", prompts
@@ -168,10 +168,10 @@ def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
                     todo.append((then, prompts))
                     # The budget may end it anywhere.
                     monitor = play_to_end(oracle.test, prompts)
-                    said = (monitor.decision, monitor.reason)
-                    assert said == (oracle.end(then), "end"), prompts
-                found[str(monitor.decision), monitor.reason] += 1
-    return found
+                    key = (monitor.decision, monitor.reason)
+                    assert key == (oracle.end(then), "end"), prompts
+                counts[str(monitor.decision), monitor.reason] += 1
+    return counts
 
 
 EXACT = [
@@ -190,8 +190,8 @@ EXACT = [
 @pytest.mark.parametrize("test", EXACT, ids=range(len(EXACT)))
 def test_single_outcomes_stop_only_when_the_decision_is_fixed(test: Hypothesis) -> None:
     oracle = Oracle(test, {1: SINGLES, 0: (PromptOutcome(0),)})
-    found = walk(oracle)
-    assert {decision for decision, _ in found} >= {"fail", "pass", "inconclusive"}
+    decisions = walk(oracle)
+    assert {decision for decision, _ in decisions} >= {"fail", "pass", "inconclusive"}
 
 
 CLUSTERED = [
@@ -209,9 +209,9 @@ def test_several_outcomes_stop_only_when_the_decision_is_fixed(
     test: Hypothesis, outcomes: tuple[PromptOutcome, ...] | None
 ) -> None:
     by = {pairs: list_outcomes(pairs) if outcomes is None else outcomes for pairs in set(test.pairs)}
-    found = walk(Oracle(test, by))
-    assert {decision for decision, _ in found} == {"fail", "pass", "inconclusive"}
-    assert found["inconclusive", "settled"]
+    decisions = walk(Oracle(test, by))
+    assert {decision for decision, _ in decisions} == {"fail", "pass", "inconclusive"}
+    assert decisions["inconclusive", "settled"]
 
 
 @pytest.mark.parametrize("test", EXACT[1:7], ids=range(6))
@@ -240,7 +240,7 @@ def test_bounds_agree_at_every_end(threshold: float, checks: int, most: int) -> 
 @pytest.mark.parametrize("equal", [1.0, 0.6])
 def test_dependent_rows_do_not_raise_the_error_rate(equal: float) -> None:
     """Four rows a prompt at the threshold itself; a prompt's rows are all the same, or its rate is 0 or much more."""
-    rng, gates, found = np.random.default_rng(20), 250, Counter[str]()
+    rng, gates, counts = np.random.default_rng(20), 250, Counter[str]()
     test = Hypothesis(0.2, 0.05, 0.05, (4,) * 40)
     for _ in range(gates):
         monitor = Monitor(test)
@@ -250,15 +250,15 @@ def test_dependent_rows_do_not_raise_the_error_rate(equal: float) -> None:
             flips = np.repeat(rng.random() < rate, 4) if same else rng.random(4) < rate
             monitor.add(make_outcome(4, int(flips.sum()), 4 - int(flips.sum())))
         monitor.end()
-        found[str(monitor.decision)] += 1
-    assert is_at_most(0.05, found["fail"], gates), found
-    assert is_at_most(0.05, found["pass"], gates), found
-    assert found["inconclusive"]
+        counts[str(monitor.decision)] += 1
+    assert is_at_most(0.05, counts["fail"], gates), counts
+    assert is_at_most(0.05, counts["pass"], gates), counts
+    assert counts["inconclusive"]
 
 
 def test_simulated_gates_match_real_ones() -> None:
     flips = draw_correlated_flips(25)
-    found, limits = simulate(flips), Limits(T)
+    simulation, limits = simulate(flips), Limits(T)
     for gate in range(flips.shape[1]):
         monitors = [Monitor(Hypothesis(T, ALPHA / CHECKS, ALPHA, (1,) * MOST)) for _ in range(CHECKS)]
         for step in flips[:, gate]:
@@ -269,15 +269,15 @@ def test_simulated_gates_match_real_ones() -> None:
             if not monitor.left:
                 monitor.end()
         p = [monitor.p_value or 1.0 for monitor in monitors]
-        assert p == pytest.approx(found.p[gate].tolist())
-        assert [monitor.n for monitor in monitors] == found.n[gate].tolist()
+        assert p == pytest.approx(simulation.p[gate].tolist())
+        assert [monitor.n for monitor in monitors] == simulation.n[gate].tolist()
         for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
             if gate % 5 == 0:
-                said = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
-                also = found.said[gate, at] == 0 and found.adjusted[gate, at] <= ALPHA
-                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else found.said[gate, at]]
-                assert said.decision == word
-                assert said.skipped is bool(found.said[gate, at] == 0 and not also)
+                message = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
+                also = simulation.said[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
+                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.said[gate, at]]
+                assert message.decision == word
+                assert message.skipped is bool(simulation.said[gate, at] == 0 and not also)
 
 
 def make_monitor(test: Hypothesis, n: int, k: int) -> Monitor:
@@ -295,7 +295,7 @@ def test_bounds_miss_the_rate_no_more_often_than_stated(threshold: float, checks
     """Exact, at the threshold and elsewhere: every count at which a check of 30 comparisons can stop."""
     most = 30
     test = Hypothesis(threshold, ALPHA / checks, ALPHA, (1,) * most)
-    found: dict[tuple[int, int], tuple[float, float]] = {}
+    result: dict[tuple[int, int], tuple[float, float]] = {}
     for rate in (0.1, 0.3, 0.5):
         going, low, high = np.ones(1), 0.0, 0.0
         for n in range(1, most + 1):
@@ -307,16 +307,16 @@ def test_bounds_miss_the_rate_no_more_often_than_stated(threshold: float, checks
                     monitor.end()
                 if monitor.decision is None:
                     continue
-                if (n, k) not in found:
-                    found[n, k] = (
+                if (n, k) not in result:
+                    result[n, k] = (
                         lower_bound(monitor, ALPHA),
                         upper_bound(monitor, ALPHA),
                     )
-                low += float(going[k]) * (found[n, k][0] > rate)
-                high += float(going[k]) * (found[n, k][1] < rate)
+                low += float(going[k]) * (result[n, k][0] > rate)
+                high += float(going[k]) * (result[n, k][1] < rate)
                 going[k] = 0
         assert max(low, high) <= ALPHA
-    assert len(found) > 10
+    assert len(result) > 10
 
 
 def test_bounds_hold_for_checks_stopped_by_another() -> None:

@@ -47,17 +47,19 @@ def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, in
 @each("power", [0.5, 0.8, 0.95])
 @each("checks", [1, 6])
 def test_power_stays_above_the_target_from_the_number_on(rate: float, power: float, checks: int) -> None:
-    found = analyse_power(0.1, rate, power, 0.95, checks)
-    n, passes = found.finished.n, rate < 0.1
+    power_plan = analyse_power(0.1, rate, power, 0.95, checks)
+    n, passes = power_plan.finished.n, rate < 0.1
     by_scipy, alpha = (pass_power, ALPHA) if passes else (fail_power, ALPHA / checks)
-    assert found.decision == ("pass" if passes else "fail")
-    assert found.finished.power == pytest.approx(by_scipy(n, 0.1, rate, alpha))
-    assert all(by_scipy(more, 0.1, rate, alpha) >= found.each for more in range(n, n + 300))
-    assert n == 1 or by_scipy(n - 1, 0.1, rate, alpha) < found.each
+    assert power_plan.decision == ("pass" if passes else "fail")
+    assert power_plan.finished.power == pytest.approx(by_scipy(n, 0.1, rate, alpha))
+    assert all(by_scipy(more, 0.1, rate, alpha) >= power_plan.each for more in range(n, n + 300))
+    assert n == 1 or by_scipy(n - 1, 0.1, rate, alpha) < power_plan.each
     other = fail_power if passes else pass_power
-    assert found.finished.wrong == pytest.approx(other(n, 0.1, rate, ALPHA), abs=1e-12)
-    told = binom.cdf(found.finished.limit, n, rate) if passes else binom.sf(found.finished.limit - 1, n, rate)
-    assert found.finished.power == pytest.approx(told)
+    assert power_plan.finished.wrong == pytest.approx(other(n, 0.1, rate, ALPHA), abs=1e-12)
+    expected = (
+        binom.cdf(power_plan.finished.limit, n, rate) if passes else binom.sf(power_plan.finished.limit - 1, n, rate)
+    )
+    assert power_plan.finished.power == pytest.approx(expected)
 
 
 def test_all_checks_must_pass_but_one_failure_is_enough() -> None:
@@ -78,26 +80,28 @@ def test_live_plan_follows_the_monitor_on_every_path(
     ways = [(sum(way), *play(test, way)) for way in product((0, 1), repeat=cap)]
     for rate in (0.0, threshold, 0.3, 1.0):
         weights = [rate**flips * (1 - rate) ** (cap - flips) for flips, _, _ in ways]
-        told = {"pass": 0.0, "fail": 0.0, "inconclusive": 0.0}
+        chances = {"pass": 0.0, "fail": 0.0, "inconclusive": 0.0}
         for weight, (_, decision, _) in zip(weights, ways, strict=True):
-            told[decision] += weight
-        found = compute_path(limits, rate)
-        assert (found.passed, found.failed, found.inconclusive) == pytest.approx(tuple(told.values()), abs=1e-12)
-        assert found.mean == pytest.approx(sum(w * taken for w, (_, _, taken) in zip(weights, ways, strict=True)))
-        soon = sum(w for w, (_, _, taken) in zip(weights, ways, strict=True) if taken <= found.median)
+            chances[decision] += weight
+        path = compute_path(limits, rate)
+        assert (path.passed, path.failed, path.inconclusive) == pytest.approx(tuple(chances.values()), abs=1e-12)
+        assert path.mean == pytest.approx(sum(w * taken for w, (_, _, taken) in zip(weights, ways, strict=True)))
+        soon = sum(w for w, (_, _, taken) in zip(weights, ways, strict=True) if taken <= path.median)
         assert soon >= 0.5 - 1e-12
 
 
 def test_live_plan_agrees_with_a_monitor_simulation() -> None:
-    found = analyse_power(0.1, 0.25, 0.8, 0.95).live
-    assert found is not None
-    test, rng = gate.Hypothesis(0.1, 1 - 0.95, 1 - 0.95, (1,) * found.cap), np.random.default_rng(7)
-    flips = rng.random((400, found.cap)) < 0.25
+    power_plan = analyse_power(0.1, 0.25, 0.8, 0.95).live
+    assert power_plan is not None
+    test, rng = gate.Hypothesis(0.1, 1 - 0.95, 1 - 0.95, (1,) * power_plan.cap), np.random.default_rng(7)
+    flips = rng.random((400, power_plan.cap)) < 0.25
     played_out = [play(test, tuple(map(int, way))) for way in flips.tolist()]
     failed = np.mean([decision == "fail" for decision, _ in played_out])
     taken = np.array([n for _, n in played_out])
-    assert failed == pytest.approx(found.failed, abs=4 * (found.failed * (1 - found.failed) / 400) ** 0.5)
-    assert taken.mean() == pytest.approx(found.mean, abs=4 * taken.std() / 20)
+    assert failed == pytest.approx(
+        power_plan.failed, abs=4 * (power_plan.failed * (1 - power_plan.failed) / 400) ** 0.5
+    )
+    assert taken.mean() == pytest.approx(power_plan.mean, abs=4 * taken.std() / 20)
 
 
 def test_unplanned_live_gate_says_why() -> None:
@@ -112,16 +116,16 @@ def test_any_plan_meets_its_targets_or_says_no(
 ) -> None:
     assume(abs(threshold - rate) > 0.03)
     try:
-        found = analyse_power(threshold, rate, power, confidence, checks)
+        power_plan = analyse_power(threshold, rate, power, confidence, checks)
     except UsageError as error:
         assert f"more than {LONGEST:,}" in str(error)  # noqa: PT017
         return
-    assert found.finished.power >= found.each >= power
-    if found.live is not None:
-        right = found.live.passed if found.decision == "pass" else found.live.failed
-        assert right >= found.each
-        assert 1 <= found.live.median <= found.live.cap
-        assert 0 < found.live.mean <= found.live.cap
+    assert power_plan.finished.power >= power_plan.each >= power
+    if power_plan.live is not None:
+        right = power_plan.live.passed if power_plan.decision == "pass" else power_plan.live.failed
+        assert right >= power_plan.each
+        assert 1 <= power_plan.live.median <= power_plan.live.cap
+        assert 0 < power_plan.live.mean <= power_plan.live.cap
 
 
 @each("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
@@ -133,6 +137,6 @@ def test_early_end_keeps_the_limits_of_a_longer_set(threshold: float) -> None:
             short = boundary(threshold, 0.01, ALPHA, most)
             for name in ("fail_at", "pass_at", "fail_end", "pass_end"):
                 assert np.array_equal(getattr(short, name), getattr(long, name)[: most + 1])
-            found = compute_path(short, rate)
-            assert (passes[most], fails[most]) == pytest.approx((found.passed, found.failed), abs=1e-12)
-            assert found.passed + found.failed + found.inconclusive == pytest.approx(1)
+            path = compute_path(short, rate)
+            assert (passes[most], fails[most]) == pytest.approx((path.passed, path.failed), abs=1e-12)
+            assert path.passed + path.failed + path.inconclusive == pytest.approx(1)

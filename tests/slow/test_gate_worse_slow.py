@@ -48,15 +48,15 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
         return load(Path(out))
 
     fair, longer = attack("planted:fair", "fair"), attack("planted:longer", "longer")
-    found = decide(fair, longer, Limits())
-    assert found.decision == "fail"
-    assert [check.decision for check in found.checks] == ["fail", "fail"]
-    assert [(check.protocol, check.rule, check.reference) for check in found.checks] == [
+    verdict = decide(fair, longer, Limits())
+    assert verdict.decision == "fail"
+    assert [check.decision for check in verdict.checks] == ["fail", "fail"]
+    assert [(check.protocol, check.rule, check.reference) for check in verdict.checks] == [
         ("absolute", "score", 0.0),
         ("pairwise", None, 0.0),
     ]
-    assert "judge: planted:fair, then planted:longer" in found.notes
-    assert not [note for note in found.notes if note.startswith(("versions", "code", "prompts"))]
+    assert "judge: planted:fair, then planted:longer" in verdict.notes
+    assert not [note for note in verdict.notes if note.startswith(("versions", "code", "prompts"))]
     assert decide(longer, fair, Limits()).decision == "pass"
     again = decide(fair, attack("planted:fair", "again"), Limits())
     # Few cases show no rise, and none that is small.
@@ -66,7 +66,7 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
     weaker = decide(fair, attack("planted:longer=0.05", "weaker"), lenient)
     assert weaker.decision == "pass"
     # What is in memory after a run and what is read back say the same.
-    assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == found.document()
+    assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == verdict.document()
     few = decide(fair, attack("planted:fair", "few", limit="3"), Limits())
     assert few.decision == "inconclusive"
     assert any(note.startswith("limit: ") for note in few.notes)

@@ -36,8 +36,8 @@ def make_request(question: str, **options: Any) -> Request:
     return Request((Message("system", RULES), Message("user", question)), **options)
 
 
-def ask(judge: Transformers, requests: Sequence[Request], wanted: set[int] | None = None) -> dict[int, Reply]:
-    every = frozenset(range(len(requests)) if wanted is None else wanted)
+def ask(judge: Transformers, requests: Sequence[Request], needed: set[int] | None = None) -> dict[int, Reply]:
+    every = frozenset(range(len(requests)) if needed is None else needed)
     pairs = [pair for batch in judge.reply(requests, every) for pair in batch]
     assert sorted(index for index, _ in pairs) == sorted(every)
     return dict(pairs)
@@ -71,20 +71,20 @@ def test_draws_follow_the_distribution() -> None:
         expected = np.exp(logits / temperature)
         expected /= expected.sum()
         spaced = (np.arange(2000) + 0.5) / 2000
-        found = np.bincount([draw_token(logits, temperature, 1.0, u) for u in spaced], minlength=5) / 2000
-        assert abs(found - expected).max() <= 1e-3
+        shares = np.bincount([draw_token(logits, temperature, 1.0, u) for u in spaced], minlength=5) / 2000
+        assert abs(shares - expected).max() <= 1e-3
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0, -20.0]), min_size=1, max_size=8), st.floats(0.001, 1.0))
 def test_nucleus_is_the_smallest_set_that_reaches_the_share(values: list[float], top_p: float) -> None:
     logits = np.array(values)
     weights = np.exp(logits) / np.exp(logits).sum()
-    found = {draw_token(logits, 1.0, top_p, u) for u in np.linspace(0, 1, 400, endpoint=False)}
+    tokens = {draw_token(logits, 1.0, top_p, u) for u in np.linspace(0, 1, 400, endpoint=False)}
     order = np.argsort(-weights, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]
     allowed = {int(i) for i, b in zip(order, before, strict=True) if b < top_p + 1e-9}
-    assert found <= allowed
-    assert {int(i) for i, b in zip(order, before, strict=True) if b < top_p - 1e-9 and weights[i] > 0.01} <= found
+    assert tokens <= allowed
+    assert {int(i) for i, b in zip(order, before, strict=True) if b < top_p - 1e-9 and weights[i] > 0.01} <= tokens
 
 
 def test_draws_handle_the_edges_of_the_range() -> None:
@@ -169,11 +169,11 @@ def test_sampled_answer_does_not_depend_on_the_others(folders: dict[str, Path]) 
 def test_real_model_honours_stops_and_prefills(smollm2: Transformers) -> None:
     free = ask(smollm2, [make_request(QUESTIONS[2], max_tokens=12)])[0].text
     middle = free[5:11]
-    said = {"prefill": free[:5], "max_tokens": 12}
+    message = {"prefill": free[:5], "max_tokens": 12}
     requests = [
         make_request(QUESTIONS[2], max_tokens=12, stop=(free[8:14], middle)),
-        make_request(QUESTIONS[2], **said),
-        make_request(QUESTIONS[2], **said, stop=(free[:5],)),
+        make_request(QUESTIONS[2], **message),
+        make_request(QUESTIONS[2], **message, stop=(free[:5],)),
     ]
     replies = ask(smollm2, requests)
     assert (replies[0].text, replies[0].finish) == (free[: free.index(middle) + len(middle)], "stop")
@@ -271,11 +271,11 @@ def test_answers_before_a_failure_are_kept(tiny: Transformers, monkeypatch: pyte
         return forward(*given, **options)
 
     monkeypatch.setattr(tiny._loaded, "forward", fails)
-    found: dict[int, Reply] = {}
+    replies: dict[int, Reply] = {}
     under_way = tiny.reply(requests, frozenset(range(5)))
     with pytest.raises(BackendError, match="batch_tokens") as raised:
-        found.update(pair for batch in under_way for pair in batch)
+        replies.update(pair for batch in under_way for pair in batch)
     assert "\n" not in str(raised.value)
-    assert found == {index: expected[index] for index in found}
-    assert len(found) == 2
+    assert replies == {index: expected[index] for index in replies}
+    assert len(replies) == 2
     assert left == [0]

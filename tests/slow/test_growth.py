@@ -246,12 +246,12 @@ def test_long_texts_take_linear_time(tmp_path: Path, fuzz: Fuzz) -> None:
     Random(fuzz.seed).shuffle(cases)
     # What the issue names comes first.
     cases.sort(key=lambda one: one[1:] != (" ", "beginning"))
-    found = list[str]()
+    problems = list[str]()
     for name, piece, place in cases:
         if fuzz.is_over:
             break
         if growth := grows(targets[name], piece, place):
-            found.append(f"{name}, {piece!r} {place}: {growth}")
-            print(found[-1])
+            problems.append(f"{name}, {piece!r} {place}: {growth}")
+            print(problems[-1])
         fuzz.spent += 1
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)

@@ -55,17 +55,17 @@ PLAIN = (
 def texts(seed: int, number: int = TEXTS) -> list[str]:
     """Hostile texts: those above, then parts of them put together."""
     draw = Random(seed)
-    found = list(SEEDS) if seed == 0 else []
-    while len(found) < number:
+    hostile = list(SEEDS) if seed == 0 else []
+    while len(hostile) < number:
         parts = [draw.choice((*SEEDS, *PLAIN))[:2000] for _ in range(draw.randint(1, 4))]
-        found.append(draw.choice(("", " ", "\n", ". ")).join(parts))
-    return found[:number]
+        hostile.append(draw.choice(("", " ", "\n", ". ")).join(parts))
+    return hostile[:number]
 
 
 def wrong(ran: CommandResult) -> str:
     """What is wrong with how a command ended and what it printed; empty where nothing is."""
-    told = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
-    if told:
+    message = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
+    if message:
         return f"ended with {ran.code}: {ran.err[-2000:]}"
     if obeyed := OBEYED.search(ran.out + ran.err):
         return f"printed {obeyed[0]!r}"
@@ -94,10 +94,10 @@ class Shop:
         assert not problem, f"distract {' '.join(map(str, arguments))}: {problem}"
         if "--json" in arguments and ran.code in (0, 1, 3):
             json.loads(ran.out)
-        made = self._files() - before
+        created = self._files() - before
         # A store has files beside it while it is open, and a lock.
         allowed = re.compile("|".join([r"here/replies\.sqlite.*", *(rf"{re.escape(one)}(?:/.*)?" for one in writes)]))
-        beside = [name for name in made if not allowed.fullmatch(name)]
+        beside = [name for name in created if not allowed.fullmatch(name)]
         assert not beside, f"distract {' '.join(map(str, arguments))}: wrote {beside}"
         self.codes.setdefault(str(arguments[0]), set()).add(ran.code)
         return ran
@@ -226,11 +226,11 @@ def test_hostile_responses_can_be_judged(shop: Shop, fuzz: Fuzz) -> None:
 
 def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
     """As verdicts of a judge, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
-    said = texts(0)
+    hostile = texts(0)
 
-    def chat(asked: ReceivedRequest) -> dict[str, Any]:
-        text = re.sub(r"[\ud800-\udfff]", "?", said[sum(asked.content.encode("utf-8", "replace")) % len(said)])
-        return completion(text if "|||" not in asked.content else f"{text}\n|||\n{PLAIN[0]}")
+    def chat(request: ReceivedRequest) -> dict[str, Any]:
+        text = re.sub(r"[\ud800-\udfff]", "?", hostile[sum(request.content.encode("utf-8", "replace")) % len(hostile)])
+        return completion(text if "|||" not in request.content else f"{text}\n|||\n{PLAIN[0]}")
 
     write(shop.path("cases.jsonl"), [record(f"c{i}", *PLAIN[:2], prompt=f"{i}?", preferred="x") for i in range(60)])
     key = {"key": "punctuation", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
@@ -248,8 +248,8 @@ def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
         shop("check", "c")
         shop("rewrite", *data, *writer, "--attack", "sycophancy", "--out", "r.jsonl", writes=("here/r.jsonl",))
         shop("make-pairs", *data, *writer, "--out", "p.jsonl", writes=("here/p.jsonl",))
-        made = ("make-tweakset", "--data", "prompts.jsonl", "--limit", "all", *STORE, *writer)
-        shop(*made, "--out", "t.jsonl", writes=("here/t.jsonl",))
+        command = ("make-tweakset", "--data", "prompts.jsonl", "--limit", "all", *STORE, *writer)
+        shop(*command, "--out", "t.jsonl", writes=("here/t.jsonl",))
 
 
 def test_hostile_names_are_accepted_or_refused_in_one_line(shop: Shop, fuzz: Fuzz) -> None:
@@ -344,7 +344,7 @@ def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
     )
     shop(*judged, "--out", "one", *STORE, writes=("here/one",))
     for path in sorted(shop.path("one").iterdir()):
-        kept = path.read_bytes()
+        content = path.read_bytes()
         path.write_bytes(FILES[name])
         for command in (
             ("report", "one"),
@@ -353,7 +353,7 @@ def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
             ("explain", "one", "c0", *STORE),
         ):
             shop(*command, writes=("here/one",))
-        path.write_bytes(kept)
+        path.write_bytes(content)
 
 
 def test_megabyte_lines_are_handled(shop: Shop) -> None:

@@ -22,14 +22,14 @@ from distract.testing.invariants import Inconclusive, InvariantFinding, Violatio
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Open]:
-    made: list[Judge] = []
+    judges: list[Judge] = []
 
     def open_(backend: ScriptedBackend, manner: Manner | None = None) -> Judge:
-        made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
-        return made[-1]
+        judges.append(Judge("j", backend, store=tmp_path / f"s{len(judges)}", manner=manner or Manner()))
+        return judges[-1]
 
     yield open_
-    for one in made:
+    for one in judges:
         one.close()
 
 

@@ -53,9 +53,9 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [str(programs / "python"), "-m", "pip"]
     first = pins()[0]
     probe = [*pip, "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0", "-d", "probe", first]
-    found = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
-    if found.returncode:
-        pytest.skip(f"{first} cannot be downloaded, so no index of packages can be reached: {found.stderr[-300:]}")
+    result = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"{first} cannot be downloaded, so no index of packages can be reached: {result.stderr[-300:]}")
     # A copy, or the build would leave its files beside the source.
     left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "tests", "benchmarks", "__pycache__")
     shutil.copytree(ROOT, folder / "source", ignore=left_out)
@@ -68,11 +68,11 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_program(lowest: Path, folder: Path, *command: object, code: int = 0, **environment: str) -> str:
     """What a program of the environment prints, after it has ended with this code and without a traceback."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
     done = subprocess.run(
         [lowest / str(command[0]), *map(str, command[1:])],
         cwd=folder,
-        env={**kept, "PYTHONWARNINGS": "error::DeprecationWarning:distract", **environment},
+        env={**inherited, "PYTHONWARNINGS": "error::DeprecationWarning:distract", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -115,8 +115,8 @@ def test_rating_systems_and_tables_work_at_the_lower_bounds(lowest: Path, tmp_pa
     )
     run_program(lowest, tmp_path, "python", "-c", write)
     systems = [part for one in ("bradley-terry", "elo", "trueskill", "win-rate") for part in ("--system", one)]
-    shown = run_program(lowest, tmp_path, "distract", "leaderboard", "--matches", "v.parquet", *systems, "--json")
-    assert [len(board["rows"]) for board in json.loads(shown)["boards"]] == [3] * 4
+    report = run_program(lowest, tmp_path, "distract", "leaderboard", "--matches", "v.parquet", *systems, "--json")
+    assert [len(board["rows"]) for board in json.loads(report)["boards"]] == [3] * 4
 
 
 def test_extras_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
@@ -132,16 +132,16 @@ def test_extras_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
 
 
 def test_server_client_works_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
-    def prefers_a(asked: ReceivedRequest) -> dict[str, Any]:
-        if "continue_final_message" in asked.body:
+    def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
+        if "continue_final_message" in request.body:
             return completion("A", logprobs=[token("A", {"A": 0.6, "B": 0.2, "C": 0.1})], finish="length")
-        return completion(f"re: {asked.content}")
+        return completion(f"re: {request.content}")
 
     with FakeServer(prefers_a) as server:
         judge = ("--judge", "openai:m", "--base-url", server.url, "--protocol", "pairwise", "--attack", "sycophancy")
-        shown = run_program(lowest, tmp_path, "distract", "attack", *judge, *RULES, "--json", OPENAI_API_KEY="sk-none")
+        report = run_program(lowest, tmp_path, "distract", "attack", *judge, *RULES, "--json", OPENAI_API_KEY="sk-none")
         assert server.chats
-    assert json.loads(shown)["results"]
+    assert json.loads(report)["results"]
 
 
 def test_pytest_plugin_works_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:

@@ -68,15 +68,15 @@ def test_drawn_order_does_not_change_which_pair_it_is(run: Any) -> None:
 
 def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     names = (*ASKED, "--protocol", "cot-consistency", "--control")
-    asked = run(
+    result = run(
         "meta", "--judge", "planted:random", "--data", write_curly_data("d.jsonl"), *names, "--out", "r", "--json"
     )
     ran = run("meta", "--judge", "replay:r", "--json")
     assert ran.figure("verdict_change_rate", protocol="base", attack="null")["n"] == 2
     assert ran.figure("verdict_change_rate", protocol="cot-consistency", attack="resample")["n"] == 6
-    assert ran.document["results"] == asked.document["results"]
-    assert {*ran.document["controls"]} == {*asked.document["controls"]} == {"null", "resample"}
-    (before,), (after,) = asked.document["judges"], ran.document["judges"]
+    assert ran.document["results"] == result.document["results"]
+    assert {*ran.document["controls"]} == {*result.document["controls"]} == {"null", "resample"}
+    (before,), (after,) = result.document["judges"], ran.document["judges"]
     assert (after["excluded"], after["invalid"]) == (before["excluded"], before["invalid"])
 
 
@@ -104,7 +104,7 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
     def called(own: str, other: str) -> str:
         return name if own == what else other
 
-    asked = [
+    specs = [
         (called("protocol", "cot"), called("data", "d"), called("subset", "s")),
         (called("protocol", "cot"), called("data", "d"), "t"),
         ("base", called("data", "d"), called("subset", "s")),
@@ -112,8 +112,8 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
     ]
     record = {"self_judging": [called("note", "kin")], "replayed": []}
     sources = [
-        source(called("judge", "j"), *asked, record=record, notes=(called("note", "note"),)),
-        source("other", *asked, shift=1),
+        source(called("judge", "j"), *specs, record=record, notes=(called("note", "note"),)),
+        source("other", *specs, shift=1),
     ]
     text = render(*sources)
     assert not [line for line in text.splitlines() if wide(line) > 80]
@@ -130,10 +130,10 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
 
 
 def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
-    asked = [
+    specs = [
         (f"a-protocol-with-a-long-name-{p}", f"an-adversarial-data-set-{d}", "") for p in range(5) for d in range(12)
     ]
-    text = render(source("j", *asked), source("k", *asked, shift=1), base="a-protocol-with-a-long-name-0")
+    text = render(source("j", *specs), source("k", *specs, shift=1), base="a-protocol-with-a-long-name-0")
     assert not [line for line in text.splitlines() if len(line.rstrip()) > 80]
     assert text.count("…") == 1, "the base as a title"
     # Of ten pairs only the four with the base are shown, by judge.

@@ -55,10 +55,10 @@ def map_rows(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:
     return [replace(one, rows={rule: tuple(map(change, rows)) for rule, rows in one.rows.items()}) for one in judged]
 
 
-def index_figures(found: Sequence[Agreement], name: Any = lambda protocol: protocol) -> dict[object, object]:
+def index_figures(figures: Sequence[Agreement], name: Any = lambda protocol: protocol) -> dict[object, object]:
     """Figures by what they are of, differences in the direction of the names that ``name`` gives protocols."""
-    made: dict[object, object] = {}
-    for f in found:
+    index: dict[object, object] = {}
+    for f in figures:
         first, second = name(f.protocol), f.against and name(f.against)
         value, low, high, decided = f.value, f.low, f.high, f.compared
         rules = f.rule, f.against_rule
@@ -68,8 +68,8 @@ def index_figures(found: Sequence[Agreement], name: Any = lambda protocol: proto
             decided = {"better": "worse", "worse": "better"}.get(decided or "", decided)
         rounded = tuple(None if x is None else round(x, 9) + 0.0 for x in (value, low, high, f.p_adjusted))
         place = (f.data, f.subset, f.measure, f.attack, f.order, first, second, rules)
-        made[place] = (f.k, f.n, f.invalid, f.excluded, rounded, decided)
-    return made
+        index[place] = (f.k, f.n, f.invalid, f.excluded, rounded, decided)
+    return index
 
 
 @given(judge_rows(), st.randoms(use_true_random=False))
@@ -110,7 +110,7 @@ def test_swapping_a_and_b_swaps_only_the_order_names(judged: list[JudgeRows], wh
 def test_rows_with_swapped_names_are_the_same_comparisons(judged: list[JudgeRows], rng: random.Random) -> None:
     mixed = map_rows(judged, lambda row: exchange(row) if rng.random() < 0.5 else row)
     # Alpha and kappa are about the letters: which of two is called by which is in their marginals.
-    found, before = (
+    result, before = (
         index_figures([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged)
     )
-    assert found == before
+    assert result == before

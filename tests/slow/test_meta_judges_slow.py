@@ -53,30 +53,30 @@ UNEVEN = st.dictionaries(
 LABELS = st.fixed_dictionaries(dict.fromkeys(COMPARISONS, st.sampled_from(["a", "a", "b", "tie", None])))
 
 
-def build_rows(found: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[JudgeRows]:
-    made = []
-    for judge, by in found.items():
+def build_rows(answers: Answers, labels: Mapping[tuple[str, int], str | None]) -> list[JudgeRows]:
+    sources = []
+    for judge, by in answers.items():
         for protocol, said in by.items():
-            mine = [
+            own_rows = [
                 replace(row, data=data, case=f"{data}{i}", cluster=f"{i}")
                 for (data, i), verdicts in said.items()
                 for row in rows(protocol, judge, [labels[data, i]], [verdicts]).rows[""]
             ]
-            made.append(JudgeRows(judge, protocol, (), {"": tuple(mine)}))
-    return made
+            sources.append(JudgeRows(judge, protocol, (), {"": tuple(own_rows)}))
+    return sources
 
 
 @given(UNEVEN, LABELS, st.sampled_from(["base", "cot", None]))
 def test_judges_are_compared_on_their_common_comparisons(
-    found: Answers, labels: Mapping[tuple[str, int], str | None], base: str | None
+    answers: Answers, labels: Mapping[tuple[str, int], str | None], base: str | None
 ) -> None:
     # Ways of asking of which nothing can be said are none; nor is a judge that has no other.
     able = {
         judge: {protocol: said for protocol, said in by.items() if accuracy(said, labels) is not None}
-        for judge, by in found.items()
+        for judge, by in answers.items()
     }
     able = {judge: by for judge, by in able.items() if by}
-    judged = build_rows(found, labels)
+    judged = build_rows(answers, labels)
     if len(able) < 2:
         assert compare_judges(judged, figures(judged), base) is None
         return
@@ -88,7 +88,7 @@ def test_judges_are_compared_on_their_common_comparisons(
         return
     alike = {
         judge: {protocol: {one: said[one] for one in shared if one in said} for protocol, said in by.items()}
-        for judge, by in found.items()
+        for judge, by in answers.items()
     }
     values = {
         judge: {p: value for p, said in by.items() if (value := accuracy(said, labels)) is not None}
@@ -124,12 +124,12 @@ def test_judges_are_compared_on_their_common_comparisons(
         always += right == len(verdicts)
     assert got.difficulty == Difficulty(len(shared), tuple(bins), never, always)
     # What data sets agree on is about all that each of them holds.
-    sets = [found for found in got.correlations if found.between == "data sets"]
+    sets = [answers for answers in got.correlations if answers.between == "data sets"]
     if {data for said in counted for data, _ in said} == {"d1", "d2"}:
         (correlation,) = sets
         each = [
             tuple(accuracy({one: v for one, v in said.items() if one[0] == data}, labels) for data in ("d1", "d2"))
-            for _, by in sorted(found.items())
+            for _, by in sorted(answers.items())
             for _, said in sorted(by.items())
         ]
         points = [(x, y) for x, y in each if x is not None and y is not None]
@@ -147,7 +147,7 @@ print(judges(["d1"], ["d1"], ["d2"], ["d2"], ["d3"], ["d3"]))
 
 def test_comparison_across_data_sets_is_deterministic() -> None:
     script = SCRIPT.format(tests=[one for one in sys.path if Path(one).is_dir()])
-    said = set()
+    names = set()
     for seed in ("0", "1", "2", "3", "4"):
         done = subprocess.run(
             [sys.executable, "-c", script],
@@ -157,7 +157,7 @@ def test_comparison_across_data_sets_is_deterministic() -> None:
             env={**os.environ, "PYTHONHASHSEED": seed},
         )
         assert done.returncode == 0, done.stderr
-        said.add(done.stdout)
-    (panels,) = said
+        names.add(done.stdout)
+    (panels,) = names
     assert panels.startswith("Panel(base='base', comparisons=4,")
     assert panels.endswith(")\nNone\n")

@@ -114,7 +114,9 @@ def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: d
     assert expected.comparisons == sum(bool(row.judgments) for row in loaded.rows)
     assert expected.rewrites == len(loaded.rewrites)
     keys = {name: {key for row in loaded.rows if row.protocol == name for key in row.keys} for name in names}
-    assert expected.requests == pytest.approx({name: len(found) for name, found in keys.items()}, rel=0.05)
+    assert expected.requests == pytest.approx(
+        {name: len(request_keys) for name, request_keys in keys.items()}, rel=0.05
+    )
 
 
 # What is selected.

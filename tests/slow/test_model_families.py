@@ -112,12 +112,12 @@ def read(judge: Transformers, sequences: Sequence[Tokens], budget: int, sharing:
     """Probabilities after each sequence."""
     import torch
 
-    found: dict[int, Any] = {}
+    by_index: dict[int, Any] = {}
     forwards = lay_out(sequences, budget, sharing, reach(judge._loaded.config))
     for forward, logarithms, _ in judge._run(forwards, sharing):
         for row, (_, ending) in enumerate(forward.reads):
-            found.update((index, logarithms[row].exp()) for index in ending)
-    return torch.stack([found[index] for index in range(len(sequences))])
+            by_index.update((index, logarithms[row].exp()) for index in ending)
+    return torch.stack([by_index[index] for index in range(len(sequences))])
 
 
 def read_alone(judge: Transformers, sequences: Sequence[Tokens]) -> Any:
@@ -182,8 +182,8 @@ def test_any_prompt_set_reads_the_same_as_single_forwards(
 ) -> None:
     judge = judges(family)
     sequences = sequences_of(cuts) * (1 + twice)
-    found = read(judge, sequences, budget, judge._sharing)
-    assert (found - read_alone(judge, sequences)).abs().max() <= 1e-5
+    sources = read(judge, sequences, budget, judge._sharing)
+    assert (sources - read_alone(judge, sequences)).abs().max() <= 1e-5
 
 
 @pytest.mark.parametrize(("family", "together"), [("mistral, windows", True), ("gemma3", True), ("jamba", False)])

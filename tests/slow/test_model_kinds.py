@@ -62,9 +62,9 @@ def test_architecture_names_decide(name: str, more: dict[str, Any], is_fit: bool
     assert unfit_architecture({"architectures": [name], **more}) == (None if is_fit else name)
 
 
-@pytest.mark.parametrize("named", [None, [], "LlamaModel", 3, [None], {"a": 1}])
-def test_engine_decides_without_a_name(named: object) -> None:
-    assert unfit_architecture({"architectures": named, "model_type": "llama"}) is None
+@pytest.mark.parametrize("architectures", [None, [], "LlamaModel", 3, [None], {"a": 1}])
+def test_engine_decides_without_a_name(architectures: object) -> None:
+    assert unfit_architecture({"architectures": architectures, "model_type": "llama"}) is None
     assert unfit_architecture({}) is None
     assert unfit_architecture({"model_type": "t5", **WITH_ENCODER}) == "t5 model with an encoder"
 

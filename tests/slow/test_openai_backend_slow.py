@@ -78,7 +78,7 @@ def test_server_capabilities_are_probed_once() -> None:
         judge = backend(server.url, concurrency=32)
         ask(judge, *(words(str(i)) for i in range(64)))
         ask(judge, *(words(str(i)) for i in range(64)))
-        assert [asked.path for asked in server.asked].count("/v1/models") == 1
+        assert [request.path for request in server.asked].count("/v1/models") == 1
 
 
 @pytest.mark.parametrize("digits", [1, 4299, 4300, 5000])
@@ -86,7 +86,7 @@ def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., Comm
     """The count of a reply that is stored, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
     attack = ("attack", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 4, "--attempts", 1, "--judge")
-    with FakeServer(lambda asked: Answer(text.encode())) as server:
+    with FakeServer(lambda request: Answer(text.encode())) as server:
         ran = [run(*attack, f"{server.url}#m", "--out", f"r{n}", "--json") for n in range(2)]
         assert [(one.code, "Traceback" in one.err) for one in ran] == [(0 if digits <= 4300 else 4, False)] * 2
     if digits <= 4300:

@@ -27,7 +27,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_server_with_oversized_answers_ends_the_run() -> None:
-    with Endless(lambda asked: Answer(b"endless")) as server, pytest.raises(BackendError, match=TOO_LARGE) as error:
+    with Endless(lambda request: Answer(b"endless")) as server, pytest.raises(BackendError, match=TOO_LARGE) as error:
         ask(server.url, *map(str, range(20)), concurrency=2)
     assert str(error.value).endswith("(2 attempts)")
     assert len(server.chats) <= 16
@@ -60,8 +60,8 @@ def test_verdict_search_takes_linear_time() -> None:
     for unit in (("[[", " "), ("[[", "A", "]] or [[", "B"), ("[[" * 400,)):
         tokens = tuple(Token(text, likely) for text in unit) * (100_000 // len(unit) // len(unit[0]))
         whole = "So: " + "".join(token.text for token in tokens)
-        found = Completion(whole, "stop", None, (Token("So: ", likely), *tokens), 1, 1)
-        reply = read_reply(request, {"logprobs": True}, (), found)
+        result = Completion(whole, "stop", None, (Token("So: ", likely), *tokens), 1, 1)
+        reply = read_reply(request, {"logprobs": True}, (), result)
         assert reply is not None
         assert reply.text == whole
 
@@ -80,7 +80,7 @@ def test_few_large_answers_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(http._Body, "add", added)
     monkeypatch.setattr(http, "PLACES", 2)
     size = 3 * 2**20
-    with FakeServer(lambda asked: completion("x" * size)) as server:
+    with FakeServer(lambda request: completion("x" * size)) as server:
         judge = OpenAI("m", base_url=server.url, concurrency=24)
         judge.learn(Reply(text=Capabilities(continues=False).write()))
         requests = [words(str(i)) for i in range(24)]

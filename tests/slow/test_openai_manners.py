@@ -64,8 +64,8 @@ def judge(
         odd: whether every other answer looks as if it dealt with the start in the other way.
     """
 
-    def script(asked: ReceivedRequest) -> dict[str, Any] | Answer:
-        body, begun = asked.body, asked.body["messages"][-1]["role"] == "assistant"
+    def script(request: ReceivedRequest) -> dict[str, Any] | Answer:
+        body, begun = request.body, request.body["messages"][-1]["role"] == "assistant"
         if not system and body["messages"][0]["role"] == "system":
             return refusal(400, "System role not supported")
         if reasons and "max_tokens" in body:
@@ -80,13 +80,13 @@ def judge(
             return refusal(403, "You are not allowed to request logprobs from this model")
         if body.get("top_logprobs", 0) > likely:
             return refusal(400, f"Requested sample logprobs of 20, which is greater than max allowed: {likely}")
-        named = [label for label in "1234567" if f"[[{label}]]" in asked.content] or ["A", "B", "C"]
+        labels = [label for label in "1234567" if f"[[{label}]]" in request.content] or ["A", "B", "C"]
         # A model is of another mind when its answer was begun.
-        number = int.from_bytes(hashlib.sha256(f"{begun} {asked.content}".encode()).digest()[:4], "big")
-        first = "A" if asked.is_probe else named[number % len(named)]
-        share = 0.9 if asked.is_probe else 0.5 + number % 400 / 1000
-        likes = {**{name: (1 - share) / len(named) for name in named}, first: share}
-        is_odd = odd and number % 2 == 0 and not asked.is_probe
+        number = int.from_bytes(hashlib.sha256(f"{begun} {request.content}".encode()).digest()[:4], "big")
+        first = "A" if request.is_probe else labels[number % len(labels)]
+        share = 0.9 if request.is_probe else 0.5 + number % 400 / 1000
+        likes = {**{name: (1 - share) / len(labels) for name in labels}, first: share}
+        is_odd = odd and number % 2 == 0 and not request.is_probe
         if is_odd and start == "continued":
             likes = {name: value / 3 for name, value in likes.items()}
         choice = token(first, likes)
@@ -127,9 +127,9 @@ def shuffle(script: Script, seed: int) -> Script:
     """The same answers in another order."""
     draw = random.Random(seed)
 
-    def late(asked: ReceivedRequest) -> Answer:
-        found = script(asked)
-        given = found if isinstance(found, Answer) else Answer(found)
+    def late(request: ReceivedRequest) -> Answer:
+        answer = script(request)
+        given = answer if isinstance(answer, Answer) else Answer(answer)
         return Answer(given.body, given.status, given.headers, delay=draw.random() * 0.004)
 
     return late
@@ -150,27 +150,27 @@ def contents(folder: Path) -> list[bytes]:
 
 
 def manifest(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "r" / "manifest.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((folder / "r" / "manifest.json").read_text())
+    return document
 
 
 @pytest.mark.parametrize("kind", MANNERS)
 def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: Path) -> None:
-    found = list[list[bytes]]()
+    result = list[list[bytes]]()
     for number, concurrency in enumerate((1, 4, 16)):
         script = shuffle(MANNERS[kind], number)
         with FakeServer(script, owner="someone", probed=script) as server:
             tally = run_attack(server.url, tmp_path / str(number), concurrency=concurrency)
             # What the probes have found out is not refused again.
             assert len(server.chats) == tally.made - len(PROBES)
-        found.append(contents(tmp_path / str(number)))
+        result.append(contents(tmp_path / str(number)))
         assert manifest(tmp_path / str(number))["complete"] is True
-    assert found[0] == found[1] == found[2]
+    assert result[0] == result[1] == result[2]
     reads = {judgment.read for row in load(tmp_path / "0" / "r").rows for judgment in row.judgments}
-    told = manifest(tmp_path / "0")["replies"]["manners"]["judge"]
+    manners = manifest(tmp_path / "0")["replies"]["manners"]["judge"]
     assert ("choices" in reads) is ("log-prob" not in kind and kind != "reasons")
-    assert told["continues"] is ("start" not in kind and kind != "reasons")
-    assert (told["top"], told["systemless"], told["reasons"]) == (
+    assert manners["continues"] is ("start" not in kind and kind != "reasons")
+    assert (manners["top"], manners["systemless"], manners["reasons"]) == (
         5 if "5 likely" in kind else 20,
         kind == "no system role",
         kind == "reasons",
@@ -183,16 +183,16 @@ def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: 
 def test_killed_run_resumes_without_a_second_probe(kind: str, others: int, tmp_path: Path) -> None:
     script, left = MANNERS[kind], 10**6
 
-    def mortal(asked: ReceivedRequest) -> dict[str, Any] | Answer:
+    def mortal(request: ReceivedRequest) -> dict[str, Any] | Answer:
         nonlocal left
         left -= 1
         if left < 0:
             raise ConnectionResetError
-        return script(asked)
+        return script(request)
 
     with FakeServer(mortal, owner="someone", probed=mortal) as server:
         run_attack(server.url, tmp_path / "whole")
-        probes = [asked.content for asked in server.probes]
+        probes = [request.content for request in server.probes]
         left = len(probes) + others
         with pytest.raises(BackendError, match="does not answer"):
             run_attack(server.url, tmp_path / "killed", concurrency=1, attempts=1)
@@ -226,13 +226,13 @@ def test_probes_are_kept_per_store(tmp_path: Path) -> None:
 PICKY = ("continue_final_message", "logprobs", "temperature", "top_p", "seed", "stop")
 
 
-def picky(asked: ReceivedRequest) -> dict[str, Any] | Answer:
+def picky(request: ReceivedRequest) -> dict[str, Any] | Answer:
     """Takes everything from probes; of other requests it refuses what their digits say."""
     for number, name in enumerate(PICKY):
-        if str(number) in asked.content and name in asked.body:
+        if str(number) in request.content and name in request.body:
             return refusal(400, f"{name} is not taken here", param=name)
-    begun = "A]]" if asked.body["messages"][-1]["role"] == "assistant" else "[[A]]"
-    return completion(f"{begun} {sorted(asked.body)}")
+    begun = "A]]" if request.body["messages"][-1]["role"] == "assistant" else "[[A]]"
+    return completion(f"{begun} {sorted(request.body)}")
 
 
 REQUESTS = st.builds(
@@ -251,10 +251,10 @@ REQUESTS = st.builds(
 
 @given(requests=st.lists(REQUESTS, min_size=2, max_size=8, unique=True), draw=st.randoms(use_true_random=False))
 def test_one_refused_feature_does_not_affect_other_requests(requests: list[Request], draw: random.Random) -> None:
-    def replies(asked: Sequence[Request], concurrency: int) -> dict[Request, Reply]:
+    def replies(group: Sequence[Request], concurrency: int) -> dict[Request, Reply]:
         model = backend(server.url, concurrency=concurrency)
-        pairs = [pair for batch in model.reply(asked, frozenset(range(len(asked)))) for pair in batch]
-        return {asked[index]: reply for index, reply in pairs}
+        pairs = [pair for batch in model.reply(group, frozenset(range(len(group)))) for pair in batch]
+        return {group[index]: reply for index, reply in pairs}
 
     with FakeServer(picky, owner="someone") as server:
         alone = {one: replies([one], 1)[one] for one in requests}

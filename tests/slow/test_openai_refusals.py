@@ -39,8 +39,8 @@ def words(content: str) -> Request:
 
 
 def is_complete(folder: Path) -> bool:
-    found: bool = json.loads((folder / "r" / "manifest.json").read_text())["complete"]
-    return found
+    document: bool = json.loads((folder / "r" / "manifest.json").read_text())["complete"]
+    return document
 
 
 def ask(url: str, folder: Path, *contents: str, **more: Any) -> tuple[list[Reply], int]:
@@ -97,18 +97,18 @@ OTHERWISE = [
 
 
 @pytest.mark.parametrize(
-    ("given_", "expected", "kept"), [(*one, True) for one in CONTENT] + [(*one, False) for one in OTHERWISE]
+    ("answer", "expected", "is_stored"), [(*one, True) for one in CONTENT] + [(*one, False) for one in OTHERWISE]
 )
-def test_only_content_refusals_are_stored(given_: Answer, expected: str, kept: bool, tmp_path: Path) -> None:
-    with FakeServer(lambda asked: given_ if asked.content == "odd" else completion("fine")) as server:
+def test_only_content_refusals_are_stored(answer: Answer, expected: str, is_stored: bool, tmp_path: Path) -> None:
+    with FakeServer(lambda request: answer if request.content == "odd" else completion("fine")) as server:
         replies, stored = ask(server.url, tmp_path, "one", "odd", "two")
         assert [reply.text for reply in replies[::2]] == ["fine", "fine"]
         assert (replies[1].failure or "").startswith(expected)
-        assert (replies[1].answered, stored) == (kept, 2 + kept)
+        assert (replies[1].answered, stored) == (is_stored, 2 + is_stored)
         # The same command asks again for what was not kept, and for nothing else.
         before = len(server.chats)
         ask(server.url, tmp_path, "one", "odd", "two")
-        assert {asked.content for asked in server.chats[before:]} == (set() if kept else {"odd"})
+        assert {request.content for request in server.chats[before:]} == (set() if is_stored else {"odd"})
 
 
 def test_text_in_parts_is_joined() -> None:
@@ -117,7 +117,7 @@ def test_text_in_parts_is_joined() -> None:
         {"type": "text", "text": "[[A"},
         {"type": "text", "text": "]]"},
     ]
-    with FakeServer(lambda asked: completion(parts)) as server:
+    with FakeServer(lambda request: completion(parts)) as server:
         ((_, reply),) = [pair for batch in backend(server.url).reply([words("x")], frozenset({0})) for pair in batch]
     assert (reply.text, reply.failure) == ("[[A]]", None)
 
@@ -127,7 +127,7 @@ ACCOUNT = [answer_ for answer_, said in OTHERWISE if said[10:13] in ("401", "402
 
 @pytest.mark.parametrize("fault", ACCOUNT)
 def test_five_account_faults_in_a_row_end_the_run(fault: Answer, tmp_path: Path) -> None:
-    with FakeServer(lambda asked: fault if asked.content.startswith("odd") else completion("fine")) as server:
+    with FakeServer(lambda request: fault if request.content.startswith("odd") else completion("fine")) as server:
         for number in (4, 5):
             contents = ["fine 0", *(f"odd {i}" for i in range(number)), "fine 1", *(f"odd {i}x" for i in range(4))]
             if number == 4:
@@ -143,7 +143,9 @@ def test_five_account_faults_in_a_row_end_the_run(fault: Answer, tmp_path: Path)
 
 @pytest.mark.parametrize("status", [400, 418, 422, 451])
 def test_other_faults_do_not_end_the_run(status: int, tmp_path: Path) -> None:
-    with FakeServer(lambda asked: refusal(status, "No.") if asked.content != "fine" else completion("fine")) as server:
+    with FakeServer(
+        lambda request: refusal(status, "No.") if request.content != "fine" else completion("fine")
+    ) as server:
         replies, stored = ask(server.url, tmp_path, "fine", *map(str, range(12)))
     assert [reply.answered for reply in replies] == [True, *[False] * 12]
     assert stored == 1
@@ -151,7 +153,9 @@ def test_other_faults_do_not_end_the_run(status: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 410])
 def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) -> None:
-    with FakeServer(lambda asked: completion("fine"), probed=lambda asked: refusal(status, "Not for you")) as server:
+    with FakeServer(
+        lambda request: completion("fine"), probed=lambda request: refusal(status, "Not for you")
+    ) as server:
         with pytest.raises(UsageError, match=str(status)):
             ask(server.url, tmp_path, "one", "two")
         assert (len(server.probes), len(server.chats)) == (1, 0)
@@ -160,15 +164,17 @@ def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) 
 # As a user meets it
 
 
-def rating(asked: ReceivedRequest) -> dict[str, Any]:
+def rating(request: ReceivedRequest) -> dict[str, Any]:
     """Rates a response by its words, in a way of its own."""
-    number = hashlib.sha256(asked.content.encode()).digest()[0] % 7 + 1
+    number = hashlib.sha256(request.content.encode()).digest()[0] % 7 + 1
     return completion(str(number), logprobs=[token(str(number), {str(number): 0.9})], finish="length")
 
 
 def fail_share(share: float, fault: Answer) -> Script:
     """Turns down a share of all requests."""
-    return lambda asked: fault if hashlib.sha256(asked.content.encode()).digest()[1] < 256 * share else rating(asked)
+    return lambda request: (
+        fault if hashlib.sha256(request.content.encode()).digest()[1] < 256 * share else rating(request)
+    )
 
 
 def command(server: FakeServer, *more: str) -> list[str]:
@@ -229,6 +235,6 @@ def test_gate_never_passes_with_too_many_unanswered_requests(
 def test_fully_refused_run_ends_with_the_right_code(
     fault: Answer, code: int, part: str, run: Callable[..., Any]
 ) -> None:
-    with FakeServer(lambda asked: fault) as server:
+    with FakeServer(lambda request: fault) as server:
         done = run("attack", *command(server))
     assert (done.code, part in done.err) == (code, True), done.err

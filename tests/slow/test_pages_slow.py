@@ -51,9 +51,9 @@ def normalise(text: str) -> str:
     return text
 
 
-def matches(printed: str, shown: str) -> bool:
+def matches(printed: str, text: str) -> bool:
     """Whether a command printed what a page shows; a line with ``…`` alone stands for any lines or none."""
-    pattern = "(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^…\n", normalise(shown), flags=re.MULTILINE))
+    pattern = "(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^…\n", normalise(text), flags=re.MULTILINE))
     return re.fullmatch(pattern, normalise(printed)) is not None
 
 

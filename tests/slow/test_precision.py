@@ -40,12 +40,12 @@ def test_each_machine_decides_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(json.loads((tmp_path / "new/precision.json").read_text())) == 2
 
 
-@pytest.mark.parametrize("kept", ["", "[1]", "no json", '{"another": "int4"}'])
-def test_corrupt_measurement_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str) -> None:
+@pytest.mark.parametrize("content", ["", "[1]", "no json", '{"another": "int4"}'])
+def test_corrupt_measurement_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(precision, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 9.0})
     monkeypatch.setattr(precision, "_describe_machine", lambda on_gpu: "another")
-    (tmp_path / "precision.json").write_text(kept)
+    (tmp_path / "precision.json").write_text(content)
     assert precision.find_dtype(tmp_path) == "bfloat16"
 
 
@@ -58,9 +58,9 @@ def test_unwritable_folder_keeps_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_this_machine_can_be_measured() -> None:
     pytest.importorskip("torch")
-    found = precision.measure_rates("cpu", seconds=0.001)
+    rates = precision.measure_rates("cpu", seconds=0.001)
     # From a slow phone to beyond any processor: more would mean that the time was not measured.
-    assert 1e8 < found["float32"] < 1e14
+    assert 1e8 < rates["float32"] < 1e14
 
 
 SMOLLM = SimpleNamespace(

@@ -156,7 +156,7 @@ class TestWhichTestsRun:
 
 class TestWhichJudge:
     @pytest.mark.parametrize(
-        ("project", "arguments", "said"),
+        ("project", "arguments", "message"),
         [
             ("", [], "no judge: run pytest with --judge NAME, set judge = "),
             ("", ["--judge", "planted:fairr"], "unknown judge 'planted:fairr'; did you mean 'planted:fair'?"),
@@ -173,14 +173,14 @@ class TestWhichJudge:
         ids=str,
     )
     def test_wrong_settings_are_one_line(
-        self, pytester: pytest.Pytester, project: str, arguments: list[str], said: str
+        self, pytester: pytest.Pytester, project: str, arguments: list[str], message: str
     ) -> None:
         pytester.makepyfile(MARKED)
         (pytester.path / "pyproject.toml").write_text(project)
         result = run_pytest(pytester, "-m", "distract", *arguments)
         result.assert_outcomes(errors=1)
         start = next(number for number, text in enumerate(result.outlines) if "ERROR at setup" in text)
-        assert said in result.outlines[start + 1]
+        assert message in result.outlines[start + 1]
         assert "short test summary" in result.outlines[start + 2]
 
     def test_options_override_the_settings_of_the_root_folder(self, pytester: pytest.Pytester) -> None:
@@ -203,9 +203,11 @@ def away(tmp_path_factory):
     os.chdir(tmp_path_factory.mktemp("away"))
 """
         pytester.makepyfile(MARKED + away)
-        for made in (2, 0):
+        for calls_made in (2, 0):
             result = run_pytest(pytester, "--judge", "planted:fair")
-            assert f"judge planted:fair: {made} calls made, {2 - made} saved by the store" in result.outlines
+            assert (
+                f"judge planted:fair: {calls_made} calls made, {2 - calls_made} saved by the store" in result.outlines
+            )
         assert (pytester.path / ".distract" / "replies.sqlite").is_file()
 
     def test_judge_fixture_of_any_name_is_counted_and_closed(self, pytester: pytest.Pytester) -> None:
@@ -222,8 +224,8 @@ def pytest_unconfigure(config):
         result = run_pytest(pytester)
         result.assert_outcomes(passed=1)
         # The name is hostile: it is neither markup nor an escape of the terminal.
-        told = r"judge own [red]\x1b[31m: 2 calls made, 0 saved by the store; 20 tokens in, 0 out"
-        assert told in result.outlines
+        message = r"judge own [red]\x1b[31m: 2 calls made, 0 saved by the store; 20 tokens in, 0 out"
+        assert message in result.outlines
         assert LEFT_OUT not in result.outlines
 
 
@@ -244,9 +246,9 @@ def test_summary_lists_invariants_and_counterexamples(pytester: pytest.Pytester)
     pytester.makepyfile(ASKING + FINDING)
     result = run_pytest(pytester)
     result.assert_outcomes(passed=1)
-    told = [" ".join(text.split()) for text in result.outlines if text]
-    start = next(number for number, text in enumerate(told) if "= distract =" in text)
-    assert told[start + 2 : start + 7] == [
+    message = [" ".join(text.split()) for text in result.outlines if text]
+    start = next(number for number, text in enumerate(message) if "= distract =" in text)
+    assert message[start + 2 : start + 7] == [
         "decision invariant of violated rate % bounds % threshold %",
         "inconclusive distractor_invariant pairwise/assertiveness 3 of 40 7.5 2.1–18.3 10.0 1 invalid, 5 excluded",
         "fail swap_consistent pairwise counterexample found in 1 example",
@@ -279,8 +281,8 @@ def test_left_out(judge):
     plugins = ("no:hypothesispytest", "no:pytest_cov", "no:anyio", "no:cacheprovider")
     result = pytester.runpytest_subprocess("-n", "2", *(part for name in plugins for part in ("-p", name)), timeout=120)
     result.assert_outcomes(passed=19)
-    asked = (pytester.path / "asked").read_text().split()
-    assert len(asked) == len(set(asked)) == 12
+    contents = (pytester.path / "asked").read_text().split()
+    assert len(contents) == len(set(contents)) == 12
     assert [text for text in result.outlines if text.startswith("judge ")] == [
         r"judge own [red]\x1b[31m: 12 calls made, 98 saved by the store; 120 tokens in, 0 out"
     ]
@@ -294,13 +296,13 @@ def test_left_out(judge):
 
 
 @pytest.mark.parametrize(
-    ("option", "wanted"), [("--judge", "the name of a judge"), ("--distract-store", "the path of a file")]
+    ("option", "expected"), [("--judge", "the name of a judge"), ("--distract-store", "the path of a file")]
 )
-def test_empty_option_is_a_usage_error(pytester: pytest.Pytester, option: str, wanted: str) -> None:
+def test_empty_option_is_a_usage_error(pytester: pytest.Pytester, option: str, expected: str) -> None:
     pytester.makepyfile(MARKED)
     result = run_pytest(pytester, option, "")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {option}: expected {wanted}, found nothing"])
+    result.stderr.fnmatch_lines([f"ERROR: {option}: expected {expected}, found nothing"])
 
 
 def test_one_judge_per_test_keeps_no_files_open(pytester: pytest.Pytester) -> None:

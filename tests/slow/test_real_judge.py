@@ -54,9 +54,9 @@ def count_replies(store: Path) -> int:
 
 
 def counts(stderr: str) -> tuple[int, int]:
-    found = re.search(r"replies: (\d+) were stored, (\d+) made", stderr)
-    assert found, stderr
-    return int(found[1]), int(found[2])
+    match = re.search(r"replies: (\d+) were stored, (\d+) made", stderr)
+    assert match, stderr
+    return int(match[1]), int(match[2])
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +94,12 @@ def test_killed_run_resumes_to_the_same_bytes(
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    kept = count_replies(store)
+    count = count_replies(store)
     total = counts(uninterrupted.stderr)[1]
-    assert 0 < kept < total
+    assert 0 < count < total
     again = subprocess.run(command(data, run, store), capture_output=True, text=True, timeout=300)
     assert again.returncode == 0, again.stderr
-    assert f"the store holds {kept} repl" in again.stderr
-    assert counts(again.stderr) == (kept, total - kept)
+    assert f"the store holds {count} repl" in again.stderr
+    assert counts(again.stderr) == (count, total - count)
     for name in ("summary.json", "rows.jsonl", "rewrites.jsonl"):
         assert (run / name).read_bytes() == (expected / name).read_bytes()

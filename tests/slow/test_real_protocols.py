@@ -65,8 +65,8 @@ def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path,
             assert judgment.failure in ("truncated", "no verdict", "no majority"), row
         assert all(prompt > 50 and answer <= tokens for prompt, answer in row.tokens)
         assert any(answer for _, answer in row.tokens) or judgment.read == "choices"
-    found = figures(done.rows, [], {p.name: p.rules for p in every.values()}, ["none"])
-    invalid = {f.protocol: f for f in found if f.measure == "invalid_rate" and f.attack == "none"}
+    results = figures(done.rows, [], {p.name: p.rules for p in every.values()}, ["none"])
+    invalid = {f.protocol: f for f in results if f.measure == "invalid_rate" and f.attack == "none"}
     assert {name: (f.k, f.n) for name, f in invalid.items()} == {
         row.protocol: (int(row.judgments[0].failure is not None), 1) for row in rows
     }

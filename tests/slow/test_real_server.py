@@ -73,23 +73,23 @@ def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
+    ("fault", "message"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
 )
-def test_refusal_of_a_real_judge_is_its_failure(fault: str, said: str, server: str, tmp_path: Path) -> None:
+def test_refusal_of_a_real_judge_is_its_failure(fault: str, message: str, server: str, tmp_path: Path) -> None:
     with FaultProxy(server, lambda content, time: fault) as proxy:
         done = run_command(attack(proxy.url, tmp_path))
     assert done.returncode == 3, done.stderr
     assert "no verdict was valid" in done.stderr.splitlines()[-1]
     rows = [json.loads(line) for line in (tmp_path / "run" / "rows.jsonl").read_text().splitlines()]
-    assert {judgment["failure"] for row in rows for judgment in row["judgments"]} == {said}
+    assert {judgment["failure"] for row in rows for judgment in row["judgments"]} == {message}
 
 
 def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tmp_path: Path) -> None:
-    alive, asked = 3, list[str]()
+    alive, contents = 3, list[str]()
 
     def plan(content: str, time: int) -> str | None:
-        asked.append(content)
-        return "reset" if len(asked) > alive else None
+        contents.append(content)
+        return "reset" if len(contents) > alive else None
 
     with FaultProxy(server, plan) as proxy:
         command = attack(proxy.url, tmp_path, "--concurrency", "1", "--attempts", "2")
@@ -98,39 +98,39 @@ def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tm
         last = died.stderr.splitlines()[-1]
         assert last.startswith(f"distract: the server {proxy.url} does not answer")
         assert last.endswith("the same command resumes")
-        kept = count_replies(tmp_path)
-        assert kept == alive
+        count = count_replies(tmp_path)
+        assert count == alive
         alive = 10**6
-        asked.clear()
+        contents.clear()
         done = run_command(command)
         assert done.returncode == 0, done.stderr
-        assert len(asked) == quiet[1] - kept
+        assert len(contents) == quiet[1] - count
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
 def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
     server: str, quiet: tuple[Any, int], tmp_path: Path
 ) -> None:
-    stalled, asked = True, list[str]()
+    stalled, contents = True, list[str]()
 
     def plan(content: str, time: int) -> str | None:
-        asked.append(content)
-        return "stall" if stalled and len(asked) > 3 else None
+        contents.append(content)
+        return "stall" if stalled and len(contents) > 3 else None
 
     with FaultProxy(server, plan) as proxy:
         command = attack(proxy.url, tmp_path, "--concurrency", "64")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 120
-        while (len(asked) < 8 or not (tmp_path / "replies.sqlite").exists() or count_replies(tmp_path) < 3) and (
+        while (len(contents) < 8 or not (tmp_path / "replies.sqlite").exists() or count_replies(tmp_path) < 3) and (
             time.monotonic() < deadline
         ):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         # After a few seconds: the calls that are under way would take two minutes.
-        _, said = process.communicate(timeout=30)
-        assert process.returncode == 130, said
-        assert said.splitlines()[-1] == "distract: stopped; the same command resumes"
-        assert "Traceback" not in said
+        _, error_output = process.communicate(timeout=30)
+        assert process.returncode == 130, error_output
+        assert error_output.splitlines()[-1] == "distract: stopped; the same command resumes"
+        assert "Traceback" not in error_output
         assert count_replies(tmp_path) == 3
         stalled = False
         done = run_command(command)

@@ -28,8 +28,8 @@ def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
 
 def test_recording_first_changes_neither_rewrites_nor_rows(tmp_path: Path) -> None:
     rewrites = record(tmp_path / "f.jsonl")
-    assert {made.is_accepted for made in rewrites} == {True, False}
-    reasons = {reason.partition(":")[0] for made in rewrites for reason in made.reasons}
+    assert {rewrite.is_accepted for rewrite in rewrites} == {True, False}
+    reasons = {reason.partition(":")[0] for rewrite in rewrites for reason in rewrite.reasons}
     assert {"truncated", "verifier finds something lost", "comment about the task"} <= reasons
     judge(tmp_path / "one", "tweakset", "w", with_models=True)
     judge(tmp_path / "two", str(tmp_path / "f.jsonl"), "recorded", with_models=False)

@@ -25,9 +25,9 @@ CONCURRENCY = 2
 REDIRECTS = {f"a redirect to another host, {status}": status for status in (301, 302, 307, 308)}
 
 
-def fair(asked: ReceivedRequest) -> dict[str, Any]:
+def fair(request: ReceivedRequest) -> dict[str, Any]:
     """A judge that no style distracts, so that a gate can pass."""
-    places = {author: asked.content.find(f"what {author} would") for author in "xy"}
+    places = {author: request.content.find(f"what {author} would") for author in "xy"}
     winner = "C" if min(places.values()) < 0 else "AB"[places["x"] > places["y"]]
     return completion(winner, logprobs=[token(winner, {winner: 0.9, "A": 0.04, "B": 0.03} | {winner: 0.9})])
 
@@ -137,20 +137,20 @@ def check(house: House, name: str, folder: Path, draw: Random) -> None:
     house.elsewhere.asked.clear()
     # On a busy machine, a kept connection may be closed under the same request twice.
     code = wait_for_end(house.run(command, folder, fault.timeout, 4 if fault.answers else 2), command)
-    told = f"{name}, {when}: {command} ended with {code}: {(folder / 'err').read_text(encoding='utf-8')[-600:]}"
-    assert all(KEY not in str(asked.headers) + str(asked.raw) for asked in house.elsewhere.asked), told
+    message = f"{name}, {when}: {command} ended with {code}: {(folder / 'err').read_text(encoding='utf-8')[-600:]}"
+    assert all(KEY not in str(request.headers) + str(request.raw) for request in house.elsewhere.asked), message
     answered = set(house.server.answered)
     if fault.answers:
-        assert (code, read_run_files(folder)) == (reference.code, reference.files), told
+        assert (code, read_run_files(folder)) == (reference.code, reference.files), message
 
     house.server.begin(None, lambda number: False)
     again = wait_for_end(house.run(command, folder), command)
     lost = answered & set(house.server.answered)
     # What is under way when a command gives up a server is given up too.
-    assert len(lost) <= (4 * CONCURRENCY if code == 4 else 0), f"{len(lost)} answers lost to {told}"
+    assert len(lost) <= (4 * CONCURRENCY if code == 4 else 0), f"{len(lost)} answers lost to {message}"
     if not fault.changes:
-        assert again == reference.code, told
-        assert read_run_files(folder) == reference.files, told
+        assert again == reference.code, message
+        assert read_run_files(folder) == reference.files, message
 
 
 @pytest.fixture(scope="module")

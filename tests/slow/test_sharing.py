@@ -64,11 +64,11 @@ def lone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, int]:
     with HeldServer() as server, at_server(server, folder, "server") as one:
         server.free()
         assert one.ended().code == 0
-        asked = len(server.chats)
+        count = len(server.chats)
     (folder / "go").touch()
     with local(folder, "local", "t") as one:
         assert one.ended().code == 0
-    return folder, asked, len((folder / "asked").read_text().split())
+    return folder, count, len((folder / "asked").read_text().split())
 
 
 def test_two_commands_send_a_server_request_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_two_commands_ask_a_local_model_once(lone: tuple[Path, int, int], tmp_pa
         (tmp_path / "go").touch()
         ended = [one.ended(), two.ended()]
         assert [ran.code for ran in ended] == [0, 0], ended
-    asked = (tmp_path / "asked").read_text().split()
-    assert (len(asked), len(set(asked))) == (lone[2], lone[2])
+    contents = (tmp_path / "asked").read_text().split()
+    assert (len(contents), len(set(contents))) == (lone[2], lone[2])
     assert rows(tmp_path, "a") == rows(tmp_path, "b") == rows(lone[0], "local")
 
 
@@ -117,8 +117,8 @@ def test_other_command_takes_over_killed_local_requests(lone: tuple[Path, int, i
             one.process.kill()
             (tmp_path / "go").touch()
             assert two.ended().code == 0
-    asked = Counter((tmp_path / "asked").read_text().split())
-    assert sorted(asked.values()) == [1] * (lone[2] - 1) + [2]
+    counts = Counter((tmp_path / "asked").read_text().split())
+    assert sorted(counts.values()) == [1] * (lone[2] - 1) + [2]
     assert rows(tmp_path, "b") == rows(lone[0], "local")
 
 
@@ -192,8 +192,8 @@ def test_threads_on_one_store_send_each_request_once(tmp_path: Path, kind: str) 
         thread.join(60)
     assert len(results) == 3
     assert results[0] == results[1] == results[2]
-    asked = Counter(text for one in backends for text in (one.asked if kind == "stream" else one.answered))
-    assert (len(asked), set(asked.values())) == (39, {1})
+    counts = Counter(text for one in backends for text in (one.asked if kind == "stream" else one.answered))
+    assert (len(counts), set(counts.values())) == (39, {1})
     assert sum(tally.made for tally in tallies) == 39
 
 
@@ -207,12 +207,12 @@ def test_unlockable_store_is_used_and_reported(tmp_path: Path, monkeypatch: pyte
         return reply.text
 
     monkeypatch.setattr("distract.core.locks.fcntl.lockf", lockf)
-    said = list[list[str]]()
+    messages = list[list[str]]()
     for _ in range(2):
         tally = Tally()
         with Store(tmp_path / "s", {"model": "one"}) as store:
             assert len(list(execute([plan(), plan()], {"judge": (backend, store)}, tally=tally))) == 2
-        said.append([line for line in usage_lines(tally, {}) if "cannot be locked" in line])
+        messages.append([line for line in usage_lines(tally, {}) if "cannot be locked" in line])
     # Where all is stored, nobody has to wait for anybody.
-    assert [len(lines) for lines in said] == [1, 0]
-    assert said[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")
+    assert [len(lines) for lines in messages] == [1, 0]
+    assert messages[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")

@@ -80,7 +80,7 @@ def test_requests_under_way_finish_and_no_more_are_sent(tmp_path: Path, number: 
         assert len(server.chats) == 4
         with at_server(server, tmp_path) as again:
             assert again.ended().code == 0
-        assert len(server.chats) == len({asked.raw for asked in server.chats})
+        assert len(server.chats) == len({request.raw for request in server.chats})
 
 
 @SIGNALS
@@ -108,7 +108,7 @@ def test_wait_after_a_signal_is_bounded(tmp_path: Path) -> None:
 
 
 def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
-    def busy(asked: ReceivedRequest) -> Answer:
+    def busy(request: ReceivedRequest) -> Answer:
         answer = refusal(429, "slow down")
         return Answer(answer.body, 429, {"retry-after": "250"})
 

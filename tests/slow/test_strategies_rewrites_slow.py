@@ -23,12 +23,12 @@ from distract.testing.strategies import drawn_rewrites
 def test_rewrites_range_from_weak_to_whole() -> None:
     counts = set()
     for case in draw_examples(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
-        for original, made in rewritten_pairs(case):
+        for original, rewrite in rewritten_pairs(case):
             whole = drawn_rewrites._full_rewrite(
                 registry.get_attack("assertiveness"), drawn_rewrites.strip_rewrites(case), original, 0
             )
             most = len(find_edits(original.turns, whole.turns))
-            counts.add(len(find_edits(original.turns, made.turns)) / most)
+            counts.add(len(find_edits(original.turns, rewrite.turns)) / most)
     assert min(counts) < 0.2
     assert max(counts) >= 0.9
     assert len(counts) > 8
@@ -42,18 +42,18 @@ def test_all_parts_of_a_case_shrink() -> None:
 
 @pytest.mark.parametrize("attack", [None, *ATTACKS, "severity-3"])
 def test_few_draws_are_rejected(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[bool] = []
+    attempts: list[bool] = []
     changed = drawn_rewrites._is_changed
 
     def counted(attack: Attack, case: Case, seed: int) -> bool:
-        tried.append(changed(attack, case, seed))
-        return tried[-1]
+        attempts.append(changed(attack, case, seed))
+        return attempts[-1]
 
     monkeypatch.setattr(drawn_rewrites, "_is_changed", counted)
     kinds = None if attack == "severity-3" else ["prose"]
     assert len(draw_examples(strategies.rewrites(attack, kinds=kinds), 30)) == 30
     # Plain prose has nothing that this control changes: it is given a sentence that has, which is one try more.
-    assert tried.count(False) <= (len(tried) // 2 if attack in ("null", None) else len(tried) // 10)
+    assert attempts.count(False) <= (len(attempts) // 2 if attack in ("null", None) else len(attempts) // 10)
 
 
 class Counting:
@@ -97,8 +97,8 @@ def test_failing_example_replays_without_the_model(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     chosen = strategies.unhurried(derandomize=again)
-    message, asked = run_failing_test(chosen)
-    assert asked > 0
+    message, arguments = run_failing_test(chosen)
+    assert arguments > 0
     assert (tmp_path / ".distract/examples").exists() != again
     assert run_failing_test(chosen) == (message, 0)
     assert not (tmp_path / ".hypothesis/examples").exists()

@@ -16,20 +16,20 @@ from distract.stats.ratings.draws import draw
 def test_many_matches_are_processed_in_parts() -> None:
     # More matches than are kept as rows, and the same ones each counted for itself.
     matches = plant_matches(4, 40_000, 50, 60)
-    found = rate_style_control(matches)
+    ratings = rate_style_control(matches)
     theta = fit_naively(matches)
-    assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
+    assert ratings.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_draws_vary_as_the_sandwich_predicts(known: bool) -> None:
     matches = plant_matches(4, 400, 100, 100, known=known)
-    found = rate_style_control(matches)
+    ratings = rate_style_control(matches)
     draws = draw(0, 1000, matches.clusters, table=known)
     drawn = redraw(matches, draws)
     assert drawn.shape == (1000, 4)
-    assert found.covariance is not None
-    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(found.covariance)), rel=0.1)
+    assert ratings.covariance is not None
+    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(ratings.covariance)), rel=0.1)
     assert (redraw(matches, draws) == drawn).all()
 
 

@@ -29,8 +29,8 @@ ITEMS = [
 
 def pairwise(question: str, first: str, second: str, **options: Any) -> Request:
     text = f"Question: {question}\n\nAnswer A: {first}\n\nAnswer B: {second}"
-    given: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
-    return Request((Message("system", RULES), Message("user", text)), **given)
+    fields: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
+    return Request((Message("system", RULES), Message("user", text)), **fields)
 
 
 def absolute(question: str, answer: str) -> Request:
@@ -46,8 +46,8 @@ ROUND = [
 ]
 
 
-def ask(judge: Transformers, requests: list[Request], wanted: set[int] | None = None) -> dict[int, Reply]:
-    every = frozenset(range(len(requests)) if wanted is None else wanted)
+def ask(judge: Transformers, requests: list[Request], needed: set[int] | None = None) -> dict[int, Reply]:
+    every = frozenset(range(len(requests)) if needed is None else needed)
     batches = list(judge.reply(requests, every))
     answered = [index for batch in batches for index, _ in batch]
     assert sorted(answered) == sorted(every)

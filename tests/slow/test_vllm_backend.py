@@ -48,8 +48,8 @@ def ask(backend: Vllm | Transformers, requests: list[Request]) -> list[Reply]:
 def pairwise(question: str, first: str, second: str, **options: Any) -> Request:
     rules = "You compare two answers to one question. Say [[A]] or [[B]] for the better one, [[C]] if they are equal."
     text = f"Question: {question}\n\nAnswer A: {first}\n\nAnswer B: {second}"
-    given: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
-    return Request((Message("system", rules), Message("user", text)), **given)
+    fields: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
+    return Request((Message("system", rules), Message("user", text)), **fields)
 
 
 def absolute(question: str, answer: str) -> Request:
@@ -163,8 +163,8 @@ class Planted:
         self.waiting.clear()
 
     def step(self) -> list[Any]:
-        name, _, how = self.waiting.pop(0)
-        tokens = how.get("logprob_token_ids") or how.get("allowed_token_ids") or range(how.get("logprobs", 0))
+        name, _, mode = self.waiting.pop(0)
+        tokens = mode.get("logprob_token_ids") or mode.get("allowed_token_ids") or range(mode.get("logprobs", 0))
         first = {token: SimpleNamespace(logprob=-token / 8) for token in tokens}
         one = SimpleNamespace(token_ids=[1, 2], finish_reason="length", logprobs=[first] if first else None)
         return [SimpleNamespace(request_id=name, finished=True, outputs=[one], num_cached_tokens=None)]
@@ -307,9 +307,9 @@ def test_all_ways_of_reading_agree(real: Vllm) -> None:
 @pytest.mark.vllm
 def test_verdicts_agree_with_transformers(real: Vllm, smollm2: Transformers) -> None:
     assert [real.encode(request) for request in ROUND] == [smollm2.encode(request) for request in ROUND]
-    found, expected = ask(real, ROUND), ask(smollm2, ROUND)
-    assert deviation(found, expected) <= 1e-3
-    for one, other in zip(found, expected, strict=True):
+    replies, expected = ask(real, ROUND), ask(smollm2, ROUND)
+    assert deviation(replies, expected) <= 1e-3
+    for one, other in zip(replies, expected, strict=True):
         assert one.mass == pytest.approx(other.mass, abs=1e-3)
         assert (one.finish, one.tokens_in) == (other.finish, other.tokens_in)
 
@@ -322,11 +322,11 @@ def test_greedy_texts_agree_with_transformers(real: Vllm, smollm2: Transformers)
         Request(STORY, max_tokens=40, stop=("fox", "the")),
         Request((*WORDS, Message("assistant", "Paris <|im_end|>"), Message("user", "And of Italy?")), max_tokens=12),
     ]
-    found = ask(real, requests)
-    assert found == ask(smollm2, requests)
-    assert [reply.finish for reply in found[:3]] == ["stop", "length", "stop"]
-    assert found[2].text.endswith(("fox", "the"))
-    assert not any("<|" in reply.text for reply in found[:3])
+    replies = ask(real, requests)
+    assert replies == ask(smollm2, requests)
+    assert [reply.finish for reply in replies[:3]] == ["stop", "length", "stop"]
+    assert replies[2].text.endswith(("fox", "the"))
+    assert not any("<|" in reply.text for reply in replies[:3])
 
 
 @pytest.mark.vllm

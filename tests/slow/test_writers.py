@@ -18,13 +18,13 @@ CODE = (
 
 
 def test_checksum_is_stable_across_processes_and_covers_attacks() -> None:
-    found = set()
+    checksums = set()
     for seed in ("0", "1", "2", "3"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
-        found.add(done.stdout.strip())
-    assert found == {checksum(list(attacks().values()))}
-    assert checksum([]) not in found
+        checksums.add(done.stdout.strip())
+    assert checksums == {checksum(list(attacks().values()))}
+    assert checksum([]) not in checksums
 
 
 @pytest.mark.parametrize(

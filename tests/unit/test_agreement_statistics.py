@@ -116,14 +116,14 @@ def test_complete_data_reduce_alpha_to_corrected_fleiss_kappa(units: list[list[s
 @given(pairs_of)
 def test_kappa_follows_its_definition_and_statsmodels(pairs: list[tuple[str | None, str | None]]) -> None:
     expected = kappa_by_definition(pairs)
-    found = kappa([x for x, _ in pairs], [y for _, y in pairs])
+    value = kappa([x for x, _ in pairs], [y for _, y in pairs])
     if expected is None:
-        assert found is None
+        assert value is None
         return
     categories = ["a", "b", "tie", None]
     table = [[pairs.count((x, y)) for y in categories] for x in categories]
-    assert found == pytest.approx(float(expected), abs=1e-12)
-    assert found == pytest.approx(cohens_kappa(table, return_results=False), abs=1e-9)
+    assert value == pytest.approx(float(expected), abs=1e-12)
+    assert value == pytest.approx(cohens_kappa(table, return_results=False), abs=1e-9)
 
 
 @pytest.mark.parametrize("units", [[], [[]], [["a"], ["b"]], [["a", "a"], ["a", "a", "a"]]])
@@ -163,8 +163,8 @@ def test_alpha_interval_follows_its_definition(units: list[list[str | None]], dr
     clusters = clusters_for(len(units), draw)
     assume(len(set(clusters)) > 1)
 
-    def ratio(kept: list[list[str | None]]) -> Fraction | None:
-        value, n = alpha_by_definition(kept), sum(map(len, kept))
+    def ratio(ratings_given: list[list[str | None]]) -> Fraction | None:
+        value, n = alpha_by_definition(ratings_given), sum(map(len, ratings_given))
         return None if value is None else (1 - value) * Fraction(n, n - 1)
 
     replicates = [
@@ -181,8 +181,8 @@ def test_kappa_interval_follows_its_definition(pairs: list[tuple[str | None, str
     clusters = clusters_for(len(pairs), draw)
     assume(len(set(clusters)) > 1)
 
-    def ratio(kept: list[tuple[str | None, str | None]]) -> Fraction | None:
-        value = kappa_by_definition(kept)
+    def ratio(ratings_given: list[tuple[str | None, str | None]]) -> Fraction | None:
+        value = kappa_by_definition(ratings_given)
         return None if value is None else 1 - value
 
     replicates = [
@@ -190,8 +190,8 @@ def test_kappa_interval_follows_its_definition(pairs: list[tuple[str | None, str
     ]
     expected = interval_by_definition(kappa_by_definition(pairs), ratio(pairs), replicates, Fraction(1))
     if expected is not None:
-        found = kappa_interval([x for x, _ in pairs], [y for _, y in pairs], clusters)
-        assert found == pytest.approx(expected, abs=1e-6)
+        interval = kappa_interval([x for x, _ in pairs], [y for _, y in pairs], clusters)
+        assert interval == pytest.approx(expected, abs=1e-6)
 
 
 @given(pairs_of, st.randoms(use_true_random=False), st.sampled_from([0.8, 0.95, 0.99]))
@@ -294,9 +294,9 @@ def test_ranks_agree_with_scipy(values: list[float], descending: bool) -> None:
 @given(points_of)
 def test_spearman_follows_its_definition_and_scipy(points: list[tuple[int, int]]) -> None:
     x, y = [a for a, _ in points], [b for _, b in points]
-    found = spearman(x, y)
+    result = spearman(x, y)
     if len(set(x)) == 1 or len(set(y)) == 1:
-        assert found is None
+        assert result is None
         assert spearman_interval(x, y) is None
         return
 
@@ -307,9 +307,9 @@ def test_spearman_follows_its_definition_and_scipy(points: list[tuple[int, int]]
     a, b = [rank(v, x) - mean for v in x], [rank(v, y) - mean for v in y]
     product = sum((i * j for i, j in zip(a, b, strict=True)), Fraction(0))
     expected = float(product) / sqrt(sum(i * i for i in a) * sum(j * j for j in b))
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert result == pytest.approx(expected, abs=1e-12)
     if len(x) > 2:  # scipy's p-value divides by zero with two
-        assert found == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
+        assert result == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
 
 
 @given(points_of, st.sampled_from([0.8, 0.95, 0.99]))

@@ -79,13 +79,13 @@ def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...])
 
 
 def test_run_is_loaded_and_not_repeated(run: Command) -> None:
-    mine = distract.attack(**PLANTED, out="mine")
+    result = distract.attack(**PLANTED, out="mine")
     again = distract.attack(**PLANTED, out="mine")
     assert again.notes == ("this run is complete in mine: no call is made",)
     read = distract.Run.read("mine")
     assert read.notes == ()
-    assert (read.results, read.flips(), list(read.rows)) == (mine.results, mine.flips(), list(mine.rows))
-    assert (read.flaw, mine.flaw, repr(read)) == (None, None, f"<run of planted:bold=0.7 on 6 cases: {mine.path}>")
+    assert (read.results, read.flips(), list(read.rows)) == (result.results, result.flips(), list(result.rows))
+    assert (read.flaw, result.flaw, repr(read)) == (None, None, f"<run of planted:bold=0.7 on 6 cases: {result.path}>")
     Path("mine/manifest.json").unlink()
     assert "unfinished" in str(distract.Run.read("mine").flaw)
     assert distract.Run.read("mine").notes == (distract.Run.read("mine").flaw,)
@@ -102,10 +102,10 @@ def test_fresh_asks_again(run: Command) -> None:
 
 def test_table_has_one_row_per_record(run: Command) -> None:
     pytest.importorskip("pandas")
-    mine = distract.attack(**PLANTED)
-    table = mine.to_frame()
-    assert len(table) == len(mine.rows)
-    assert list(table["case"]) == [row.case for row in mine.rows]
+    result = distract.attack(**PLANTED)
+    table = result.to_frame()
+    assert len(table) == len(result.rows)
+    assert list(table["case"]) == [row.case for row in result.rows]
     assert not any(isinstance(value, dict | list | tuple) for column in table for value in table[column])
     paired = table[(table["protocol"] == "pairwise") & table["excluded"].isna()]
     assert set(paired["outcome"]) <= {"a", "b", "tie"}
@@ -113,7 +113,7 @@ def test_table_has_one_row_per_record(run: Command) -> None:
     assert ((shares - 1).abs() < 1e-9).all()
     scored = table[(table["protocol"] == "absolute") & table["excluded"].isna()]
     assert scored["rating_a_1"].between(1, 7).all()
-    assert table["requests"].sum() == sum(len(row.keys) for row in mine.rows)
+    assert table["requests"].sum() == sum(len(row.keys) for row in result.rows)
 
 
 def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,33 +124,33 @@ def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pyt
             raise ImportError(name)
         return real(name, *rest)
 
-    mine = distract.attack(**PLANTED)
+    result = distract.attack(**PLANTED)
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(distract.UsageError, match=r"^to_frame needs pandas, which is not installed: pip install"):
-        mine.to_frame()
+        result.to_frame()
 
 
 def test_cases_may_be_data(run: Command) -> None:
     cases = distract.load("tweakset")[:9]
     Path("cases.jsonl").write_text("".join(f"{native.format_line(case)}\n" for case in cases), encoding="utf-8")
-    mine = distract.attack(**PLANTED, data=cases, out="mine")
-    theirs = distract.attack(**PLANTED, data=Path("cases.jsonl"), out="theirs")
-    assert [row.case for row in mine.rows] == [row.case for row in theirs.rows]
-    assert files(mine.path)["rows.jsonl"] == files(theirs.path)["rows.jsonl"]
-    data = mine.parameters["data"], theirs.parameters["data"]
+    result = distract.attack(**PLANTED, data=cases, out="mine")
+    file_result = distract.attack(**PLANTED, data=Path("cases.jsonl"), out="theirs")
+    assert [row.case for row in result.rows] == [row.case for row in file_result.rows]
+    assert files(result.path)["rows.jsonl"] == files(file_result.path)["rows.jsonl"]
+    data = result.parameters["data"], file_result.parameters["data"]
     assert data[0] == {**data[1], "name": "cases"}
 
 
 def test_run_outlives_a_folder_change_and_reports_its_loss(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = distract.attack(**PLANTED, out="mine")
+    result = distract.attack(**PLANTED, out="mine")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert distract.gate(mine, max_flip_rate=0.1).checks
-    shutil.rmtree(mine.path)
-    assert "planted:bold" in repr(mine)
-    for look in (lambda: mine.rows, lambda: mine.rewrites, mine.flips):
+    assert distract.gate(result, max_flip_rate=0.1).checks
+    shutil.rmtree(result.path)
+    assert "planted:bold" in repr(result)
+    for look in (lambda: result.rows, lambda: result.rewrites, result.flips):
         with pytest.raises(distract.DataError, match="the run folder has gone"):
             look()
 
@@ -164,8 +164,8 @@ def test_judge_without_valid_verdicts_is_noted(run: Command) -> None:
 def test_interrupted_call_keeps_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     reply, numbers = scripted.ScriptedBackend.reply, itertools.count()
 
-    def interrupted(self: scripted.ScriptedBackend, *asked: Any) -> Any:
-        for batch in reply(self, *asked):
+    def interrupted(self: scripted.ScriptedBackend, *request: Any) -> Any:
+        for batch in reply(self, *request):
             if next(numbers) == 0:
                 signal.raise_signal(signal.SIGINT)
             yield batch
@@ -198,10 +198,10 @@ def test_errors_survive_pickling(error: distract.DistractError) -> None:
 
 @pytest.mark.parametrize("certify", [False, True])
 def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, capsys: Any) -> None:
-    mine = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
+    result = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
     ran = run("gate", "mine", *format_options(rates, {}), "--json")
-    verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), mine)]
+    verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), result)]
     assert capsys.readouterr() == ("", "")
     for verdict in verdicts:
         assert verdict.document() == json.loads(ran.out)
@@ -220,7 +220,7 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"judge": "planted:nope"}, "unknown"),
         ({"judge": 3}, "judge: expected a name, found 3"),
@@ -254,16 +254,16 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
         ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses need data with a name"),
     ],
 )
-def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], said: str, capsys: Any) -> None:
+def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str, capsys: Any) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.attack(**{"judge": "planted:longer", **options})
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, "no threshold: give"),
         ({"max_flip_rate": 0.1}, "name a finished run"),
@@ -275,10 +275,10 @@ def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], s
         ({"max_rise": 0.1}, "--max-rise needs --baseline"),
     ],
 )
-def test_wrong_gate_arguments_raise_one_line(run: Command, options: dict[str, Any], said: str) -> None:
+def test_wrong_gate_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.gate(**options)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_load_reads_cases_and_locates_errors(tmp_path: Path) -> None:

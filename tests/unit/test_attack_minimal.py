@@ -68,9 +68,9 @@ def copy_run(run: LoadedRun, to: Path) -> Path:
 
 
 def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedRun) -> None:
-    found = json.loads(finished_run.summary or "")["minimal"]
-    assert len(found["flips"]) == len(finished_run.minimal or ()) == 2
-    for flip, record in zip(found["flips"], finished_run.minimal or (), strict=True):
+    document = json.loads(finished_run.summary or "")["minimal"]
+    assert len(document["flips"]) == len(finished_run.minimal or ()) == 2
+    for flip, record in zip(document["flips"], finished_run.minimal or (), strict=True):
         assert flip == {
             "case": record.case.id,
             "protocol": "pairwise",
@@ -89,11 +89,11 @@ def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedR
         assert apply_edits(record.original, record.edits) == record.turns
     # Counted again: a word once in each flip.
     words = Counter[tuple[str, str]]()
-    for flip in found["flips"]:
+    for flip in document["flips"]:
         for change in ("added", "removed"):
             texts = [edit[change].split() for edit in flip["edits"]]
             words.update({(word.strip(",.").casefold(), change) for text in texts for word in text})
-    assert {(word["word"], word["change"]): word["flips"] for word in found["words"]} == words
+    assert {(word["word"], word["change"]): word["flips"] for word in document["words"]} == words
 
 
 def test_each_smallest_flip_flips_and_no_smaller_one_does(finished_run: LoadedRun) -> None:
@@ -111,12 +111,12 @@ def test_each_smallest_flip_flips_and_no_smaller_one_does(finished_run: LoadedRu
             (other,) = (r for r in case.originals if r.author == one.other)
 
             def wins(turns: tuple[str, ...], one: Any = one, case: Any = case, other: Any = other) -> bool:
-                made = Response(one.rewritten, turns, one.attack, one.severity)
-                return outcome(judge.judgments(Comparison(case, made, other)), None) == "a"
+                response = Response(one.rewritten, turns, one.attack, one.severity)
+                return outcome(judge.judgments(Comparison(case, response, other)), None) == "a"
 
             assert wins(one.turns)
             for edit in one.edits:
-                assert not wins(apply_edits(one.original, [kept for kept in one.edits if kept != edit]))
+                assert not wins(apply_edits(one.original, [omitted for omitted in one.edits if omitted != edit]))
 
 
 def test_rerun_writes_the_same_bytes(finished_run: LoadedRun, tmp_path: Path) -> None:
@@ -205,20 +205,20 @@ def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: Loaded
 
 
 def test_command_and_report_show_the_same(run: Run) -> None:
-    made = run(*ONE, "--minimal", "3", "--out", "r")
-    assert made.code == 0
-    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in made.err
-    assert "Words that flip this judge" in made.out
-    assert "beyond added 2/3" in made.words
-    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words
-    assert made.out == run("report", "r").out + "\nrun folder: r\n"
+    result = run(*ONE, "--minimal", "3", "--out", "r")
+    assert result.code == 0
+    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in result.err
+    assert "Words that flip this judge" in result.out
+    assert "beyond added 2/3" in result.words
+    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in result.words
+    assert result.out == run("report", "r").out + "\nrun folder: r\n"
     as_json = run(*ONE, "--minimal", "3", "--out", "r", "--json")
     assert "no call is made" in as_json.err
     assert as_json.out == Path("r/summary.json").read_text(encoding="utf-8") == run("report", "r", "--json").out
     Path("r/manifest.json").unlink()
     assert run("report", "r", "--json").document["minimal"] == as_json.document["minimal"]
-    assert run("report", "r").out == made.out.removesuffix("\nrun folder: r\n")
-    fits(made.out)
+    assert run("report", "r").out == result.out.removesuffix("\nrun folder: r\n")
+    fits(result.out)
 
 
 def test_without_flips_there_is_nothing_to_explain(run: Run) -> None:
@@ -230,8 +230,8 @@ def test_without_flips_there_is_nothing_to_explain(run: Run) -> None:
 
 def test_protocols_take_turns_and_scores_follow_their_rule(run: Run) -> None:
     both = ("--protocol", "absolute", "--protocol", "pairwise", "--attack", "prolixity", "--limit", "3")
-    made = run("attack", "--judge", "planted:longer", *RULES[3:], *both, "--minimal", "2", "--json")
-    flips = made.document["minimal"]["flips"]
+    result = run("attack", "--judge", "planted:longer", *RULES[3:], *both, "--minimal", "2", "--json")
+    flips = result.document["minimal"]["flips"]
     assert sorted((flip["protocol"], flip["rule"]) for flip in flips) == [("absolute", "score"), ("pairwise", None)]
 
 
@@ -241,10 +241,10 @@ def test_data_location_is_recorded_verbatim_and_decides_nothing(run: Run, tmp_pa
     for spec in ("d.jsonl", "./d.jsonl", "native:d.jsonl"):
         assert run("attack", "--judge", "planted:bold", *RULES[3:], "--data", spec).code == 0
         (folder,) = Path(".distract/runs").iterdir()
-        told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        assert told["source"]["responses"] == []
-        assert str(tmp_path) not in json.dumps(told)
-    assert told["source"]["data"] == "d.jsonl"  # a finished run is not written again
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert record["source"]["responses"] == []
+        assert str(tmp_path) not in json.dumps(record)
+    assert record["source"]["data"] == "d.jsonl"  # a finished run is not written again
 
 
 def test_hostile_texts_are_shown_and_do_nothing(run: Run) -> None:
@@ -259,12 +259,12 @@ def test_hostile_texts_are_shown_and_do_nothing(run: Run) -> None:
         "responses": [{"author": names[one], "text": texts[one]} for one in "xy"],
     }
     Path("d.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
-    made = run(*RULES, "--protocol", "pairwise", "--data", "d.jsonl", "--minimal", "4", "--out", "r")
-    assert (made.code, "case [link]c, pairwise" in made.out) == (0, True)
-    assert "enough" in made.out
-    shown = run("explain", "r", case["id"])
-    assert shown.code == 0
-    assert "[red]Which?\\x1b[31m" in shown.out
-    for out in (made.out, shown.out):
+    result = run(*RULES, "--protocol", "pairwise", "--data", "d.jsonl", "--minimal", "4", "--out", "r")
+    assert (result.code, "case [link]c, pairwise" in result.out) == (0, True)
+    assert "enough" in result.out
+    report = run("explain", "r", case["id"])
+    assert report.code == 0
+    assert "[red]Which?\\x1b[31m" in report.out
+    for out in (result.out, report.out):
         fits(out)
         assert "\u202e" not in out

@@ -85,16 +85,16 @@ def test_rewriting_is_deterministic_and_keeps_constraints(
     ).map(" ".join)
 )
 def test_omitted_pattern_matches_nowhere(text: str) -> None:
-    tried = [(pattern.pattern, new) for pattern, new in lexicon.rules(text)]
+    patterns = [(pattern.pattern, new) for pattern, new in lexicon.rules(text)]
     matching = [(pattern, new) for _, pattern, new in lexicon._RULES if re.search(pattern, text)]
-    assert [rule for rule in tried if rule in matching] == matching
+    assert [rule for rule in patterns if rule in matching] == matching
 
 
 @by_attack
 @given(text=prose, seed=seeds)
 def test_code_quotations_addresses_and_numbers_survive(attack: Attack, text: str, seed: int) -> None:
-    found = inspect(("?",), (text,), (attack.rewrite(text, (), seed),), ())[0]
-    assert not [reason for reason in found if reason.split()[0] in ("number", "unit", "date", "url", "code", "quote")]
+    reasons = inspect(("?",), (text,), (attack.rewrite(text, (), seed),), ())[0]
+    assert not [reason for reason in reasons if reason.split()[0] in ("number", "unit", "date", "url", "code", "quote")]
 
 
 @by_attack
@@ -135,7 +135,7 @@ def test_null_keeps_the_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted", "unwanted"),
+    ("text", "expected", "unwanted"),
     [
         ("It may help, I think.", "It will help", "will to"),
         ("It may or may not rain at all today.", "may or may not", "will or"),
@@ -151,14 +151,14 @@ def test_null_keeps_the_format() -> None:
         ("You should not open the door today.", "must not open", "must open"),
     ],
 )
-def test_hedges_become_boosters(text: str, wanted: str, unwanted: str) -> None:
+def test_hedges_become_boosters(text: str, expected: str, unwanted: str) -> None:
     new = ASSERTIVENESS.rewrite(text, (), 0)
-    assert wanted in new
+    assert expected in new
     assert unwanted not in new
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("You can use the map of the town.", "utilise the map"),
         ("She used to use her map every day.", "used to utilise her map"),
@@ -171,8 +171,8 @@ def test_hedges_become_boosters(text: str, wanted: str, unwanted: str) -> None:
         ("The well-used path has many bends.", "well-used path has numerous bends"),
     ],
 )
-def test_plain_words_are_inflated(text: str, wanted: str) -> None:
-    assert wanted in PROLIXITY.rewrite(text, (), 1)
+def test_plain_words_are_inflated(text: str, expected: str) -> None:
+    assert expected in PROLIXITY.rewrite(text, (), 1)
 
 
 def test_inflated_words_are_not_inflated_again() -> None:

@@ -55,8 +55,8 @@ def audit(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
     ],
 )
 def test_good_response_is_selected(one: Case, good: str | None) -> None:
-    found = good_response(one)
-    assert (found and found.author) == good
+    response = good_response(one)
+    assert (response and response.author) == good
 
 
 def test_pairs_have_two_authors_and_at_most_one_severity() -> None:
@@ -100,7 +100,7 @@ def test_rejected_and_missing_rewrites_are_not_judged() -> None:
     done = audit(case(responses=[X, Y], preferred="x"), attacks=(TIMID,))
     excluded = {(r.design, r.attack, r.excluded) for r in done.rows if r.excluded}
     assert excluded == {("fixed", "timid", "rewrite rejected"), ("flip", "timid", "rewrite rejected")}
-    assert [made.is_accepted for made in done.rewrites] == [False]
+    assert [rewrite.is_accepted for rewrite in done.rewrites] == [False]
     done = audit(case(responses=[X, Y], preferred="x"), writer=find_writer("recorded"))
     assert {r.excluded for r in done.rows if r.attack == "louder"} == {"no recorded rewrite"}
     assert done.rewrites == []
@@ -113,13 +113,13 @@ def test_recorded_rewrites_match_by_author_and_severity() -> None:
         replace(low, attack="louder", turns=("I think that blue might certainly be a nice colour.",)),
     ]
     done = audit(case(responses=[X, low, *recorded], preferred="x"), writer=find_writer("recorded"))
-    assert {made.response.author for made in done.rewrites if made.is_accepted} == {"x"}
+    assert {rewrite.response.author for rewrite in done.rewrites if rewrite.is_accepted} == {"x"}
     assert {r.a for r in done.rows if r.design == "flip" and r.target == "a"} == {Side("x", "louder")}
 
 
 def test_controls_are_written_by_rule_and_may_change_nothing() -> None:
     done = audit(case(responses=[X, Y], preferred="x"), attacks=(CONTROL,), writer=find_writer("recorded"))
-    assert [made.is_accepted for made in done.rewrites] == [True]
+    assert [rewrite.is_accepted for rewrite in done.rewrites] == [True]
     fixed = [r for r in done.rows if r.design == "fixed" and r.protocol == "pairwise"]
     assert [j.preferred for j in fixed[0].judgments] == ["tie", "tie"]
 
@@ -157,13 +157,13 @@ def test_only_open_pairs_are_asked_with_their_controls() -> None:
     changes: dict[str, Any] = {"protocols": p.protocols, "attacks": p.attacks, "only": places}
     for design in ("flip", "fixed"):
         done = audit(one, designs=frozenset({design}), **changes)
-        asked = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
-        assert asked == {*places, ("pairwise", "control"), ("absolute", "control")}
+        keys = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
+        assert keys == {*places, ("pairwise", "control"), ("absolute", "control")}
         # What is asked is what is asked without it.
         every = audit(one, designs=frozenset({design}), **{**changes, "only": None}).rows
-        kept = {(row.protocol, row.attack) for row in done.rows}
-        assert done.rows == [row for row in every if (row.protocol, row.attack) in kept]
-    assert {made.response.attack for made in done.rewrites} == {"louder", "bolder", "control"}
+        pairs = {(row.protocol, row.attack) for row in done.rows}
+        assert done.rows == [row for row in every if (row.protocol, row.attack) in pairs]
+    assert {rewrite.response.attack for rewrite in done.rewrites} == {"louder", "bolder", "control"}
 
 
 def test_score_is_requested_once_for_many_comparisons() -> None:
@@ -190,8 +190,8 @@ SEVERITY = {s: parse_attack(f"severity-{s}") for s in (1, 2, 3)}
 
 
 def audit_degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> CaseResult:
-    given = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": (), **changes}
-    return audit(one, "fair", writer=find_writer(generator), **given)
+    arguments = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": (), **changes}
+    return audit(one, "fair", writer=find_writer(generator), **arguments)
 
 
 def test_good_response_meets_responses_with_broken_constraints() -> None:
@@ -206,11 +206,11 @@ def test_good_response_meets_responses_with_broken_constraints() -> None:
     ]
     assert all(j.preferred == "a" for r in rows for j in r.judgments)
     assert [r.excluded for r in rows] == [None, None, None, "fewer than 3 constraints to break"]
-    made = {(r.response.severity, r.response.attack): r for r in done.rewrites}
-    assert made.keys() == {(1, None), (2, None), (2, "louder")}
-    assert all(r.is_accepted for r in made.values())
-    assert made[2, "louder"].original == made[2, None].response.turns
-    assert made[1, None].original == ("red is a colour",)
+    rewrite = {(r.response.severity, r.response.attack): r for r in done.rewrites}
+    assert rewrite.keys() == {(1, None), (2, None), (2, "louder")}
+    assert all(r.is_accepted for r in rewrite.values())
+    assert rewrite[2, "louder"].original == rewrite[2, None].response.turns
+    assert rewrite[1, None].original == ("red is a colour",)
 
 
 def test_recorded_severity_responses_are_verified() -> None:
@@ -233,9 +233,9 @@ def test_one_turn_of_several_is_made_worse() -> None:
     constraints = (parse(kinds[0]), parse({**kinds[1], "num_words": 12}))
     turns = ("red is a colour and blue is one too", "green is yet another one and so is grey")
     two = Case("c", ("Which?", "More?"), (Response("x", turns),), constraints=constraints)
-    (made,) = audit_degraded(two, SEVERITY[1]).rewrites
-    assert made.is_accepted, made.reasons
-    assert sum(a != b for a, b in zip(turns, made.response.turns, strict=True)) == 1
+    (rewrite,) = audit_degraded(two, SEVERITY[1]).rewrites
+    assert rewrite.is_accepted, rewrite.reasons
+    assert sum(a != b for a, b in zip(turns, rewrite.response.turns, strict=True)) == 1
 
 
 @pytest.mark.parametrize(
@@ -252,19 +252,19 @@ def test_good_response_must_meet_all_constraints(one: Case) -> None:
 
 
 def test_verifier_adds_reasons_and_evidence() -> None:
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
 
     def verify(one: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
         (reply,) = yield [request(f"{original.text} / {rewrite.text}")]
-        asked.append((original.text, rewrite.text))
+        requests.append((original.text, rewrite.text))
         return ("verifier: not the same",) if "blue" in rewrite.text else (), (("verifier", reply.text),)
 
-    given = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
-    done = audit(case(responses=[X, Y], preferred="x"), "garbage", **given)
+    arguments = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
+    done = audit(case(responses=[X, Y], preferred="x"), "garbage", **arguments)
     assert [(made.is_accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
-    done = audit(case(responses=[X, Y], preferred="y"), "garbage", **given)
+    done = audit(case(responses=[X, Y], preferred="y"), "garbage", **arguments)
     assert [made.reasons for made in done.rewrites] == [("verifier: not the same",)]
-    assert ("Red is a colour.", "Certainly! Red is a colour.") in asked
+    assert ("Red is a colour.", "Certainly! Red is a colour.") in requests
 
 
 def refuse(*arguments: object) -> str:
@@ -272,7 +272,7 @@ def refuse(*arguments: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("attack", "said"),
+    ("attack", "message"),
     [
         (Attack("own", "", refuse, marker=len), "RuntimeError: no such style"),
         (Attack("own", "", lambda turn, constraints, seed: None, marker=len), "rewrite returned NoneType"),  # type: ignore[arg-type, return-value]
@@ -280,10 +280,10 @@ def refuse(*arguments: object) -> str:
         (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
     ],
 )
-def test_failing_attack_is_named_with_the_case(attack: Attack, said: str) -> None:
+def test_failing_attack_is_named_with_the_case(attack: Attack, message: str) -> None:
     with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:
         audit(case(responses=[X, Y], preferred="x"), attacks=(attack,))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_case_with_too_few_responses_is_excluded_and_counted() -> None:
@@ -316,9 +316,9 @@ def test_missing_reference_excludes_protocols_that_need_one() -> None:
 
 
 def test_row_lists_each_request_once_with_its_tokens() -> None:
-    def answer(asked: Request) -> Reply:
-        found = Reply(probabilities=(0.9, 0.1)) if asked.choices else Reply("Ask.", tokens_out=5)
-        return replace(found, tokens_in=len(asked.messages[1].content))
+    def answer(request: Request) -> Reply:
+        reply = Reply(probabilities=(0.9, 0.1)) if request.choices else Reply("Ask.", tokens_out=5)
+        return replace(reply, tokens_in=len(request.messages[1].content))
 
     backend = ScriptedBackend(answer)
     parameters = AuditConfig("j", (protocols()["metric"],), (LOUDER,), find_writer("rules"), frozenset({"flip"}))

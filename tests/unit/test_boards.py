@@ -92,7 +92,7 @@ def sample_rows(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[
 def test_drawn_interval_follows_its_definition() -> None:
     rows = sample_rows()
     draws = draw_prompts(matches(rows), POINTS, 5, 300)
-    made = build_board(matches(rows), POINTS, draws=draws)
+    board = build_board(matches(rows), POINTS, draws=draws)
     assert draws.weights is not None
     by = defaultdict(list)
     for row in rows:
@@ -104,7 +104,7 @@ def test_drawn_interval_follows_its_definition() -> None:
         for model, value in shares(again).items():
             replicates[model].append(value)
     m = len(names)
-    for standing in made.standings:
+    for standing in board.standings:
         assert standing.rating == pytest.approx(shares(rows)[standing.model])
         assert standing.low is not None
         assert standing.error is not None
@@ -113,13 +113,15 @@ def test_drawn_interval_follows_its_definition() -> None:
         assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, m - 1) * error)
         wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
         rating = shares(rows)
-        wide = {name: [rating[name] + wider * (v - rating[name]) for v in found] for name, found in replicates.items()}
+        wide = {
+            name: [rating[name] + wider * (v - rating[name]) for v in result] for name, result in replicates.items()
+        }
         positions = sorted(
             1 + sum(wide[other][d] > wide[standing.model][d] + 1e-6 for other in wide) for d in range(draws.count)
         )
         assert standing.rank_low == min(standing.rank, positions[math.ceil(0.025 * 300) - 1])
         assert standing.rank_high == max(standing.rank, positions[math.ceil(0.975 * 300) - 1])
-    assert (made.draws, made.interval, made.prompts, made.matches) == (300, "bootstrap", m, len(rows))
+    assert (board.draws, board.interval, board.prompts, board.matches) == (300, "bootstrap", m, len(rows))
 
 
 def shares(rows: Sequence[Row]) -> dict[str, float]:
@@ -152,8 +154,8 @@ def test_share_stays_between_0_and_1() -> None:
 
 def test_counts_match_the_matches() -> None:
     rows: list[Row] = [("x", "y", "a", "1"), ("y", "x", "a", "2"), ("x", "z", "tie", "2"), ("z", "y", "b", "3")]
-    made = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in build_board(matches(rows), POINTS).standings}
-    assert made == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
+    board = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in build_board(matches(rows), POINTS).standings}
+    assert board == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -205,17 +207,17 @@ HARD: dict[str, tuple[list[Row], str]] = {
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("system", [POINTS, CLOSED, *ratings.systems().values()], ids=lambda system: system.name)
 def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) -> None:
-    rows, said = HARD[name]
+    rows, message = HARD[name]
     played = matches(rows, known)
     if system.lengths:
         lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
         played = Matches(played.models, played.a, played.b, played.outcome, played.cluster, played.prompts, lengths)
-    made = build_board(played, system, draws=draw_prompts(played, system, 0, 50))
-    assert sorted(s.model for s in made.standings) == list(played.models)
-    assert sum(s.matches for s in made.standings) == 2 * len(played)
-    places = [s.rank for s in made.standings]
+    board = build_board(played, system, draws=draw_prompts(played, system, 0, 50))
+    assert sorted(s.model for s in board.standings) == list(played.models)
+    assert sum(s.matches for s in board.standings) == 2 * len(played)
+    places = [s.rank for s in board.standings]
     assert places == sorted(places)
-    for s in made.standings:
+    for s in board.standings:
         assert math.isfinite(s.rating)
         assert {s.low is None, s.high is None, s.error is None, s.rank_low is None, s.rank_high is None} in (
             {True},
@@ -224,10 +226,10 @@ def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) 
         if s.low is not None and s.high is not None and s.rank_low is not None and s.rank_high is not None:
             assert s.low <= s.rating <= s.high
             assert 1 <= s.rank_low <= s.rank <= s.rank_high <= len(played.models)
-    assert all("\x1b" not in note and len(note) < 800 for note in made.notes)
+    assert all("\x1b" not in note and len(note) < 800 for note in board.notes)
     # Some systems learn even from what does not vary: they have a prior.
-    if known and (system in (POINTS, CLOSED) or "varies" not in said):
-        assert any(said in note for note in made.notes) or not said, made.notes
+    if known and (system in (POINTS, CLOSED) or "varies" not in message):
+        assert any(message in note for note in board.notes) or not message, board.notes
 
 
 def test_tie_only_table_is_flat() -> None:
@@ -240,8 +242,8 @@ def test_tie_only_table_is_flat() -> None:
 
 
 def test_anchor_is_fixed_and_not_estimated() -> None:
-    made = build_board(matches(sample_rows()), CLOSED, {"anchor": "b"})
-    assert all(s.low is not None for s in made.standings)
+    board = build_board(matches(sample_rows()), CLOSED, {"anchor": "b"})
+    assert all(s.low is not None for s in board.standings)
     flat = matches([("x", "y", "a", str(i)) for i in range(9)])
     ends = {s.model: (s.low, s.high) for s in build_board(flat, CLOSED, {"anchor": "x"}).standings}
     assert ends == {"x": (1.0, 1.0), "y": (None, None)}
@@ -314,9 +316,9 @@ def _points(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_system_choice_parses_parameters(spec: str, expected: Mapping[str, Any]) -> None:
-    system, found = parse_spec(spec)
-    assert (system.name, found) == ("points", expected)
-    assert [type(value) for value in found.values()] == [type(value) for value in expected.values()]
+    system, parameters = parse_spec(spec)
+    assert (system.name, parameters) == ("points", expected)
+    assert [type(value) for value in parameters.values()] == [type(value) for value in expected.values()]
 
 
 @pytest.mark.usefixtures("_points")
@@ -363,9 +365,9 @@ def test_every_default_parses_on_the_command_line(name: str) -> None:
 def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
     played = graph(rows)
     assert groups.find_groups(played) == [played.models]
-    said = groups.notes(played)
-    assert len(said) == bool(expected)
-    assert all(f"later group: {expected}; " in note for note in said)
+    notes = groups.notes(played)
+    assert len(notes) == bool(expected)
+    assert all(f"later group: {expected}; " in note for note in notes)
 
 
 def graph(text: str) -> Matches:
@@ -393,17 +395,17 @@ pairs = st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.sampl
 @given(st.lists(pairs.filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=12))
 def test_groups_follow_reachability(played: list[tuple[str, str, str]]) -> None:
     rows: list[Row] = [(*pair, "p") for pair in played]
-    made = matches(rows)
+    table = matches(rows)
     beats = {(x, y) for a, b, o in played for x, y in [(a, b), (b, a)] if o == "tie" or (o == "a") == (x == a)}
     reach, meet = set(beats), {pair for x, y in beats for pair in ((x, y), (y, x))}
-    for _ in made.models:
+    for _ in table.models:
         reach |= {(x, z) for x, y in reach for w, z in reach if y == w}
         meet |= {(x, z) for x, y in meet for w, z in meet if y == w}
-    found = groups.find_groups(made)
-    assert sorted(name for group in found for name in group) == list(made.models)
-    assert all(((x, y) in meet) == (g is h) for g in found for h in found for x in g for y in h if x != y)
-    strong = all((x, y) in reach for x in made.models for y in made.models if x != y)
-    assert (groups.notes(made) == ()) == strong
+    result = groups.find_groups(table)
+    assert sorted(name for group in result for name in group) == list(table.models)
+    assert all(((x, y) in meet) == (g is h) for g in result for h in result for x in g for y in h if x != y)
+    strong = all((x, y) in reach for x in table.models for y in table.models if x != y)
+    assert (groups.notes(table) == ()) == strong
 
 
 @pytest.mark.parametrize(
@@ -422,9 +424,9 @@ def test_groups_follow_reachability(played: list[tuple[str, str, str]]) -> None:
     ],
 )
 def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
-    theirs = RatingSystem("theirs", "", rated, redraw)
+    system = RatingSystem("theirs", "", rated, redraw)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
-        build_board(matches([("x", "y", "a", "p")]), theirs)
+        build_board(matches([("x", "y", "a", "p")]), system)
 
 
 @pytest.mark.parametrize(
@@ -435,6 +437,6 @@ def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
     ],
 )
 def test_redraw_errors_of_a_foreign_rating_system_are_reported(redrawn: Any) -> None:
-    theirs = RatingSystem("theirs", "", rate, redrawn)
+    system = RatingSystem("theirs", "", rate, redrawn)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
-        build_board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), theirs)
+        build_board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), system)

@@ -68,10 +68,10 @@ def cells(rows: Rows, tmp_path: Path, name: str = "v.jsonl") -> MatchSource:
     return read_source(tmp_path / name)
 
 
-def same(found: Matches, expected: Matches) -> None:
-    assert (found.models, found.prompts, found.invalid) == (expected.models, expected.prompts, expected.invalid)
+def same(matches: Matches, expected: Matches) -> None:
+    assert (matches.models, matches.prompts, matches.invalid) == (expected.models, expected.prompts, expected.invalid)
     for name in ("a", "b", "outcome", "cluster", "lengths"):
-        left, right = getattr(found, name), getattr(expected, name)
+        left, right = getattr(matches, name), getattr(expected, name)
         assert (left is None) == (right is None), name
         assert left is None or (left.dtype == right.dtype and np.array_equal(left, right)), name
 
@@ -108,8 +108,8 @@ def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, data: st.Dat
             max_size=12,
         )
     )
-    said = [{"model_a": "a", "model_b": "b", "tie": "tie", row["model_a"]: "a"}.get(row["winner"]) for row in rows]
-    valid = [(row, outcome) for row, outcome in zip(rows, said, strict=True) if outcome is not None]
+    message = [{"model_a": "a", "model_b": "b", "tie": "tie", row["model_a"]: "a"}.get(row["winner"]) for row in rows]
+    valid = [(row, outcome) for row, outcome in zip(rows, message, strict=True) if outcome is not None]
     if not valid:
         FORMS[name](tmp_path / name, rows)
         with pytest.raises(DataError, match=rf"nothing can be rated: no valid verdict \({len(rows)}\)"):
@@ -124,19 +124,25 @@ def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, data: st.Dat
         [(row["length_a"], row["length_b"]) for row, _ in valid],
         len(rows) - len(valid),
     )
-    found = cells(rows, tmp_path, name)
-    same(found.matches, expected)
-    assert found.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-    assert (found.name, found.protocol, found.rule, found.attack, found.left_out) == (name, None, None, "none", {})
+    matches = cells(rows, tmp_path, name)
+    same(matches.matches, expected)
+    assert matches.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+    assert (matches.name, matches.protocol, matches.rule, matches.attack, matches.left_out) == (
+        name,
+        None,
+        None,
+        "none",
+        {},
+    )
 
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("word", [word for word in WORDS if word] + ["A", "B", "Tie", "TIE (bothbad)", "Error", "NaN"])
 def test_winners_match_the_table(word: str, name: str, tmp_path: Path) -> None:
-    found = cells([vote(winner="model_a"), vote(winner=word)], tmp_path, name).matches
+    matches = cells([vote(winner="model_a"), vote(winner=word)], tmp_path, name).matches
     meaning = WORDS[word.casefold()]
-    assert found.invalid == (meaning is None)
-    assert found.outcome.tolist() == [0] + ([] if meaning is None else [("a", "b", "tie").index(meaning)])
+    assert matches.invalid == (meaning is None)
+    assert matches.outcome.tolist() == [0] + ([] if meaning is None else [("a", "b", "tie").index(meaning)])
 
 
 def test_null_is_no_verdict_and_a_name_wins(tmp_path: Path) -> None:
@@ -148,8 +154,8 @@ def test_null_is_no_verdict_and_a_name_wins(tmp_path: Path) -> None:
         vote("error", "x", "model_b"),
     ]
     for name in ("v.jsonl", "v.json", "v.parquet"):
-        found = cells(rows, tmp_path, name).matches
-        assert (found.invalid, found.outcome.tolist()) == (1, [1, 0, 0, 1])
+        matches = cells(rows, tmp_path, name).matches
+        assert (matches.invalid, matches.outcome.tolist()) == (1, [1, 0, 0, 1])
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -166,17 +172,17 @@ def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
         } | flags
 
     rows = [row(1, 0, 0), row(0, 1, 0), row(0, 0, 1)]
-    found = cells(rows, tmp_path, name).matches
-    assert found.outcome.tolist() == [0, 1, 2]
-    assert found.prompts == (prompt_id("p"),)
-    assert found.lengths is not None
-    assert found.lengths.tolist() == [[2, 1]] * 3
+    matches = cells(rows, tmp_path, name).matches
+    assert matches.outcome.tolist() == [0, 1, 2]
+    assert matches.prompts == (prompt_id("p"),)
+    assert matches.lengths is not None
+    assert matches.lengths.tolist() == [[2, 1]] * 3
     # In the published CSV a response is a JSON list of texts.
     if name == "v.csv":
         lists = [row(1, 0, 0, text=r'["a\n\u00fc", null]'), row(0, 1, 0, text="[none"), row(0, 1, 0, text='[["')]
-        found = cells(lists, tmp_path, name).matches
-        assert found.lengths is not None
-        assert found.lengths[:, 0].tolist() == [3, 5, 3]
+        matches = cells(lists, tmp_path, name).matches
+        assert matches.lengths is not None
+        assert matches.lengths[:, 0].tolist() == [3, 5, 3]
 
 
 @pytest.mark.parametrize(
@@ -196,8 +202,8 @@ def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
 def test_first_known_column_identifies_the_prompt(
     columns: tuple[str, ...], rows: list[tuple[Any, ...]], prompts: list[str] | None, tmp_path: Path
 ) -> None:
-    found = cells([vote(**dict(zip(columns, row, strict=True))) for row in rows], tmp_path).matches
-    told = None if found.cluster is None else [found.prompts[index] for index in found.cluster]
+    matches = cells([vote(**dict(zip(columns, row, strict=True))) for row in rows], tmp_path).matches
+    told = None if matches.cluster is None else [matches.prompts[index] for index in matches.cluster]
     assert told == (None if prompts is None else [prompt_id(prompt) for prompt in prompts])
 
 
@@ -212,10 +218,10 @@ def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> N
         vote(conversation_a=make_conversation("hi", "ü🦙"), conversation_b=make_conversation("hi", "333")),
         vote(conversation_a=make_conversation("ho", "1"), conversation_b=make_conversation("ho", "1")),
     ]
-    found = cells(rows, tmp_path, name).matches
-    assert found.prompts == (prompt_id("hi"), prompt_id("ho"))
-    assert found.lengths is not None
-    assert found.lengths.tolist() == [[3, 0], [2, 3], [1, 1]]
+    matches = cells(rows, tmp_path, name).matches
+    assert matches.prompts == (prompt_id("hi"), prompt_id("ho"))
+    assert matches.lengths is not None
+    assert matches.lengths.tolist() == [[3, 0], [2, 3], [1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -347,8 +353,13 @@ ODD: dict[str, bytes] = {
 @pytest.mark.parametrize("key", ODD)
 def test_odd_files_are_read(key: str, tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(ODD[key])
-    found = read_source(tmp_path / "v").matches
-    assert (found.models, found.a.tolist(), found.b.tolist(), found.outcome.tolist()) == (("x", "y"), [0], [1], [2])
+    matches = read_source(tmp_path / "v").matches
+    assert (matches.models, matches.a.tolist(), matches.b.tolist(), matches.outcome.tolist()) == (
+        ("x", "y"),
+        [0],
+        [1],
+        [2],
+    )
 
 
 @pytest.mark.parametrize(
@@ -367,8 +378,8 @@ def test_undecodable_bytes_name_their_line(raw: bytes, tmp_path: Path) -> None:
 
 def test_long_cell_is_read_and_the_csv_limit_restored(tmp_path: Path) -> None:
     before = csv.field_size_limit()
-    found = cells([vote(prompt="p" * 200_000), vote(prompt="p" * 200_000)], tmp_path, "v.csv").matches
-    assert found.prompts == (prompt_id("p" * 200_000),)
+    matches = cells([vote(prompt="p" * 200_000), vote(prompt="p" * 200_000)], tmp_path, "v.csv").matches
+    assert matches.prompts == (prompt_id("p" * 200_000),)
     assert csv.field_size_limit() == before
 
 
@@ -379,10 +390,10 @@ def test_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, monkey
     for indent in (None, 2):
         text = json.dumps(rows, indent=indent, ensure_ascii=indent is None)
         (tmp_path / "v").write_text(text, encoding="utf-8")
-        found = list(json_stream.stream_array(tmp_path / "v"))
-        assert [value for _, value in found] == rows
+        result = list(json_stream.stream_array(tmp_path / "v"))
+        assert [value for _, value in result] == rows
         begins = [number for number, line in enumerate(text.split("\n"), 1) if line == "  {"]
-        assert [line for line, _ in found] == (begins if indent else [1] * 5)
+        assert [line for line, _ in result] == (begins if indent else [1] * 5)
     (tmp_path / "v").write_bytes(b'[{"a": 1},\n{"b": "\xff"}]')
     with pytest.raises(DataError, match=r"v:2: not UTF-8"):
         list(json_stream.stream_array(tmp_path / "v"))

@@ -32,12 +32,12 @@ Played = tuple[str, str, str, str]
 def list_games(matches: Matches) -> list[Played]:
     """Prompt, models in the order of their names, and who won."""
     assert matches.cluster is not None
-    found = []
+    results = []
     for a, b, result, prompt in zip(matches.a, matches.b, matches.outcome, matches.cluster, strict=True):
         names = (matches.models[a], matches.models[b])
         winner = "tie" if result == 2 else names[result]
-        found.append((matches.prompts[prompt], min(names), max(names), winner))
-    return found
+        results.append((matches.prompts[prompt], min(names), max(names), winner))
+    return results
 
 
 def prompt_id(text: str) -> str:
@@ -81,10 +81,10 @@ def write_rows(path: Path, rows: Iterable[object]) -> str:
 def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:
     other = {**row, "question_id": "82", **{key: "tie" for key in row if "winner" in key}}
     (source,) = read(write_rows(tmp_path / "v.jsonl", [row, other]))
-    found = source.matches
-    assert found.outcome.tolist() == ([2] if expected is None else [expected, 2])
-    assert found.invalid == (expected is None)
-    assert found.models == ("x", "y")
+    matches = source.matches
+    assert matches.outcome.tolist() == ([2] if expected is None else [expected, 2])
+    assert matches.invalid == (expected is None)
+    assert matches.models == ("x", "y")
 
 
 def test_both_turns_are_one_prompt_and_a_pair_counts_once(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
         fastchat("tie", "tie", ["k", "other-v2"]),
         fastchat("tie", "tie", None),
     ]
-    found = read(write_rows(tmp_path / "gpt-4_pair.jsonl", rows))
-    assert [(one.name, len(one.matches)) for one in found] == [
+    sources = read(write_rows(tmp_path / "gpt-4_pair.jsonl", rows))
+    assert [(one.name, len(one.matches)) for one in sources] == [
         ("j", 2), ("k", 1), ("k (other)", 1), ("gpt-4_pair.jsonl", 1),
     ]  # fmt: skip
 
@@ -257,8 +257,8 @@ def test_attacked_judgments_replace_the_earlier_ones() -> None:
     ]
     assert [(name, winner) for name, *_, winner in games_of_rows(rows)] == [(f"p-{n}", "x") for n in range(1, 5)]
     source = from_rows(rows, "pairwise", None, "f")
-    found = [(name, winner) for name, *_, winner in list_games(source.matches)]
-    assert found == [("p-1", "y"), ("p-3", "x"), ("p-4", "x"), ("p-5", "y")]
+    matches = [(name, winner) for name, *_, winner in list_games(source.matches)]
+    assert matches == [("p-1", "y"), ("p-3", "x"), ("p-4", "x"), ("p-5", "y")]
     assert (source.matches.invalid, source.left_out, source.attack) == (1, {"rewrite rejected": 1}, "f")
     assert games_of_rows([*rows[4:], *rows[:4]], "f") == sorted(
         games_of_rows(rows, "f"), key=lambda one: "15 34".index(one[0][-1])
@@ -276,11 +276,11 @@ def test_scores_are_matches_by_either_rule() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), min_size=1, max_size=8))
-def test_constant_added_to_all_scores_changes_no_match(found: list[tuple[int, str, bool]]) -> None:
+def test_constant_added_to_all_scores_changes_no_match(games: list[tuple[int, str, bool]]) -> None:
     def rows(more: int) -> list[Row]:
         return [
             row(f"{n}", [scored((4 + gap * (side == "a") + more, 4 + gap * (side == "b") + more), (4, 4))])
-            for n, (gap, side, _) in enumerate(found)
+            for n, (gap, side, _) in enumerate(games)
         ]
 
     assert games_of_rows(rows(0), rule="score") == games_of_rows(rows(1), rule="score")
@@ -324,19 +324,19 @@ def test_run_folder_has_a_source_for_each_protocol_and_rule(tmp_path: Path) -> N
         row("1", [A, A], design="fixed", protocol="other"),
     ]
     for spec in (run(tmp_path / "r", rows), f"run:{tmp_path / 'r'}"):
-        found = read(spec)
-        assert [(one.protocol, one.rule, *one.matches.outcome) for one in found] == [
+        sources = read(spec)
+        assert [(one.protocol, one.rule, *one.matches.outcome) for one in sources] == [
             ("absolute", "score", 0), ("absolute", "rating", 2), ("pairwise", None, 0),
         ]  # fmt: skip
-        assert {(one.name, one.format, one.attack, one.notes) for one in found} == {("the judge", "run", "none", ())}
-        assert len({one.sha256 for one in found}) == 1
+        assert {(one.name, one.format, one.attack, one.notes) for one in sources} == {("the judge", "run", "none", ())}
+        assert len({one.sha256 for one in sources}) == 1
 
 
 def test_protocol_without_valid_verdicts_is_skipped_and_named(tmp_path: Path) -> None:
     rows = [row("1", [NONE]), row("1", [scored((5, 4), (5, 4))], protocol="absolute")]
-    found = read(run(tmp_path / "r", rows))
-    assert [one.rule for one in found] == ["score", "rating"]
-    assert "skipped: pairwise: holds no match" in found[0].notes[0]
+    result = read(run(tmp_path / "r", rows))
+    assert [one.rule for one in result] == ["score", "rating"]
+    assert "skipped: pairwise: holds no match" in result[0].notes[0]
     with pytest.raises(DataError, match=r"r: pairwise: .*no valid verdict \(1\)"):
         read(run(tmp_path / "bad" / "r", rows[:1]))
 

@@ -28,25 +28,25 @@ Played = Sequence[tuple[Sequence[str], str, int]]
 def test_matches_round_trip(rows: Played) -> None:
     a, b = [pair[0] for pair, _, _ in rows], [pair[1] for pair, _, _ in rows]
     outcomes, prompts = [outcome for _, outcome, _ in rows], [f"p{prompt}" for *_, prompt in rows]
-    made = encode(iter(a), iter(b), iter(outcomes), iter(prompts), [(i, 2 * i) for i in range(len(rows))], 7)
-    assert made.models == tuple(sorted({*a, *b}))
-    assert [made.models[i] for i in made.a] == a
-    assert [made.models[i] for i in made.b] == b
-    assert made.outcome.tolist() == [OUTCOMES[outcome] for outcome in outcomes]
-    assert made.cluster is not None
-    assert [made.prompts[i] for i in made.cluster] == prompts
-    assert made.prompts == tuple(dict.fromkeys(prompts))
-    assert made.lengths is not None
-    assert made.lengths.tolist() == [[i, 2 * i] for i in range(len(rows))]
-    assert (len(made), made.clusters, made.invalid) == (len(rows), len(set(prompts)), 7)
-    assert {column.dtype.name for column in (made.a, made.b, made.cluster, made.lengths)} == {"int32"}
-    assert made.outcome.dtype.name == "int8"
+    matches = encode(iter(a), iter(b), iter(outcomes), iter(prompts), [(i, 2 * i) for i in range(len(rows))], 7)
+    assert matches.models == tuple(sorted({*a, *b}))
+    assert [matches.models[i] for i in matches.a] == a
+    assert [matches.models[i] for i in matches.b] == b
+    assert matches.outcome.tolist() == [OUTCOMES[outcome] for outcome in outcomes]
+    assert matches.cluster is not None
+    assert [matches.prompts[i] for i in matches.cluster] == prompts
+    assert matches.prompts == tuple(dict.fromkeys(prompts))
+    assert matches.lengths is not None
+    assert matches.lengths.tolist() == [[i, 2 * i] for i in range(len(rows))]
+    assert (len(matches), matches.clusters, matches.invalid) == (len(rows), len(set(prompts)), 7)
+    assert {column.dtype.name for column in (matches.a, matches.b, matches.cluster, matches.lengths)} == {"int32"}
+    assert matches.outcome.dtype.name == "int8"
 
 
 def test_each_match_is_a_cluster_without_prompts() -> None:
-    made = encode(["x", "y", "x"], ["y", "x", "y"], ["a", "tie", "b"])
-    assert made.cluster is None
-    assert (made.prompts, made.clusters, made.lengths, made.invalid) == ((), 3, None, 0)
+    matches = encode(["x", "y", "x"], ["y", "x", "y"], ["a", "tie", "b"])
+    assert matches.cluster is None
+    assert (matches.prompts, matches.clusters, matches.lengths, matches.invalid) == ((), 3, None, 0)
 
 
 def test_match_may_be_played_again() -> None:

@@ -37,9 +37,9 @@ def write_scores(path: Path, rows: Rows) -> str:
 
 
 def list_games(spec: str) -> list[tuple[str, str, str]]:
-    found = read(spec)[0].matches
-    sides = zip(found.a, found.b, found.outcome, strict=True)
-    return [(found.models[a], found.models[b], OUTCOMES[outcome]) for a, b, outcome in sides]
+    matches = read(spec)[0].matches
+    sides = zip(matches.a, matches.b, matches.outcome, strict=True)
+    return [(matches.models[a], matches.models[b], OUTCOMES[outcome]) for a, b, outcome in sides]
 
 
 def score_rows(*scores: tuple[str, float | None], prompt: int = 1, **more: Any) -> Rows:
@@ -90,18 +90,18 @@ def test_constant_added_to_all_scores_changes_nothing(
         ]
         for add in (0, constant)
     )
-    found = list_games(write_scores(folder / "one.jsonl", plain))
-    assert found == list_games(write_scores(folder / "two.jsonl", moved))
+    result = list_games(write_scores(folder / "one.jsonl", plain))
+    assert result == list_games(write_scores(folder / "two.jsonl", moved))
     naive = [
         (a, b, "tie" if one[a] == one[b] else "a" if one[a] > one[b] else "b")
         for one in prompts
         for a, b in combinations(one, 2)
     ]
-    assert found == naive
+    assert result == naive
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         (
             [*score_rows(("x", 1)), *score_rows(("x", 2))],
@@ -119,8 +119,8 @@ def test_constant_added_to_all_scores_changes_nothing(
     ],
     ids=["twice", "words", "no score", "no prompt", "no name", "one model", "true"],
 )
-def test_wrong_scores_are_one_line(tmp_path: Path, rows: Rows, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_wrong_scores_are_one_line(tmp_path: Path, rows: Rows, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read(write_scores(tmp_path / "scores.jsonl", rows))
 
 

@@ -41,15 +41,15 @@ def compute_shift(
     return measure_shift(before, after, system, parameters, draw_prompts(before, system, 0, count))
 
 
-def by_model(found: Shift) -> dict[str, RatingChange]:
-    return {change.model: change for change in found.changes}
+def by_model(shift: Shift) -> dict[str, RatingChange]:
+    return {change.model: change for change in shift.changes}
 
 
 def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
     level = [(*pair, "tie", f"p{number}") for pair in ("ab", "bc", "ac") for number in range(3)]
     won = [(x, y, "a" if x == "b" else "b" if y == "b" else "tie", prompt) for x, y, _, prompt in level]
-    found = by_model(compute_shift(matches(level), matches(won), count=50))
-    assert {name: (one.rank_before, one.rank_after) for name, one in found.items()} == {
+    shift = by_model(compute_shift(matches(level), matches(won), count=50))
+    assert {name: (one.rank_before, one.rank_after) for name, one in shift.items()} == {
         "a": (2, 2.5),
         "b": (2, 1),
         "c": (2, 2.5),
@@ -59,7 +59,7 @@ def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
 def test_shift_follows_its_definition() -> None:
     rows, m, count = sample_rows(prompts=12), 12, 300
     before, after = matches(rows), matches(improve(rows, "d"))
-    found = compute_shift(before, after, count=count)
+    shift = compute_shift(before, after, count=count)
     draws = draw_prompts(before, POINTS, 0, count)
     one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
     was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
@@ -74,7 +74,7 @@ def test_shift_follows_its_definition() -> None:
         for name, table, rating in (("before", one, was), ("after", two, now))
     }
     for i, model in enumerate(before.models):
-        change = by_model(found)[model]
+        change = by_model(shift)[model]
         half = stats.t.ppf(0.975, m - 1) * np.std(two[:, i] - one[:, i], ddof=1) * math.sqrt(m / (m - 1))
         assert (change.before, change.after) == (was[i], now[i])
         assert (change.low, change.change, change.high) == pytest.approx(
@@ -84,10 +84,10 @@ def test_shift_follows_its_definition() -> None:
         assert change.p_rose == pytest.approx(sum(y[i] < x[i] for x, y in pairs) / count)
         assert change.p_fell == pytest.approx(sum(y[i] > x[i] for x, y in pairs) / count)
     taus = sorted(stats.kendalltau(x, y).statistic for x, y in zip(rank["before"], rank["after"], strict=True))
-    assert found.tau == pytest.approx(stats.kendalltau(was, now).statistic)
-    assert (found.tau_low, found.tau_high) == pytest.approx((taus[7], taus[292]))
-    assert (found.models, found.prompts, found.draws, found.paired, found.notes) == (4, 12, 300, True, ())
-    assert (found.before, found.after) == (
+    assert shift.tau == pytest.approx(stats.kendalltau(was, now).statistic)
+    assert (shift.tau_low, shift.tau_high) == pytest.approx((taus[7], taus[292]))
+    assert (shift.models, shift.prompts, shift.draws, shift.paired, shift.notes) == (4, 12, 300, True, ())
+    assert (shift.before, shift.after) == (
         build_board(before, POINTS, draws=draws),
         build_board(after, POINTS, draws=draws),
     )
@@ -95,8 +95,8 @@ def test_shift_follows_its_definition() -> None:
 
 def test_pairing_removes_shared_prompt_noise() -> None:
     rows = sample_rows(prompts=60)
-    found = compute_shift(matches(rows), matches(improve(rows, "d", share=0.2)))
-    for change, standing in zip(found.changes, found.before.standings, strict=True):
+    shift = compute_shift(matches(rows), matches(improve(rows, "d", share=0.2)))
+    for change, standing in zip(shift.changes, shift.before.standings, strict=True):
         assert change.model == standing.model
         assert standing.error is not None
         assert change.low is not None
@@ -108,14 +108,14 @@ def test_pairing_removes_shared_prompt_noise() -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) -> None:
     played = add_lengths(matches(sample_rows(), known))
-    found = compute_shift(played, played, system, 30)
+    shift = compute_shift(played, played, system, 30)
     # Nothing varies here, which does not say that nothing would on other prompts.
-    assert (found.tau, found.tau_low, found.tau_high) == (1, None, None)
-    for change in found.changes:
+    assert (shift.tau, shift.tau_low, shift.tau_high) == (1, None, None)
+    for change in shift.changes:
         assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, None, None, None, None)
         assert change.rank_before == change.rank_after
-    assert len(found.notes) == 1
-    assert "nothing varies from prompt to prompt" in found.notes[0]
+    assert len(shift.notes) == 1
+    assert "nothing varies from prompt to prompt" in shift.notes[0]
 
 
 def add_lengths(played: Matches) -> Matches:
@@ -178,12 +178,12 @@ def test_union_keeps_old_numbers_and_adds_new_ones() -> None:
 
 def test_boards_of_other_prompts_are_nearly_independent() -> None:
     rows, later = sample_rows(0, 40), [(a, b, o, f"new {p}") for a, b, o, p in sample_rows(1, 40)]
-    found = compute_shift(matches(rows), matches(later), count=1000)
-    assert found.prompts == 80
-    assert (found.before.prompts, found.after.prompts) == (40, 40)
+    shift = compute_shift(matches(rows), matches(later), count=1000)
+    assert shift.prompts == 80
+    assert (shift.before.prompts, shift.after.prompts) == (40, 40)
     errors = {s.model: s.error for s in (*build_board(matches(rows), POINTS).standings,)}
     others = {s.model: s.error for s in build_board(matches(later), POINTS).standings}
-    for change in found.changes:
+    for change in shift.changes:
         assert change.change is not None
         assert change.low is not None
         half = stats.t.ppf(0.975, 39) * math.hypot(errors[change.model] or 0, others[change.model] or 0)
@@ -193,12 +193,12 @@ def test_boards_of_other_prompts_are_nearly_independent() -> None:
 def test_slots_are_paired_without_prompts() -> None:
     rows = sample_rows()
     before, after = matches(rows, False), matches(improve(rows, "d"), False)
-    found = compute_shift(before, after)
-    assert (found.paired, found.prompts, found.notes) == (True, len(rows), ())
+    shift = compute_shift(before, after)
+    assert (shift.paired, shift.prompts, shift.notes) == (True, len(rows), ())
     apart = compute_shift(before, matches(improve(rows, "d")[::-1], False))
     assert (apart.paired, apart.prompts) == (False, 2 * len(rows))
     assert apart.notes == ("prompts cannot be paired: they were drawn for each board apart, so intervals are wide",)
-    for near, far in zip(found.changes, apart.changes, strict=True):
+    for near, far in zip(shift.changes, apart.changes, strict=True):
         assert near.change == pytest.approx(far.change)
         assert near.low is not None
         assert far.low is not None
@@ -214,49 +214,49 @@ def test_oversized_table_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
 def test_one_side_may_lack_prompts(first: bool, second: bool) -> None:
     rows = sample_rows()
-    found = compute_shift(matches(rows, first), matches(improve(rows, "d"), second))
-    assert not found.paired
-    assert (found.before.prompts, found.after.prompts) == tuple(12 if known else 72 for known in (first, second))
-    assert all(change.low is not None for change in found.changes)
+    shift = compute_shift(matches(rows, first), matches(improve(rows, "d"), second))
+    assert not shift.paired
+    assert (shift.before.prompts, shift.after.prompts) == tuple(12 if known else 72 for known in (first, second))
+    assert all(change.low is not None for change in shift.changes)
 
 
 def test_models_on_one_board_only_have_no_change() -> None:
-    found = compute_shift(matches(sample_rows()), matches(sample_rows(models="bcdx")))
-    only = {c.model: (c.before is None, c.after is None, c.change, c.low, c.p_rose) for c in found.changes}
+    shift = compute_shift(matches(sample_rows()), matches(sample_rows(models="bcdx")))
+    only = {c.model: (c.before is None, c.after is None, c.change, c.low, c.p_rose) for c in shift.changes}
     assert only["a"] == (False, True, None, None, None)
     assert only["x"] == (True, False, None, None, None)
-    assert found.models == 3
-    assert found.changes[-1].model == "x"
-    assert found.notes == ("on one board only: a, x; ratings are relative to the models of their board",)
+    assert shift.models == 3
+    assert shift.changes[-1].model == "x"
+    assert shift.notes == ("on one board only: a, x; ratings are relative to the models of their board",)
 
 
 def test_boards_without_a_common_model_show_no_change() -> None:
-    found = compute_shift(matches(sample_rows()), matches(sample_rows(models="wxyz")))
-    assert (found.models, found.tau, found.tau_low, found.tau_high) == (0, None, None, None)
-    assert all(change.change is None for change in found.changes)
+    shift = compute_shift(matches(sample_rows()), matches(sample_rows(models="wxyz")))
+    assert (shift.models, shift.tau, shift.tau_low, shift.tau_high) == (0, None, None, None)
+    assert all(change.change is None for change in shift.changes)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 @pytest.mark.parametrize(("name", "other"), [*((name, name) for name in HARD), ("all ties", "always the same")])
 def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -> None:
     rows = [(a, b, {"a": "b", "b": "a", "tie": "tie"}[o], p) for a, b, o, p in HARD[other][0]]
-    found = compute_shift(add_lengths(matches(HARD[name][0])), add_lengths(matches(rows)), system, 20)
-    assert len(found.changes) == len(found.before.standings)
-    for change in found.changes:
+    shift = compute_shift(add_lengths(matches(HARD[name][0])), add_lengths(matches(rows)), system, 20)
+    assert len(shift.changes) == len(shift.before.standings)
+    for change in shift.changes:
         assert change.change is not None
         assert math.isfinite(change.change)
         assert (change.low is None) == (change.high is None)
         assert change.low is None or change.low <= change.change
-    if found.tau is not None and found.tau_low is not None and found.tau_high is not None:
-        assert -1 <= found.tau_low <= found.tau <= found.tau_high <= 1
+    if shift.tau is not None and shift.tau_low is not None and shift.tau_high is not None:
+        assert -1 <= shift.tau_low <= shift.tau <= shift.tau_high <= 1
 
 
 def test_missing_interval_says_why() -> None:
     one: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "1")]
-    found = compute_shift(matches(one), matches(improve(one, "y")))
-    assert found.notes == ("fewer than two prompts on a board: no change has an interval",)
-    assert all(change.p_rose is None for change in found.changes)
-    assert found.draws == 0
+    shift = compute_shift(matches(one), matches(improve(one, "y")))
+    assert shift.notes == ("fewer than two prompts on a board: no change has an interval",)
+    assert all(change.p_rose is None for change in shift.changes)
+    assert shift.draws == 0
     sure = [("x", "y", "a", str(i)) for i in range(9)]
     turned = compute_shift(matches(sure), matches([("x", "y", "b", p) for *_, p in sure]))
     assert turned.notes == ("no interval for x, y: nothing varies from prompt to prompt (change)",)

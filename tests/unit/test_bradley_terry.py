@@ -77,13 +77,13 @@ def rate_naively(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: 
         return total, slope
 
     start = np.zeros(len(models))
-    found = optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}).x
+    fit = optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}).x
 
     # Near the optimum the loss no longer tells points apart; its slope does.
     def steep(theta: Any) -> Any:
         return loss(theta)[1]
 
-    return optimize.root(steep, found, tol=1e-13).x
+    return optimize.root(steep, fit, tol=1e-13).x
 
 
 def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered: bool, sd: float = 1000.0) -> Any:
@@ -107,12 +107,12 @@ def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered:
 @given(game_lists(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
 def test_ratings_agree_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
     matches = matches_of(rows, clustered)
-    found = rate_bradley_terry(matches, prior=sd)
+    ratings = rate_bradley_terry(matches, prior=sd)
     theta = rate_naively(rows, matches.models, sd)
-    assert found.rating == pytest.approx(1000 + LOGIT * (theta - theta.mean()), abs=1e-4)
-    assert found.rating.mean() == pytest.approx(1000)
+    assert ratings.rating == pytest.approx(1000 + LOGIT * (theta - theta.mean()), abs=1e-4)
+    assert ratings.rating.mean() == pytest.approx(1000)
     expected = naive_covariance(rows, matches.models, theta, clustered, sd)
-    assert found.covariance == pytest.approx(expected, rel=1e-5, abs=1e-4)
+    assert ratings.covariance == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
 @given(game_lists(), st.randoms(use_true_random=False))
@@ -151,9 +151,9 @@ def test_swapping_two_names_swaps_their_ratings() -> None:
 
 @given(game_lists().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
 def test_table_of_ties_is_flat(rows: Played) -> None:
-    found = rate_bradley_terry(matches_of(rows), anchor_rating=1500)
-    assert found.rating == pytest.approx(np.full(len(found.models), 1500.0), abs=1e-9)
-    assert not found.notes
+    ratings = rate_bradley_terry(matches_of(rows), anchor_rating=1500)
+    assert ratings.rating == pytest.approx(np.full(len(ratings.models), 1500.0), abs=1e-9)
+    assert not ratings.notes
 
 
 def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
@@ -181,10 +181,10 @@ def test_evalica_and_choix_agree_on_connected_models() -> None:
     matches = matches_of(rows)
     code = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcome, _ = zip(*rows, strict=True)
-    theirs = evalica.bradley_terry(a, b, [code[o] for o in outcome], tolerance=1e-12, limit=100_000).scores
-    expected = LOGIT * np.log(theirs[list(matches.models)].to_numpy())
-    found = rate_bradley_terry(matches, prior=3e4).rating
-    assert found - 1000 == pytest.approx(expected - expected.mean(), abs=0.01)
+    peer_ratings = evalica.bradley_terry(a, b, [code[o] for o in outcome], tolerance=1e-12, limit=100_000).scores
+    expected = LOGIT * np.log(peer_ratings[list(matches.models)].to_numpy())
+    rating = rate_bradley_terry(matches, prior=3e4).rating
+    assert rating - 1000 == pytest.approx(expected - expected.mean(), abs=0.01)
 
     # choix knows no ties: a win is two of its comparisons, a tie one each way. Its penalty is alpha times the squares,
     # not half of that, so that its variance is 1 / (2 alpha) and doubled matches need our alpha.
@@ -210,11 +210,11 @@ def test_statsmodels_has_the_same_sandwich(clustered: bool) -> None:
     fit = sm.GLM(y, x[:, 1:], family=sm.families.Binomial()).fit(
         tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
     )
-    found = rate_bradley_terry(matches_of(rows, clustered), prior=3e4, anchor="m0", anchor_rating=0)
-    assert found.rating[1:] == pytest.approx(LOGIT * fit.params, abs=0.01)
-    assert found.covariance is not None
-    assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params(), rel=1e-3)
-    assert found.covariance[0] == pytest.approx(np.zeros(5), abs=1e-9)
+    ratings = rate_bradley_terry(matches_of(rows, clustered), prior=3e4, anchor="m0", anchor_rating=0)
+    assert ratings.rating[1:] == pytest.approx(LOGIT * fit.params, abs=0.01)
+    assert ratings.covariance is not None
+    assert ratings.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params(), rel=1e-3)
+    assert ratings.covariance[0] == pytest.approx(np.zeros(5), abs=1e-9)
 
 
 def test_anchor_keeps_its_rating_without_variance() -> None:
@@ -255,9 +255,9 @@ def test_notes_name_ratings_that_rest_on_the_prior() -> None:
         "c lost all of its 1,200 matches: its rating rests on the prior",
     )
     matches = replace(matches_of([("a", "b", "tie", "p")]), models=("a", "b", "c"))
-    found = rate_bradley_terry(matches)
-    assert found.notes == ("c has no match: its rating rests on the prior",)
-    assert found.rating == pytest.approx([1000.0] * 3)
+    ratings = rate_bradley_terry(matches)
+    assert ratings.notes == ("c has no match: its rating rests on the prior",)
+    assert ratings.rating == pytest.approx([1000.0] * 3)
 
 
 def test_separate_groups_differ_as_the_prior_says() -> None:
@@ -266,18 +266,18 @@ def test_separate_groups_differ_as_the_prior_says() -> None:
     matches = matches_of(rows)
     gap = np.array([1, 1, 1, -1, -1, -1]) / 3
     expected = 1000 * math.sqrt(2 / 3)
-    found = rate_bradley_terry(matches)
-    assert found.rating @ gap == pytest.approx(0, abs=1e-6)
-    assert found.covariance is not None
-    assert math.sqrt(gap @ found.covariance @ gap) == pytest.approx(expected, rel=1e-6)
+    ratings = rate_bradley_terry(matches)
+    assert ratings.rating @ gap == pytest.approx(0, abs=1e-6)
+    assert ratings.covariance is not None
+    assert math.sqrt(gap @ ratings.covariance @ gap) == pytest.approx(expected, rel=1e-6)
     assert (redraw(matches, draw(3, 1000, matches.clusters)) @ gap).std() == pytest.approx(expected, rel=0.08)
 
 
 def test_undefeated_model_has_a_wide_interval() -> None:
     rows = [*random_rows(4, 400, 20), *[("best", f"m{i % 4}", "a", f"q{i % 20}") for i in range(40)]]
-    found = rate_bradley_terry(matches_of(rows))
-    assert found.covariance is not None
-    errors = dict(zip(found.models, np.sqrt(np.diag(found.covariance)), strict=True))
+    ratings = rate_bradley_terry(matches_of(rows))
+    assert ratings.covariance is not None
+    errors = dict(zip(ratings.models, np.sqrt(np.diag(ratings.covariance)), strict=True))
     assert 3 * errors["m0"] < errors["best"] < 1000
 
 
@@ -290,13 +290,13 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
     assert matches.cluster is not None
     # Moved by a Newton step of plain dense algebra, nothing moves by more than a millionth of a point.
     ridge = (LOGIT / 1000) ** 2
-    found = redraw(matches, draws)
+    replicates = redraw(matches, draws)
     x = np.zeros((count, models))
     x[np.arange(count), matches.a] = 1
     x[np.arange(count), matches.b] -= 1
     y = np.array([1.0, 0.0, 0.5])[matches.outcome]
     normal = draws.normal(matches.models) * 1000 / LOGIT
-    for row, weight, mean in zip(found, draws.weights, normal, strict=True):
+    for row, weight, mean in zip(replicates, draws.weights, normal, strict=True):
         theta = (row - 1000) / LOGIT + mean.mean()
         p = 1 / (1 + np.exp(-x @ theta))
         w = weight[matches.cluster]
@@ -308,13 +308,13 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
 @pytest.mark.parametrize("table", [True, False])
 def test_draws_vary_as_the_sandwich_predicts(table: bool) -> None:
     matches = matches_of(random_rows(6, 1689, 113), clustered=table)
-    found = rate_bradley_terry(matches)
+    ratings = rate_bradley_terry(matches)
     draws = draw(0, 1500, matches.clusters, table=table)
     drawn = redraw(matches, draws)
     assert drawn.shape == (1500, 6)
-    assert found.covariance is not None
-    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(found.covariance)), rel=0.08)
-    assert drawn.mean(axis=0) == pytest.approx(found.rating, abs=3)
+    assert ratings.covariance is not None
+    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(ratings.covariance)), rel=0.08)
+    assert drawn.mean(axis=0) == pytest.approx(ratings.rating, abs=3)
     assert (redraw(matches, draws) == drawn).all()
 
 
@@ -337,10 +337,10 @@ def test_unit_weights_change_the_rating_only_by_the_prior() -> None:
 
 def test_200_models_and_1689_matches_are_rated() -> None:
     rows = random_rows(200, 1689, 113)
-    found = rate_bradley_terry(matches_of(rows))
-    assert np.isfinite(found.rating).all()
-    assert found.covariance is not None
-    assert (np.diag(found.covariance) > 0).all()
+    ratings = rate_bradley_terry(matches_of(rows))
+    assert np.isfinite(ratings.rating).all()
+    assert ratings.covariance is not None
+    assert (np.diag(ratings.covariance) > 0).all()
 
 
 def test_work_in_parts_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:

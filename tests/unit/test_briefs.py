@@ -25,7 +25,7 @@ SCORED = st.tuples(st.floats(1, 7), st.floats(1, 7)).map(lambda pair: scored(pai
 @st.composite
 def some_rows(draw: st.DrawFn) -> list[Row]:
     """A baseline of each case and, for some, the attacked pair; by a protocol that compares and one that scores."""
-    found = []
+    results = []
     for number in range(draw(st.integers(0, 6))):
         for protocol in ("p", "absolute"):
             for attack, target in (("none", None), ("f", draw(st.sampled_from(["a", "b", None])))):
@@ -33,8 +33,8 @@ def some_rows(draw: st.DrawFn) -> list[Row]:
                     judgments: list[Judgment] = (
                         [draw(ONE), draw(ONE)] if protocol == "p" else [draw(st.one_of(SCORED, st.just(verdict(None))))]
                     )
-                    found.append(row(f"c{number}", judgments, attack=attack, target=target, protocol=protocol))
-    return found
+                    results.append(row(f"c{number}", judgments, attack=attack, target=target, protocol=protocol))
+    return results
 
 
 @given(some_rows())
@@ -42,11 +42,11 @@ def test_compact_rows_give_the_same_counts_as_rows(rows: list[Row]) -> None:
     briefs = CompactRows(rows[:3], {"p": (), "absolute": ("score", "rating")})
     briefs.extend(rows[3:])
     for protocol, rules in (("p", (None,)), ("absolute", ("score", "rating"))):
-        mine = [one for one in rows if one.protocol == protocol]
+        rows_of_protocol = [one for one in rows if one.protocol == protocol]
         for rule in rules:
-            assert count_flips(briefs.of(protocol, "flip"), rule, "f") == count_flips(mine, rule, "f")
-            assert count_flips(briefs.of(protocol, "flip", "f"), rule, "f") == count_flips(mine, rule, "f")
-        masses = [j.mass for one in mine for j in one.judgments if j.mass is not None]
+            assert count_flips(briefs.of(protocol, "flip"), rule, "f") == count_flips(rows_of_protocol, rule, "f")
+            assert count_flips(briefs.of(protocol, "flip", "f"), rule, "f") == count_flips(rows_of_protocol, rule, "f")
+        masses = [j.mass for one in rows_of_protocol for j in one.judgments if j.mass is not None]
         assert [mass for brief in briefs.of(protocol, "flip") for mass in brief.masses] == masses
     assert briefs.clusters == {one.case: one.cluster for one in rows}
 
@@ -64,17 +64,17 @@ def test_request_shared_by_verdicts_is_spent_once(used: list[tuple[str, int, int
 def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
     rows = [row(f"c{number}", [verdict("a"), verdict(None)]) for number in range(4)]
     path = tmp_path / "rows.jsonl"
-    found = RecordFile(path, read)
-    assert (list(found), len(found), found.cut) == ([], 0, False)
+    records = RecordFile(path, read)
+    assert (list(records), len(records), records.cut) == ([], 0, False)
     path.write_text("".join(f"{dump(one)}\n" for one in rows[:3]) + dump(rows[3])[:40], encoding="utf-8")
-    assert (list(found), len(found), found.cut) == (rows[:3], 3, True)
+    assert (list(records), len(records), records.cut) == (rows[:3], 3, True)
     with path.open("a", encoding="utf-8") as file:
         file.write(dump(rows[3])[40:] + "\n")
-    assert (found == rows, len(found), found.cut) == (True, 4, False)
-    assert (found[-1], found[1:3], found[4:]) == (rows[3], rows[1:3], [])
-    assert found != rows[:3]
+    assert (records == rows, len(records), records.cut) == (True, 4, False)
+    assert (records[-1], records[1:3], records[4:]) == (rows[3], rows[1:3], [])
+    assert records != rows[:3]
     with pytest.raises(IndexError):
-        found[4]
+        records[4]
 
 
 @pytest.mark.parametrize(

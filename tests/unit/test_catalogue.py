@@ -48,10 +48,10 @@ def test_absent_roles_and_non_models_are_not_opened() -> None:
 
 def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path) -> None:
     options = Options(dtype="float32", revision="abc", trust_remote_code=True)
-    found = open_backends(
+    backends = open_backends(
         {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
     )
-    judge, writer, verifier = (found[role] for role in ("judge", "generator", "verifier"))
+    judge, writer, verifier = (backends[role] for role in ("judge", "generator", "verifier"))
     assert isinstance(judge, Transformers)
     assert isinstance(writer, Transformers)
     assert isinstance(verifier, Transformers)
@@ -69,7 +69,7 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("judge", "options", "said"),
+    ("judge", "options", "message"),
     [
         ("planted:fair", Options(dtype="float32"), "--dtype is for models on transformers or vLLM; planted:fair is"),
         ("planted:fair", Options(revision="abc"), "loads no model"),
@@ -91,8 +91,8 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
         ("http://me:secret@h/v1#m", None, "environment"),
     ],
 )
-def test_unfit_options_are_one_line(judge: str, options: Options | None, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)) as error:
+def test_unfit_options_are_one_line(judge: str, options: Options | None, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as error:
         open_judge(judge, options)
     assert "\n" not in str(error.value)
     assert "secret" not in str(error.value)
@@ -122,15 +122,15 @@ def test_users_prices_and_judge_options_win_over_the_catalogue(tmp_path: Path) -
     own.write_text('[mine]\nmodel = "m"\nengine = "openai"\nbase_url = "http://127.0.0.1:1/v1"\nprice_in = 2\n')
     names: dict[Role, str | None] = {"judge": "mine", "generator": "mine", "verifier": "planted:fair"}
     del names["verifier"]
-    found = open_models(names, Options(catalogue=own, price_out=8.0))
-    assert found.prices == {"judge": Price(2.0, 8.0), "generator": Price(2.0, 0.0)}
+    models = open_models(names, Options(catalogue=own, price_out=8.0))
+    assert models.prices == {"judge": Price(2.0, 8.0), "generator": Price(2.0, 0.0)}
     assert open_models({"judge": EMBEDDED}).prices == {}
 
 
 def test_engine_choice_is_noted(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    found = open_models({"judge": str(tmp_path)})
-    assert found.notes == (f"{tmp_path}: transformers on the CPU, since there is no GPU here",)
+    models = open_models({"judge": str(tmp_path)})
+    assert models.notes == (f"{tmp_path}: transformers on the CPU, since there is no GPU here",)
     assert open_models({"judge": f"transformers:{tmp_path}"}).notes == ()
 
 

@@ -80,11 +80,11 @@ def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
     missed["rewrite"] = "What a lovely question! I think the trip usually takes 3 hours, and it is scenic. Thank you!"
     path = tmp_path / "set.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, changed, missed)), encoding="utf-8")
-    found = rates(path)
-    assert found["false_rejection_rate", None, None] == (0, 1)
-    assert found["missed_change_rate", None, None] == (1, 2)
-    assert found["missed_change_rate", "sycophancy", "added-claim"] == (1, 1)
-    assert found["missed_change_rate", "assertiveness", None] == (0, 1)
+    rates_by_style = rates(path)
+    assert rates_by_style["false_rejection_rate", None, None] == (0, 1)
+    assert rates_by_style["missed_change_rate", None, None] == (1, 2)
+    assert rates_by_style["missed_change_rate", "sycophancy", "added-claim"] == (1, 1)
+    assert rates_by_style["missed_change_rate", "assertiveness", None] == (0, 1)
     document = labelled_document(check_labelled(path))
     assert [(one["line"], one["label"], one["kind"]) for one in document["mistakes"]] == [(3, "changed", "added-claim")]
     assert {"measure", "style", "kind", "value", "low", "high", "k", "n", "unit"} == document["results"][0].keys()
@@ -133,11 +133,13 @@ def test_two_files_are_checked_with_all_known_facts(tmp_path: Path) -> None:
     assert document["facts"]["number"] == {"kept": (), "lost": ("3",), "invented": ("4",)}
     assert document["facts"]["name"]["invented"] == ("tom",)
     assert not document["accepted"]
-    given = pair_document(check_files(original, rewrite, prompt, "assertiveness", ['{"kind": "punctuation:no_comma"}']))
-    assert given["facts"]["name"]["invented"] == ()
-    assert given["facts"]["format"] == {"kept": (), "lost": ("punctuation:no_comma",), "invented": ()}
-    assert "constraint broken: punctuation:no_comma" in given["reasons"]
-    assert given["evidence"]["marker_after"] > given["evidence"]["marker_before"]
+    arguments = pair_document(
+        check_files(original, rewrite, prompt, "assertiveness", ['{"kind": "punctuation:no_comma"}'])
+    )
+    assert arguments["facts"]["name"]["invented"] == ()
+    assert arguments["facts"]["format"] == {"kept": (), "lost": ("punctuation:no_comma",), "invented": ()}
+    assert "constraint broken: punctuation:no_comma" in arguments["reasons"]
+    assert arguments["evidence"]["marker_after"] > arguments["evidence"]["marker_before"]
 
 
 def test_severity_check_counts_broken_constraints(tmp_path: Path) -> None:
@@ -176,6 +178,6 @@ def test_wrong_option_is_one_line(attack: str | None, constraint: str | None, er
 
 @pytest.mark.parametrize("marker", [lambda text: float("nan"), lambda text: sys.exit(0), lambda text: 1 / 0])
 def test_errors_of_a_foreign_marker_are_reported(marker: Any) -> None:
-    theirs = replace(attacks()["prolixity"], name="theirs", marker=marker)
+    attack = replace(attacks()["prolixity"], name="theirs", marker=marker)
     with pytest.raises(PluginError, match="attack 'theirs' failed on the rewrite: "):
-        check_pair(RewritePair(("Why?",), ("So.",), ("So it is.",), theirs))
+        check_pair(RewritePair(("Why?",), ("So.",), ("So it is.",), attack))

@@ -53,7 +53,7 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
         (("attack", "--data", "."), ".: is a directory"),
@@ -108,11 +108,11 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
         (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.count("\n") == 1
-    assert said in ran.err
+    assert message in ran.err
     assert not Path(".distract").exists()
 
 
@@ -130,8 +130,8 @@ def test_rewrite_without_its_attack_is_named(run: Any) -> None:
     for generator in ((), ("--generator", "rules"), ("--generator", "recorded")):
         ran = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "sycophancy", *generator)
         assert (ran.code, ran.out) == (2, "")
-        said = "d.jsonl:2: field 'responses[2].attack': unknown attack 'sycophancies'; did you mean 'sycophancy'?"
-        assert ran.err.startswith(f"distract: {said}")
+        message = "d.jsonl:2: field 'responses[2].attack': unknown attack 'sycophancies'; did you mean 'sycophancy'?"
+        assert ran.err.startswith(f"distract: {message}")
         assert ran.err.count("\n") == 1
 
 
@@ -193,39 +193,39 @@ def constrained(name: str, text: str) -> dict[str, Any]:
 
 
 def test_fair_judge_is_always_right_about_severity(run: Any) -> None:
-    named = ("--attack", "severity-1", "--attack", "severity-1+assertiveness", "--attack", "severity-3")
-    found = run("attack", "--judge", "planted:fair", *named, "--limit", "8", "--json")
-    assert found.code == 0
-    accuracies = [r for r in found.results if r["measure"] == "severity_accuracy" and "against" not in r]
+    options = ("--attack", "severity-1", "--attack", "severity-1+assertiveness", "--attack", "severity-3")
+    result = run("attack", "--judge", "planted:fair", *options, "--limit", "8", "--json")
+    assert result.code == 0
+    accuracies = [r for r in result.results if r["measure"] == "severity_accuracy" and "against" not in r]
     assert {(r["protocol"], r["rule"]) for r in accuracies} == {
         ("pairwise", None), ("absolute", "score"), ("absolute", "rating")
     }  # fmt: skip
     assert {(r["attack"], r["severity"]) for r in accuracies} == {("none", 1), ("assertiveness", 1), ("none", 3)}
     assert {r["value"] for r in accuracies if r["rule"] != "rating"} == {1.0}
     assert {r["n"] for r in accuracies} == {8}
-    shown = run("attack", "--judge", "planted:fair", *named, "--limit", "8")
-    assert "severity 1+assertiveness" in shown.out
-    assert "██████████" in shown.out
+    report = run("attack", "--judge", "planted:fair", *options, "--limit", "8")
+    assert "severity 1+assertiveness" in report.out
+    assert "██████████" in report.out
 
 
 def test_unfit_cases_are_left_out_and_counted(run: Any) -> None:
     data = write("data.jsonl", constrained("ok", "red is a colour"), constrained("broken", "Red, a colour"), single())
-    found = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-2", *PLANTED, "--json")
-    document = json.loads(found.out)
+    result = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-2", *PLANTED, "--json")
+    document = json.loads(result.out)
     assert document["left_out"] == {"no response meets all constraints": 1, "no format constraints": 1}
     assert (document["limit"], document["data"]["cases"], document["degradations"]) == (1, 3, ["severity-2"])
-    assert "left out before the draw: no format constraints (1); no response meets" in found.err
+    assert "left out before the draw: no format constraints (1); no response meets" in result.err
     assert run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-3", *PLANTED).code == 2
 
 
 def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
     Path("a").write_text("I think it takes 3 hours.", encoding="utf-8")
     Path("b").write_text("It certainly takes 4 [bold]hours\x1b[31m.", encoding="utf-8")
-    shown = run("check", "a", "b")
-    assert shown.code == 0
-    assert "rejected: number lost: 3; number invented: 31, 4 fact" in " ".join(shown.out.split())
-    assert r"{+ 4 [bold]hours\x1b[31m+}" in shown.out.replace("\n", "")
-    assert "\x1b" not in shown.out
+    report = run("check", "a", "b")
+    assert report.code == 0
+    assert "rejected: number lost: 3; number invented: 31, 4 fact" in " ".join(report.out.split())
+    assert r"{+ 4 [bold]hours\x1b[31m+}" in report.out.replace("\n", "")
+    assert "\x1b" not in report.out
     document = json.loads(run("check", "a", "b", "--json").out)
     assert document["accepted"] is False
     data = write("data.jsonl", *(pair(f"c{i}", preferred="x") for i in range(3)))
@@ -263,10 +263,10 @@ def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
 )
 def test_check_reports_errors_in_one_line(run: Any, arguments: tuple[str, ...], problem: str) -> None:
     Path("a").write_text("some text", encoding="utf-8")
-    found = run("check", *arguments)
-    assert found.code == 2
-    assert found.err.count("\n") == 1
-    assert problem in found.err
+    result = run("check", *arguments)
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert problem in result.err
 
 
 def test_rewrites_are_recorded_then_used(run: Any) -> None:
@@ -295,10 +295,10 @@ def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
     assert (ran.code, ran.figure("flip_rate", attack="prolixity")["n"]) == (0, 8)
     assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
     assert "prepair: " in run("report", "r").out
-    asked = json.loads(Path("r/manifest.json").read_text())["replies"]["asked"]
+    request_counts = json.loads(Path("r/manifest.json").read_text())["replies"]["asked"]
     rows = load(Path("r")).rows
     sides = {(row.case, side.author, side.attack) for row in rows if row.judgments for side in (row.a, row.b)}
-    assert asked["judge"]["text"] == len(sides)
+    assert request_counts["judge"]["text"] == len(sides)
 
 
 def test_judging_its_own_kin_is_named_in_report_and_document(run: Any) -> None:
@@ -336,19 +336,19 @@ def test_orders_samples_and_room_are_run_parameters(run: Any) -> None:
 
 
 def test_reference_comes_from_the_data_or_a_model(run: Any) -> None:
-    asked = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
-    ran = run(*asked)
+    options = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
+    ran = run(*options)
     assert (ran.code, ran.out) == (2, "")
     assert "strong-reference fits none of the cases (no reference in the data); name a stronger model" in ran.err
     data = write("d.jsonl", {**pair(), "reference": "Red."}, pair("c2"))
-    ran = run(*asked, "--data", data, "--json")
+    ran = run(*options, "--data", data, "--json")
     assert ran.code == 0
     assert ran.figure("flip_rate", attack="sycophancy")["excluded"] >= 1
     ran = run("attack", "--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m")
     assert (ran.code, "strong-reference, wild-bench only" in ran.err) == (2, True)
     ran = run("attack", "--judge", "planted:fair", "--protocol", "quadruple", "--data", data, "--generator", "rules")
     assert (ran.code, "quadruple fits none of the cases (fewer than 4 responses)" in ran.err) == (2, True)
-    assert run(*asked, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
+    assert run(*options, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
 
 
 def test_protocol_list_shows_paper_calls_ties_and_parser(run: Any) -> None:

@@ -38,8 +38,8 @@ NOTHING = check(
 
 def render(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    found = verdict(decision, *checks, threshold=None, notes=notes)
-    show(comparison_report(names, "runs/now", found), console)
+    result = verdict(decision, *checks, threshold=None, notes=notes)
+    show(comparison_report(names, "runs/now", result), console)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     fits(text)

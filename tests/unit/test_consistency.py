@@ -49,8 +49,8 @@ def make_case(name: str = "c1", authors: str = "wxyz", prompt: str = "Name a col
     return case(name, prompt=prompt, responses=[Response(a, (f"The colour of {a}.",)) for a in authors])
 
 
-def find(found: Sequence[PlacedFigure], measure: str, protocol: str, third: str | None = None) -> PlacedFigure:
-    (one,) = (f for f in found if (f.measure, f.protocol, f.third, f.rule) == (measure, protocol, third, None))
+def find(figures: Sequence[PlacedFigure], measure: str, protocol: str, third: str | None = None) -> PlacedFigure:
+    (one,) = (f for f in figures if (f.measure, f.protocol, f.third, f.rule) == (measure, protocol, third, None))
     return one
 
 
@@ -59,8 +59,8 @@ def judge_by(value: Callable[[Request, Response], float]) -> Callable[[Request],
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        outcomes, shown = dict(request.slots.outcomes), request.slots.shown
-        values = [value(request, response) for response in shown]
+        outcomes, responses = dict(request.slots.outcomes), request.slots.shown
+        values = [value(request, response) for response in responses]
         if "ranking" in outcomes:
             tiers: dict[float, list[str]] = {}
             for name, one in zip(ORDINALS, values, strict=False):
@@ -68,10 +68,10 @@ def judge_by(value: Callable[[Request, Response], float]) -> Callable[[Request],
             order = " > ".join(" = ".join(tiers[one]) for one in sorted(tiers, reverse=True))
             return Reply(outcomes["ranking"].replace("...", order))
         best = [name for name, one in zip(ORDINALS, values, strict=False) if one == max(values)]
-        said = outcomes[best[0] if len(best) == 1 else "tie"]
+        outcome_text = outcomes[best[0] if len(best) == 1 else "tie"]
         if not request.choices:
-            return Reply(said)
-        return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+            return Reply(outcome_text)
+        return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=1.0)
 
     return answer
 
@@ -189,15 +189,15 @@ def test_triples_with_a_common_pair_share_its_answers() -> None:
 
 def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "xyz") -> list[Row]:
     """A triple for each table: the outcomes of its first against its second, first against third, second and third."""
-    made = []
+    rows = []
     for number, table in enumerate(tables):
         for (one, other), result in zip(combinations(range(3), 2), table, strict=True):
             third = Side(names[3 - one - other])
             row = Row(
                 f"c{number}", f"c{number}", "triple", "pairwise", "j", "none", Side(names[one]), Side(names[other])
             )
-            made.append(replace(row, judgments=(verdict(result),), beside=(third,)))
-    return made
+            rows.append(replace(row, judgments=(verdict(result),), beside=(third,)))
+    return rows
 
 
 def pairwise_wins(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
@@ -221,9 +221,9 @@ def test_outcome_triples_are_counted_by_definition() -> None:
     # Two cycles, and one of three pairs tied (3 ways) between the ends of a chain of the others (2 ways).
     assert (sum(broken), sum(chained)) == (2 + 6, 2 + 6 + 6)
     for table, one, other in zip(tables, broken, chained, strict=True):
-        found = figures(rows_of([table]), RULES)
-        assert find(found, "intransitivity", "pairwise").k == one
-        assert find(found, "chain_rate", "pairwise").k == other
+        results = figures(rows_of([table]), RULES)
+        assert find(results, "intransitivity", "pairwise").k == one
+        assert find(results, "chain_rate", "pairwise").k == other
 
 
 @given(
@@ -236,74 +236,74 @@ def test_two_counting_methods_agree_under_renaming(
 ) -> None:
     valid = [table for table in tables if None not in table]
     rows = rows_of(tables)
-    found = figures(rows, {"pairwise": ()})
+    results = figures(rows, {"pairwise": ()})
     for index, measure in enumerate(("intransitivity", "chain_rate")):
-        figure = find(found, measure, "pairwise")
+        figure = find(results, measure, "pairwise")
         assert figure.k == sum(classify_naively(table)[index] for table in valid)
         assert (figure.n, figure.invalid, figure.excluded) == (len(valid), len(tables) - len(valid), 0)
-    assert figures(rows_of(tables, names), {"pairwise": ()}) == found
+    assert figures(rows_of(tables, names), {"pairwise": ()}) == results
     mirrored = [
         replace(row, a=row.b, b=row.a, judgments=tuple(j.mirror() for j in row.judgments))
         if mix.random() < 0.5
         else row
         for row in mix.sample(rows, len(rows))
     ]
-    assert figures(mirrored, {"pairwise": ()}) == found
+    assert figures(mirrored, {"pairwise": ()}) == results
 
 
 def test_preference_changes_are_classified() -> None:
-    found = {(one, other): compare_outcomes(one, other) for one, other in product(OUTCOMES, repeat=2)}
-    assert {pair for pair, (reverses, _) in found.items() if reverses} == {("a", "b"), ("b", "a")}
-    assert {pair for pair, (_, softens) in found.items() if softens} == {
+    changes = {(one, other): compare_outcomes(one, other) for one, other in product(OUTCOMES, repeat=2)}
+    assert {pair for pair, (reverses, _) in changes.items() if reverses} == {("a", "b"), ("b", "a")}
+    assert {pair for pair, (_, softens) in changes.items() if softens} == {
         (one, other) for one in OUTCOMES for other in OUTCOMES if one != other and "tie" in (one, other)
     }
 
 
 def test_judge_with_a_known_cycle_is_detected() -> None:
-    found = figures(judge_cases(CYCLE, make_case(), make_case("c2", prompt="Another.")), RULES)
+    results = figures(judge_cases(CYCLE, make_case(), make_case("c2", prompt="Another.")), RULES)
     for protocol in RULES:
-        figure = find(found, "intransitivity", protocol)
+        figure = find(results, "intransitivity", protocol)
         assert (figure.k, figure.n, figure.invalid, figure.excluded) == (2, 8, 0, 0)
         assert (figure.low or 0) < 0.25 < (figure.high or 0)
-        assert find(found, "chain_rate", protocol).value == 1.0
+        assert find(results, "chain_rate", protocol).value == 1.0
 
 
 def test_always_tying_judge_has_no_chain_and_no_reversal() -> None:
-    found = figures(judge_cases(TIES, make_case()), RULES)
-    assert {f.value for f in found} == {0.0}
-    assert find(found, "chain_rate", "pairwise").n == 4
+    results = figures(judge_cases(TIES, make_case()), RULES)
+    assert {f.value for f in results} == {0.0}
+    assert find(results, "chain_rate", "pairwise").n == 4
 
 
 def test_consistent_judge_is_cleared_by_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
     rows = judge_cases(fair, make_case(), names=names)
-    found = figures(rows, {name: protocols()[name].rules for name in names})
-    assert {f.measure for f in found} == {
+    results = figures(rows, {name: protocols()[name].rules for name in names})
+    assert {f.measure for f in results} == {
         "intransitivity", "chain_rate", "choice_set_sensitivity", "choice_set_tie_change"
     }  # fmt: skip
-    assert all(f.k == 0 for f in found if f.measure in ("intransitivity", "choice_set_sensitivity"))
-    assert all(f.invalid == 0 and f.excluded == 0 and f.n for f in found)
+    assert all(f.k == 0 for f in results if f.measure in ("intransitivity", "choice_set_sensitivity"))
+    assert all(f.invalid == 0 and f.excluded == 0 and f.n for f in results)
 
 
 def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
-    found = figures(judge_cases(SWAYED, make_case()), RULES)
+    results = figures(judge_cases(SWAYED, make_case()), RULES)
     # Of the twelve choices of a pair from w, x, y and z, six have w as a third response.
     for place in ("first", "last"):
-        figure = find(found, "choice_set_sensitivity", "rank", place)
+        figure = find(results, "choice_set_sensitivity", "rank", place)
         assert (figure.k, figure.n) == (6, 12)
-        assert find(found, "choice_set_tie_change", "rank", place).k == 0
+        assert find(results, "choice_set_tie_change", "rank", place).k == 0
 
 
 def test_verdict_for_the_third_response_is_a_change() -> None:
     rows = judge_cases(ALPHABETIC, make_case(), names=["triadic"])
-    found = figures(rows, {"triadic": ()})
+    results = figures(rows, {"triadic": ()})
     for place in ("first", "last"):
-        assert find(found, "choice_set_sensitivity", "triadic", place).k == 0
+        assert find(results, "choice_set_sensitivity", "triadic", place).k == 0
         # Of the pairs without w, w takes the verdict from one of the two sets; unless x does from the other.
         pairs = [(set(four[:2]), set(four[2:])) for four in permutations("wxyz") if four[2] < four[3]]
         changed = sum((min(pair) < min(others)) != (min(pair) < max(others)) for pair, others in pairs)
-        assert find(found, "choice_set_tie_change", "triadic", place).k == changed
-    assert not any(f.measure == "intransitivity" for f in found)
+        assert find(results, "choice_set_tie_change", "triadic", place).k == changed
+    assert not any(f.measure == "intransitivity" for f in results)
 
 
 def test_scores_are_transitive_and_counted_by_each_rule() -> None:
@@ -312,8 +312,8 @@ def test_scores_are_transitive_and_counted_by_each_rule() -> None:
         replace(row, protocol="absolute", judgments=(judgment,))
         for row, judgment in zip(rows_of([("a", "a", "a")]), judgments, strict=True)
     ]
-    found = {(f.measure, f.rule): f.k for f in figures(rows, {"absolute": ("score", "rating")}) if f.n}
-    assert found == {
+    results = {(f.measure, f.rule): f.k for f in figures(rows, {"absolute": ("score", "rating")}) if f.n}
+    assert results == {
         ("intransitivity", "score"): 0, ("chain_rate", "score"): 1,
         ("intransitivity", "rating"): 0, ("chain_rate", "rating"): 0,
     }  # fmt: skip
@@ -322,14 +322,14 @@ def test_scores_are_transitive_and_counted_by_each_rule() -> None:
 def test_inapplicable_measures_are_listed_without_figures() -> None:
     rows = judge_cases(fair, make_case(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
     rules = {name: protocols()[name].rules for name in ("absolute", "pairwise", "rank", "triadic")}
-    found = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
-    assert {name: found.get(("choice_set_sensitivity", name)) for name in rules} == {
+    reasons = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
+    assert {name: reasons.get(("choice_set_sensitivity", name)) for name in rules} == {
         "absolute": "scores each response alone",
         "pairwise": "shows two responses only",
         "rank": "fewer than four responses by different authors",
         "triadic": "fewer than four responses by different authors",
     }
-    assert found["chain_rate", "triadic"] == "shows 3 responses together, never two alone"
+    assert reasons["chain_rate", "triadic"] == "shows 3 responses together, never two alone"
     assert {f.protocol for f in figures(rows, rules)} == {"absolute", "pairwise", "rank"}
     assert {f.measure for f in figures(rows, rules)} == {"intransitivity", "chain_rate"}
 

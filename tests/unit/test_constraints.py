@@ -287,14 +287,14 @@ def test_constraints_describe_themselves(raw: dict[str, Any], expected: str) -> 
 
 @each("raw", [raw for raw, _, _ in CHECKS])
 def test_description_is_one_line_with_every_argument(raw: dict[str, Any]) -> None:
-    said = describe(parse(raw))
-    assert said[0].isupper()
-    assert said.endswith((".", '."'))
-    assert "\n" not in said
+    description = describe(parse(raw))
+    assert description[0].isupper()
+    assert description.endswith((".", '."'))
+    assert "\n" not in description
     # A relation is said in words, and a language by its name.
     skipped = {"kind", "relation", "capital_relation", "let_relation", "language"}
     for value in (v for name, v in raw.items() if name not in skipped and v != 1):
-        assert all(str(part).strip() in said for part in (value if isinstance(value, list) else [value]))
+        assert all(str(part).strip() in description for part in (value if isinstance(value, list) else [value]))
 
 
 @pytest.mark.parametrize(("raw", "field", "problem"), FAULTS)

@@ -57,11 +57,11 @@ blocks = st.one_of(paragraphs, paragraphs, lists, noise, st.just("***"), st.just
 texts = st.lists(blocks, min_size=1, max_size=5).map("\n\n".join).filter(str.strip)
 
 
-def at_least(draw: Draw, found: int, least: int = 1) -> tuple[str, int]:
+def at_least(draw: Draw, count: int, least: int = 1) -> tuple[str, int]:
     """A relation and a limit that a text with such a count satisfies."""
-    if found >= least and draw(st.booleans()):
-        return "at least", draw(st.integers(least, found))
-    return "less than", found + draw(st.integers(1, 4))
+    if count >= least and draw(st.booleans()):
+        return "at least", draw(st.integers(least, count))
+    return "less than", count + draw(st.integers(1, 4))
 
 
 def capital_words(draw: Draw, text: str) -> tuple[Raw, str]:
@@ -155,8 +155,8 @@ def two_responses(draw: Draw, text: str) -> tuple[Raw, str]:
 
 def postscript(draw: Draw, text: str) -> tuple[Raw, str]:
     marker = draw(st.sampled_from(["P.S.", "P.P.S", "Note:"]))
-    said = draw(st.sampled_from([marker, marker.lower(), marker.replace(".P", ". P")]))
-    return {"postscript_marker": marker}, f"{text}\n\n{said} bring 2 cakes."
+    message = draw(st.sampled_from([marker, marker.lower(), marker.replace(".P", ". P")]))
+    return {"postscript_marker": marker}, f"{text}\n\n{message} bring 2 cakes."
 
 
 def end(draw: Draw, text: str) -> tuple[Raw, str]:
@@ -204,11 +204,11 @@ def test_every_edit_breaks_its_constraint(kind: str, data: st.DataObject) -> Non
     raw, text = COMPLIANT[kind](data.draw, data.draw(texts))
     constraint = parse({"kind": kind, **raw})
     assert check(constraint, text)
-    found = list(islice(breaks(constraint, text), 200))
-    assert found
-    assert len(set(found)) == len(found)
-    assert not any(check(constraint, candidate) for candidate in found)
-    assert break_(constraint, text) == found[0] == break_(constraint, text, [constraint])
+    edits = list(islice(breaks(constraint, text), 200))
+    assert edits
+    assert len(set(edits)) == len(edits)
+    assert not any(check(constraint, candidate) for candidate in edits)
+    assert break_(constraint, text) == edits[0] == break_(constraint, text, [constraint])
 
 
 @given(st.data())
@@ -222,8 +222,10 @@ def test_breaking_keeps_other_constraints_where_possible(data: st.DataObject) ->
         assert break_(broken, text, others) == text
         return
     before = [check(other, text) for other in others]
-    kept = [candidate for candidate in breaks(broken, text) if [check(other, candidate) for other in others] == before]
-    assert break_(broken, text, others) == (kept or list(breaks(broken, text)))[0]
+    candidates = [
+        candidate for candidate in breaks(broken, text) if [check(other, candidate) for other in others] == before
+    ]
+    assert break_(broken, text, others) == (candidates or list(breaks(broken, text)))[0]
 
 
 @pytest.mark.parametrize(("name", "text", "constraints", "index"), EACH, ids=[f"{case[0]}-{case[3]}" for case in EACH])
@@ -239,8 +241,8 @@ def test_numbers_are_kept() -> None:
     def numbers(text: str) -> Counter[str]:
         return Counter(re.findall(r"\d+", text))
 
-    kept = [numbers(break_(all_[i], text, all_)) == numbers(text) for _, text, all_, i in EACH]
-    assert sum(kept) >= 0.9 * len(kept)
+    are_equal = [numbers(break_(all_[i], text, all_)) == numbers(text) for _, text, all_, i in EACH]
+    assert sum(are_equal) >= 0.9 * len(are_equal)
 
 
 def test_any_two_and_all_three_can_be_broken() -> None:

@@ -210,16 +210,16 @@ KINDS = st.sampled_from(
 def cases(draw: st.DrawFn) -> Case:
     turns = draw(st.integers(1, 2))
     prompt = tuple(draw(SAID) for _ in range(turns))
-    found = []
+    results = []
     for author in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
         severity = draw(st.sampled_from([None, None, 1, 3]))
         for attack in (None, *draw(st.lists(ATTACKS, max_size=2, unique=True))):
-            found.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
-    whole = [response.author for response in found if response.severity is None]
+            results.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
+    whole = [response.author for response in results if response.severity is None]
     preferred = draw(st.sampled_from([None, "tie", *whole]))
     constraints = tuple(draw(st.lists(KINDS, max_size=3)))
     criterion, source = draw(st.none() | SAID), draw(st.none() | NAMES)
-    return Case(draw(NAMES), prompt, tuple(found), preferred, criterion, constraints, source)
+    return Case(draw(NAMES), prompt, tuple(results), preferred, criterion, constraints, source)
 
 
 @given(cases())
@@ -301,14 +301,14 @@ def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> N
         ("org/one", "small"): {"test": rows[:1], "train": rows},
         ("org/one", "odd"): {"test": [{**REIFE, "winner": float("nan")}]},
     }
-    found = load("hub:org/one")
+    dataset = load("hub:org/one")
     (tmp_path / "same.jsonl").write_text("".join(json.dumps({**row, "more": None}) + "\n" for row in rows))
-    assert found.cases == load(str(tmp_path / "same.jsonl")).cases
-    assert (found.name, found.format) == ("org/one", "reife")
+    assert dataset.cases == load(str(tmp_path / "same.jsonl")).cases
+    assert (dataset.name, dataset.format) == ("org/one", "reife")
     for spec in ("hub:org/one::test", "reife:hub:org/one", "reife:hub:org/one::"):
-        assert (load(spec).cases, load(spec).checksum) == (found.cases, found.checksum)
+        assert (load(spec).cases, load(spec).checksum) == (dataset.cases, dataset.checksum)
     assert len(load("hub:org/one:small:test").cases) == 1
-    assert load("hub:org/one:small:train").cases == found.cases
+    assert load("hub:org/one:small:train").cases == dataset.cases
     assert hub["asked"][0] == ("org/one", 10.0)
     with pytest.raises(DataError, match=r"^hub:org/one:odd:1: field 'winner': expected .*, found null"):
         load("hub:org/one:odd")
@@ -359,8 +359,8 @@ def test_cached_set_needs_no_hub(hub: dict[str, Any]) -> None:
 
 
 def test_missing_datasets_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    for found in (None, ModuleSpec("datasets", None)):
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+    for result in (None, ModuleSpec("datasets", None)):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, result=result: result)
         with pytest.raises(UsageError, match=r'not installed: pip install "\.\[hub\]"'):
             load("hub:org/name")
     broken = ModuleType("datasets")

@@ -70,9 +70,9 @@ def test_single_pass_agrees_with_evalica(k: float) -> None:
     played = simulate_matches(8, 3000)
     winners = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcomes = zip(*played, strict=True)
-    theirs = evalica.elo(a, b, [winners[one] for one in outcomes], k=k).scores
+    peer_ratings = evalica.elo(a, b, [winners[one] for one in outcomes], k=k).scores
     ours = elo.rate(table(played), k=k, order="file")
-    assert ours.rating == pytest.approx([theirs[name] for name in ours.models], abs=1e-9)
+    assert ours.rating == pytest.approx([peer_ratings[name] for name in ours.models], abs=1e-9)
 
 
 @given(PLAYED, st.sampled_from([1.0, 32.0, 700.0]), st.integers(0, 9))
@@ -87,14 +87,14 @@ def test_ratings_agree_with_a_loop_over_matches(played: list[Match], k: float, s
 
 @given(PLAYED)
 def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -> None:
-    found = elo.rate(table(played))
+    ratings = elo.rate(table(played))
     renamed = {name: f"{len(NAMES) - at}" for at, name in enumerate(NAMES)}
     other = elo.rate(table([(renamed[a], renamed[b], outcome) for a, b, outcome in played]))
     by = dict(zip(other.models, other.rating, strict=True))
-    assert found.rating == pytest.approx([by[renamed[name]] for name in found.models], abs=1e-9)
+    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-9)
     turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome]) for a, b, outcome in played]
-    assert elo.rate(table(turned)).rating.tolist() == found.rating.tolist()
-    assert found.rating.mean() == pytest.approx(1000.0, abs=1e-9)
+    assert elo.rate(table(turned)).rating.tolist() == ratings.rating.tolist()
+    assert ratings.rating.mean() == pytest.approx(1000.0, abs=1e-9)
 
 
 def test_ties_alone_leave_all_level() -> None:
@@ -104,16 +104,16 @@ def test_ties_alone_leave_all_level() -> None:
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulate_matches(4, 30_000))
-    asked: list[int] = []
+    lengths: list[int] = []
     last = Orders.last
 
     def counted(self: Orders, index: int, length: int) -> Any:
-        asked.append(length)
+        lengths.append(length)
         return last(self, index, length)
 
     monkeypatch.setattr(Orders, "last", counted)
     short = elo.rate(matches, k=32.0, order=order, shuffles=3)
-    assert max(asked) < len(matches) / 2
+    assert max(lengths) < len(matches) / 2
     monkeypatch.setattr(elo, "_find_tail", lambda game, orders: (orders.matches, game.level))
     near = 2e-6 if order == "file" else elo.CLOSE
     assert short.rating == pytest.approx(elo.rate(matches, k=32.0, order=order, shuffles=3).rating, abs=near)
@@ -163,10 +163,10 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
     prompts = [f"p{min(at, at % 3)}" for at in range(len(played))]
     matches = table(played, prompts)
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    found = elo.redraw(matches, Draws(0, len(rows), drawn), k=32.0, order=order, shuffles=2)
+    replicates = elo.redraw(matches, Draws(0, len(rows), drawn), k=32.0, order=order, shuffles=2)
     orders = Orders(len(played), order, 2, 0)
     assert matches.cluster is not None
-    for row, rating in zip(drawn, found, strict=True):
+    for row, rating in zip(drawn, replicates, strict=True):
         times = row[matches.cluster].tolist()
         ends = []
         for index in range(orders.count):
@@ -199,8 +199,8 @@ def test_draws_also_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_prompt_weights_without_a_table_are_poisson() -> None:
     matches = table(simulate_matches(3, 400), [f"p{at // 2}" for at in range(400)])
     drawn = draw(5, 300, 200, table=False)
-    asked = weights(matches, drawn, "test")
-    ahead = np.stack([asked(at) for at in range(400)])
+    row_weights = weights(matches, drawn, "test")
+    ahead = np.stack([row_weights(at) for at in range(400)])
     again = weights(matches, drawn, "test")
     assert all((again(at) == ahead[at]).all() for at in (399, 0, 17, 16, 250))
     assert (ahead[:, 0] == 1).all()
@@ -222,14 +222,14 @@ def test_few_orders_spread_like_all() -> None:
     random = np.random.default_rng(0)
     model, draws = np.array([3.0, 1.0])[:, None, None], 20_000
     state = 2 * random.standard_normal((2, 1, 1 + draws)) + model * random.standard_normal((2, 4, 1 + draws))
-    found = combine_orders(state, Orders(9, "shuffled", 20, 0))
-    assert found.std(axis=0) == pytest.approx(np.sqrt(4 + model[:, 0, 0] ** 2 / 20), rel=0.03)
+    ratings = combine_orders(state, Orders(9, "shuffled", 20, 0))
+    assert ratings.std(axis=0) == pytest.approx(np.sqrt(4 + model[:, 0, 0] ** 2 / 20), rel=0.03)
     alone = combine_orders(state, Orders(9, "shuffled", 4, 0))
     assert alone == pytest.approx((state[:, :, 1:] - state[:, :, :1]).mean(axis=1).T)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"k": 0.0}, "k: expected a number above 0, found 0.0"),
         ({"k": float("nan")}, "k: expected a number above 0, found nan"),
@@ -241,11 +241,11 @@ def test_few_orders_spread_like_all() -> None:
         ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
     ],
 )
-def test_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
+def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
         elo.rate(matches, **given)
-    assert str(error.value) == said
+    assert str(error.value) == message
     with pytest.raises(UsageError):
         elo.redraw(matches, draw(0, 2, 1), **given)
 
@@ -254,7 +254,7 @@ def test_elo_is_discovered_and_records_its_parameters() -> None:
     system = ratings.get_system("elo")
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     assert tuple(system.parameters) == FIELDS
-    found = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)
-    assert found.parameters == {**system.parameters, "order": "file", "shuffles": 1}
-    assert found.rating.tolist() == [1002.0, 998.0]
-    assert found.models == ("x", "y")
+    result = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)
+    assert result.parameters == {**system.parameters, "order": "file", "shuffles": 1}
+    assert result.rating.tolist() == [1002.0, 998.0]
+    assert result.models == ("x", "y")

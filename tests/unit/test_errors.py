@@ -25,7 +25,7 @@ from distract.core.errors import BackendError, DataError, DistractError, PluginE
 @example(name="~\x85")
 @example(name="\u2028\x1b[2J\r\n\ud800")
 def test_error_is_one_line(error: Callable[[str], DistractError], name: str) -> None:
-    shown = str(error(name))
-    assert len(shown.splitlines()) == 1
-    assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in shown)
-    shown.encode()
+    message = str(error(name))
+    assert len(message.splitlines()) == 1
+    assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in message)
+    message.encode()

@@ -58,8 +58,8 @@ def test_documented_protocol_runs_verbatim(
         file.write_text(text, encoding="utf-8")
     assert "an empty `my_judges/__init__.py`" in page
     (tmp_path / "my_judges" / "__init__.py").touch()
-    found = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
-    entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in found.items()]
+    entry_points = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
+    entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in entry_points.items()]
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
@@ -101,7 +101,7 @@ def test_documented_python_prints_the_quoted_output(
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("message", "problem"),
     [
         ('raise ValueError("oops")', "protocol 'mine' failed on case 'tea': ValueError: oops"),
         ("return None", "protocol 'mine' on case 'tea': returned None, expected a Judgment"),
@@ -110,7 +110,7 @@ def test_documented_python_prints_the_quoted_output(
     ],
 )
 def test_failing_protocol_is_named_in_one_line(
-    said: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    message: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def installed(text: str) -> str:
         (tmp_path / "mine.py").write_text(text, encoding="utf-8")
@@ -132,7 +132,7 @@ def test_failing_protocol_is_named_in_one_line(
     try:
         other = installed(f"{head}    return Judgment('a')\n{tail}")
         # Another code is another run.
-        assert installed(f"{head}    {said}\n{tail}") != other
+        assert installed(f"{head}    {message}\n{tail}") != other
         arguments = ["attack", "--judge", "planted:fair", "--protocol", "mine", "--data", data, "--generator", "rules"]
         monkeypatch.setattr(sys, "argv", ["distract", *arguments])
         with pytest.raises(SystemExit) as stopped:

@@ -47,20 +47,22 @@ CASES = [
 def write_run(run: Run, *more: str) -> None:
     """A run in ``r`` about ``d.jsonl``."""
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
-    made = run(*ATTACK, "--data", "d.jsonl", "--out", "r", *more)
-    assert made.code == 0, made.err
+    result = run(*ATTACK, "--data", "d.jsonl", "--out", "r", *more)
+    assert result.code == 0, result.err
 
 
 def test_sufficient_words_are_marked_in_place(run: Run) -> None:
     write_run(run)
-    shown = run("explain", "r", "flips")
-    assert shown.code == 0
-    assert shown.out.startswith("case flips · judge planted:bold\nprompt: Which is it, flips?\n\npairwise under assert")
-    assert "x won by 1.00 to 0.00; with these edits y wins by 1.00 to 0.00" in shown.words
-    assert "{+Certainly" in shown.out
-    assert "edits are enough: " in shown.out
-    assert "replies: 4 were stored, " in shown.err
-    fits(shown.out)
+    report = run("explain", "r", "flips")
+    assert report.code == 0
+    assert report.out.startswith(
+        "case flips · judge planted:bold\nprompt: Which is it, flips?\n\npairwise under assert"
+    )
+    assert "x won by 1.00 to 0.00; with these edits y wins by 1.00 to 0.00" in report.words
+    assert "{+Certainly" in report.out
+    assert "edits are enough: " in report.out
+    assert "replies: 4 were stored, " in report.err
+    fits(report.out)
     # What was asked once is not asked again, and what is found is the same.
     again = run("explain", "r", "flips", "--json")
     assert ", 0 made" in again.err
@@ -68,8 +70,8 @@ def test_sufficient_words_are_marked_in_place(run: Run) -> None:
     (flip,) = again.document["flips"]
     assert (flip["before"], flip["after"], flip["minimal"]) == ([0.0, 1.0], [1.0, 0.0], True)
     counted = f"{flip['comparisons']} comparisons, {flip['requests']} judge calls, 4 of them from the store"
-    assert counted in shown.words
-    assert f"{len(flip['edits'])} of {flip['of']} edits are enough" in shown.words
+    assert counted in report.words
+    assert f"{len(flip['edits'])} of {flip['of']} edits are enough" in report.words
     assert flip["turns"] != flip["original"] == [CASES[0]["responses"][1]["text"]]
 
 
@@ -87,15 +89,15 @@ def test_completed_search_needs_neither_data_store_nor_model(run: Run) -> None:
 
 def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> None:
     names = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--protocol", "absolute")
-    made = run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r")
-    assert made.code == 0
+    result = run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r")
+    assert result.code == 0
     loaded = load(Path("r"))
-    found = [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
-    assert found
+    cases = [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
+    assert cases
 
     def attacks(*more: str) -> list[tuple[str, str]]:
-        shown = run("explain", "r", most_flipped_case(loaded), "--json", *more)
-        return [(flip["protocol"], flip["attack"]) for flip in shown.document["flips"]]
+        report = run("explain", "r", most_flipped_case(loaded), "--json", *more)
+        return [(flip["protocol"], flip["attack"]) for flip in report.document["flips"]]
 
     every = attacks()
     assert {attack for _, attack in every} == {"assertiveness", "sycophancy"}
@@ -109,8 +111,8 @@ def most_flipped_case(loaded: Any) -> str:
     from distract.studies.attack.minimal import clearest_flips
 
     p = loaded.parameters
-    found = [one.case for one in clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], 99)]
-    return max(sorted(set(found)), key=found.count)
+    cases = [one.case for one in clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], 99)]
+    return max(sorted(set(cases)), key=cases.count)
 
 
 def test_gate_run_can_be_explained(run: Run) -> None:
@@ -123,12 +125,12 @@ def test_gate_run_can_be_explained(run: Run) -> None:
 def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
     write_run(run)
     Path("r/manifest.json").unlink()
-    shown = run("explain", "r", "flips")
-    assert (shown.code, "warning: the run is unfinished" in shown.err) == (0, True)
+    report = run("explain", "r", "flips")
+    assert (report.code, "warning: the run is unfinished" in report.err) == (0, True)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("nope",), "case 'nope': r has no such case; verdicts flipped on flips"),
         (("tied",), "case 'tied': no verdict flipped there; verdicts flipped on flips"),
@@ -142,12 +144,12 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
         (("flips", "--store", "d.jsonl"), "d.jsonl"),
     ],
 )
-def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], message: str) -> None:
     write_run(run)
     Path("other.jsonl").write_text(json.dumps(CASES[0]) + "\n", encoding="utf-8")
     ran = run("explain", "r", *arguments)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
     assert ran.err.count("\n") == 1
 
 
@@ -179,12 +181,12 @@ def test_moved_data_can_be_given_again(run: Run) -> None:
 def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     assert run(*ATTACK, "--limit", "2", "--out", "r").code == 0
     change_record("r/run.json", lambda record: record.pop("source"))
-    shown = run("explain", "r", most_flipped_case(load(Path("r"))))
-    assert (shown.code, "enough" in shown.out) == (0, True)
+    report = run("explain", "r", most_flipped_case(load(Path("r"))))
+    assert (report.code, "enough" in report.out) == (0, True)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
@@ -198,12 +200,12 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
         (lambda r: r.update(source={"data": 3}), "run.json: does not say where the data are; name them with --data"),
     ],
 )
-def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]], object], said: str) -> None:
+def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
     write_run(run)
     change_record("r/run.json", change)
     ran = run("explain", "r", "flips")
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
     assert "replies:" not in ran.err
 
 
@@ -211,8 +213,8 @@ def test_run_names_its_reference_model(run: Run) -> None:
     write_run(run)
     loaded = load(Path("r"))
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
-        found = replace(loaded, parameters={**loaded.parameters, "reference": reference})
-        assert rerun.reference_model(found) == expected
+        loaded_run = replace(loaded, parameters={**loaded.parameters, "reference": reference})
+        assert rerun.reference_model(loaded_run) == expected
     with pytest.raises(UsageError, match="does not say which reference model"):
         rerun.reference_model(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
@@ -221,14 +223,14 @@ def test_vanished_flip_is_reported_and_leaves_nothing_to_explain(run: Run) -> No
     write_run(run)
     rewrites = Path("r/rewrites.jsonl")
     rewrites.write_text("", encoding="utf-8")
-    shown = run("explain", "r", "flips", "--json")
-    assert (shown.code, shown.document["flips"][0]["reason"]) == (3, "no rewrite is on record")
-    shown = run("explain", "r", "flips")
-    assert (shown.code, "cannot be explained: no rewrite is on record" in shown.out) == (3, True)
+    report = run("explain", "r", "flips", "--json")
+    assert (report.code, report.document["flips"][0]["reason"]) == (3, "no rewrite is on record")
+    report = run("explain", "r", "flips")
+    assert (report.code, "cannot be explained: no rewrite is on record" in report.out) == (3, True)
 
 
-def render(turns: tuple[str, ...], kept: tuple[Edit, ...], colour: bool = False) -> str:
-    return "\n".join(one.plain for one in mark_edits(turns, kept, colour))
+def render(turns: tuple[str, ...], edits: tuple[Edit, ...], colour: bool = False) -> str:
+    return "\n".join(one.plain for one in mark_edits(turns, edits, colour))
 
 
 @pytest.mark.parametrize(
@@ -261,9 +263,9 @@ def test_long_text_shows_only_the_surroundings_of_edits() -> None:
     sentences = [f"This is sentence number {number} of a text that goes on and on." for number in range(60)]
     before = " ".join(sentences)
     after = before.replace("number 20 of", "number twenty of").replace("number 40 of", "number forty of")
-    kept = find_edits((before, "another turn"), (after, "another turn"))
-    shown = render((before, "another turn"), kept)
-    assert shown.splitlines() == [
+    edits = find_edits((before, "another turn"), (after, "another turn"))
+    text = render((before, "another turn"), edits)
+    assert text.splitlines() == [
         "turn 1:",
         "… This is sentence number [-20-]{+twenty+} of a text that goes on and on. …",
         "… This is sentence number [-40-]{+forty+} of a text that goes on and on. …",
@@ -287,21 +289,21 @@ def strip_signs(text: str) -> str:
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=2))
 def test_marked_text_is_printable_and_holds_both_texts(pairs: list[tuple[str, str]]) -> None:
     before, after = (tuple(texts) for texts in zip(*pairs, strict=True))
-    found = find_edits(before, after)
+    edits = find_edits(before, after)
     for turn, (old, new) in enumerate(pairs):
-        shown = list(mark_edits((old,), [replace(edit, turn=0) for edit in found if edit.turn == turn], colour=True))
-        assert len(shown) == 1
+        marked = list(mark_edits((old,), [replace(edit, turn=0) for edit in edits if edit.turn == turn], colour=True))
+        assert len(marked) == 1
         for text, gone in ((old, "bold green"), (new, "red strike")):
-            left = list(shown[0].plain)
-            for span in shown[0].spans:
+            left = list(marked[0].plain)
+            for span in marked[0].spans:
                 if span.style == gone:
                     left[span.start : span.end] = [""] * (span.end - span.start)
             assert strip_signs("".join(left)) == strip_signs(text)
-    assert not {"\x1b", "\u202e"} & {*render(before, found)}
+    assert not {"\x1b", "\u202e"} & {*render(before, edits)}
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "message"),
     [
         (small("It might be.", "It must be."), '1 of 1 edit is enough: "might" → "must"'),
         (small("It might be, maybe.", "It is."), "edits are enough: "),
@@ -312,19 +314,19 @@ def test_marked_text_is_printable_and_holds_both_texts(pairs: list[tuple[str, st
         ),
     ],
 )
-def test_smallest_change_is_described_in_words(one: MinimalFlip, said: str) -> None:
-    assert said in describe_smallest(one)
+def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -> None:
+    assert message in describe_smallest(one)
 
 
 def test_servers_must_be_given_and_never_come_from_the_run(tmp_path: Path) -> None:
-    def asked(server: str, given: str | None = None) -> None:
+    def arguments(server: str, given: str | None = None) -> None:
         run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
         rerun.check_server(run, "openai:m", given)
 
     with pytest.raises(UsageError, match=r"openai:m ran at http://h/v1; name it with --base-url"):
-        asked("http://h/v1")
-    asked("http://h/v1", "http://h/v1")
-    asked("https://api.openai.com/v1")
+        arguments("http://h/v1")
+    arguments("http://h/v1", "http://h/v1")
+    arguments("https://api.openai.com/v1")
 
 
 def test_key_goes_to_no_server_named_only_by_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

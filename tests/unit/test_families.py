@@ -61,9 +61,9 @@ def test_name_reveals_the_family(name: str, expected: set[str]) -> None:
     ],
 )
 def test_judging_its_own_kin_is_named(judge: str, writers: list[str], authors: list[str], expected: list[str]) -> None:
-    said = find_self_judging(judge, writers, authors)
-    assert len(said) == len(expected)
-    assert all(part in sentence for part, sentence in zip(expected, said, strict=True))
+    notes = find_self_judging(judge, writers, authors)
+    assert len(notes) == len(expected)
+    assert all(part in sentence for part, sentence in zip(expected, notes, strict=True))
 
 
 @given(st.text(max_size=40))

@@ -70,14 +70,14 @@ def test_flip_names_winner_loser_and_rewritten_response() -> None:
 
 
 def test_largest_margin_comes_first() -> None:
-    found = find_flips(ROWS, (), "pairwise", None, "f")
-    assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == [
+    flips = find_flips(ROWS, (), "pairwise", None, "f")
+    assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == [
         ("c4", "x", 2.0),
         ("c1", "y", 1.375),
         ("c2", "y", 0.625),
     ]
-    assert {(flip.original, flip.rewrite) for flip in found} == {("", "")}
-    assert find_flips(ROWS, (), "pairwise", None, "f", most=1) == found[:1]
+    assert {(flip.original, flip.rewrite) for flip in flips} == {("", "")}
+    assert find_flips(ROWS, (), "pairwise", None, "f", most=1) == flips[:1]
     assert find_flips(ROWS, (), "pairwise", None, "f", most=0) == ()
     assert find_flips(ROWS, (), "pairwise", None, "g") == find_flips((), (), "pairwise", None, "f") == ()
 
@@ -88,8 +88,8 @@ def test_equal_margins_sort_by_case_and_authors() -> None:
     ]
     rows = [one for pair in pairs for one in pair]
     more = [replace(one, b=replace(one.b, author="aa")) for one in pairs[0]]
-    shown = [(flip.case, flip.rewritten) for flip in find_flips([*rows, *more], (), "pairwise", None, "f", most=9)]
-    assert shown == [("c1", "y"), ("c10", "y"), ("c2", "aa"), ("c2", "y")]
+    order = [(flip.case, flip.rewritten) for flip in find_flips([*rows, *more], (), "pairwise", None, "f", most=9)]
+    assert order == [("c1", "y"), ("c10", "y"), ("c2", "aa"), ("c2", "y")]
     assert find_flips([*more, *rows[::-1]], (), "pairwise", None, "f", 9) == find_flips(
         [*rows, *more], (), "pairwise", None, "f", 9
     )
@@ -147,7 +147,7 @@ def mean(row_: Row, place: int) -> float:
 
 def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
     """A second count, from the weights themselves: the loser becomes the unique winner."""
-    found = []
+    results = []
     for one in rows:
         for other in rows:
             pair = one.case == other.case and one.target is None and other.attack == "f"
@@ -157,21 +157,21 @@ def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
             lost = mean(one, down) > max(mean(one, up), mean(one, 2))
             if lost and mean(other, up) > max(mean(other, down), mean(other, 2)):
                 margin = mean(other, up) - mean(other, down) - mean(one, up) + mean(one, down)
-                found.append((one.case, "xy"[up], margin))
-    return sorted(found, key=lambda flip: (-flip[2], flip[0]))
+                results.append((one.case, "xy"[up], margin))
+    return sorted(results, key=lambda flip: (-flip[2], flip[0]))
 
 
 @given(run_rows())
 def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
-    found = find_flips(rows, (), "pairwise", None, "f", most=99)
+    flips = find_flips(rows, (), "pairwise", None, "f", most=99)
     counted = count_flips(rows, None, "f").outcomes.values()
-    assert len(found) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
-    assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == list_flips_naively(rows)
-    assert find_flips(rows, (), "pairwise", None, "f") == found[:3]
+    assert len(flips) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
+    assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == list_flips_naively(rows)
+    assert find_flips(rows, (), "pairwise", None, "f") == flips[:3]
 
 
 @pytest.mark.parametrize(
-    ("original", "rewrite", "width", "shown"),
+    ("original", "rewrite", "width", "expected"),
     [
         ("It is so.", "It is surely so.", 160, ("It is so.", "It is surely so.")),
         ("a\n\nb\x1b", "a  c", 160, ("a b\\x1b", "a c")),
@@ -184,18 +184,18 @@ def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
     ],
 )  # fmt: skip
 def test_excerpts_begin_at_the_first_difference(
-    original: str, rewrite: str, width: int, shown: tuple[str, str]
+    original: str, rewrite: str, width: int, expected: tuple[str, str]
 ) -> None:
-    assert excerpt_difference(original, rewrite, width) == shown
+    assert excerpt_difference(original, rewrite, width) == expected
 
 
 @given(st.text(st.characters(), max_size=60), st.text(st.characters(), max_size=60), st.integers(4, 40))
 def test_excerpts_are_lines_of_bounded_width(one: str, other: str, width: int) -> None:
-    shown = excerpt_difference(one, other, width)
-    assert all(len(text) <= width and len(text.splitlines()) <= 1 and text.isprintable() for text in shown) or any(
+    excerpts = excerpt_difference(one, other, width)
+    assert all(len(text) <= width and len(text.splitlines()) <= 1 and text.isprintable() for text in excerpts) or any(
         not c.isprintable() and c not in "\t\n\r" for c in one + other
     )
-    assert excerpt_difference(other, one, width) == shown[::-1]
+    assert excerpt_difference(other, one, width) == excerpts[::-1]
 
 
 @given(st.text("ab c", min_size=1, max_size=60), st.integers(0, 60), st.integers(8, 40))

@@ -101,13 +101,13 @@ def test_results_and_requests_equal_those_of_lockstep(shapes: list[list[list[int
         return [nested(f"p{i}", shape) for i, shape in enumerate(shapes)]
 
     rounds, free, tallies = ScriptedBackend(answer), Shuffled(seed, capacity), (Tally(), Tally())
-    asked: list[str] = []
+    requests: list[str] = []
     with Store(Path(":memory:"), rounds.identity) as one, Store(Path(":memory:"), free.identity) as other:
         expected = list(execute(plans(), {"judge": (rounds, one)}, tally=tallies[0]))
         assert list(execute(plans(), {"judge": (free, other)}, tally=tallies[1])) == expected
         assert len(other) == len(one) == tallies[1].made == tallies[0].made
-    asked = free.asked
-    assert len(set(asked)) == len(asked)
+    requests = free.asked
+    assert len(set(requests)) == len(requests)
     assert free.most <= capacity
     assert tallies[1].tokens == tallies[0].tokens
     assert free.closed == 1
@@ -115,16 +115,16 @@ def test_results_and_requests_equal_those_of_lockstep(shapes: list[list[list[int
 
 def test_plan_continues_while_another_waits() -> None:
     both = gather([steps("slow", [1, 1]), steps("quick", [1, 1])])
-    asked = next(both)
-    assert isinstance(asked, OpenRequests)
-    slow, quick = asked
-    asked = both.send([PENDING, answer(quick)])
-    assert [one.messages[0].content for one in asked] == ["slow 0 0", "quick 1 0"]
-    asked = both.send([PENDING, answer(asked[1])])
-    assert asked == [slow]
-    asked = both.send([answer(slow)])
+    requests = next(both)
+    assert isinstance(requests, OpenRequests)
+    slow, quick = requests
+    requests = both.send([PENDING, answer(quick)])
+    assert [one.messages[0].content for one in requests] == ["slow 0 0", "quick 1 0"]
+    requests = both.send([PENDING, answer(requests[1])])
+    assert requests == [slow]
+    requests = both.send([answer(slow)])
     with pytest.raises(StopIteration) as done:
-        both.send([answer(asked[0])])
+        both.send([answer(requests[0])])
     assert done.value.value == [["re slow 0 0", "re slow 1 0"], ["re quick 0 0", "re quick 1 0"]]
 
 
@@ -155,13 +155,13 @@ def test_replies_survive_any_end_and_the_rest_is_asked_next(cause: BaseException
     with Store(tmp_path / "s", broken.identity) as store:
         with pytest.raises(type(cause)):
             list(execute(plans(), {"judge": (broken, store)}))
-        kept = len(store)
+        count = len(store)
         # Those that were collected, and the one that came while the backend was being closed.
-        assert kept >= 6
+        assert count >= 6
         tally = Tally()
         results = list(execute(plans(), {"judge": (resumed, store)}, tally=tally))
     assert results == [[f"re p{i} 0 0", f"re p{i} 0 1", f"re p{i} 1 0"] for i in range(8)]
-    assert (tally.stored, tally.made, len(resumed.asked)) == (kept, 24 - kept, 24 - kept)
+    assert (tally.stored, tally.made, len(resumed.asked)) == (count, 24 - count, 24 - count)
 
 
 def test_replies_under_way_are_kept_when_a_plan_fails(tmp_path: Path) -> None:

@@ -110,8 +110,8 @@ def test_limits_never_fall_nor_outgrow_the_count(t: float, a: float, b: float, m
 def test_limits_do_not_depend_on_the_horizon(t: float, a: float, b: float, one: int, other: int) -> None:
     short, long = sorted((one, other))
     for name in ARRAYS:
-        found = getattr(boundary(t, a, b, long), name)[: short + 1]
-        assert np.array_equal(found, getattr(boundary(t, a, b, short), name)), name
+        limits = getattr(boundary(t, a, b, long), name)[: short + 1]
+        assert np.array_equal(limits, getattr(boundary(t, a, b, short), name)), name
 
 
 @given(thresholds, alphas, alphas, st.integers(0, 150))

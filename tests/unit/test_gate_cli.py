@@ -67,7 +67,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
         def open_one(target: Target, *_: object) -> Counted:
             writes = ScriptedBackend(
-                lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False
+                lambda request: f"At great length and in other words: {request.key}", reads_slots=False
             )
             inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
@@ -95,8 +95,8 @@ def cases(number: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def write(path: str, found: Sequence[dict[str, Any]]) -> str:
-    Path(path).write_text("".join(json.dumps(case) + "\n" for case in found), encoding="utf-8")
+def write(path: str, records: Sequence[dict[str, Any]]) -> str:
+    Path(path).write_text("".join(json.dumps(case) + "\n" for case in records), encoding="utf-8")
     return path
 
 
@@ -105,35 +105,35 @@ def planted_fair(request: Request) -> Reply:
 
 
 def suite(path: str) -> ElementTree.Element:
-    found = ElementTree.parse(path).getroot().find("testsuite")
-    assert found is not None
-    return found
+    root = ElementTree.parse(path).getroot().find("testsuite")
+    assert root is not None
+    return root
 
 
 def is_green(path: str) -> bool:
     """Whether a CI system takes a JUnit file for a success."""
-    found = suite(path)
-    return (found.get("errors"), found.get("failures"), found.get("tests") == "0") == ("0", "0", False)
+    root = suite(path)
+    return (root.get("errors"), root.get("failures"), root.get("tests") == "0") == ("0", "0", False)
 
 
 def count_calls(ran: CommandResult) -> int:
     """The calls that a command says it made."""
-    (said,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
-    return int(said.partition("stored, ")[2].split()[0].replace(",", ""))
+    (message,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
+    return int(message.partition("stored, ")[2].split()[0].replace(",", ""))
 
 
 def commands(log: str) -> list[str]:
     """The lines of a log that the runner of GitHub Actions takes for commands, in both of its ways to write them."""
-    found, word = list[str](), ""
+    annotations, word = list[str](), ""
     for one in log.splitlines():
         if word:
             word = "" if one.strip() == f"::{word}::" else word
         elif one.startswith("::stop-commands::"):
             word = one.removeprefix("::stop-commands::")
         elif one.strip().startswith("::") or "##[" in one:
-            found.append(one)
+            annotations.append(one)
     assert not word
-    return found
+    return annotations
 
 
 # What it is for.
@@ -205,9 +205,9 @@ def test_budget_covers_all_models_and_effort_the_judge_only(run: Run, watch: Wat
     ran = run("gate", "--judge", "planted:fair", "--generator", "smollm2-135m", "--attack", "prolixity", *PAIRWISE,
               "--max-flip-rate", "0.1", *budget, "--json")  # fmt: skip
     assert ran.code == 3, ran.err
-    asked = sum(one.asked for one in opened)
+    total = sum(one.asked for one in opened)
     assert opened[1].asked > 0
-    assert not budget or asked <= 60
+    assert not budget or total <= 60
     assert ran.document["effort"]["calls"] <= opened[0].asked
     assert budget or ran.document["effort"]["calls"] == opened[0].asked
 
@@ -406,7 +406,7 @@ def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "name"),
     [
         (("--judge", "planted:fair"), "--judge"),
         (("--budget", "5"), "--budget"),
@@ -424,17 +424,17 @@ def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
         (("--baseline", "r", "--control"), "--control"),
     ],
 )
-def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], named: str) -> None:
+def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], name: str) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
     ran = run("gate", "r", "--max-flip-rate", "0.1", *options)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-    assert named in ran.err
-    assert f"{named} goes with {named}" not in ran.err
+    assert name in ran.err
+    assert f"{name} goes with {name}" not in ran.err
 
 
 def test_contradictory_live_options_are_refused(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
-    for arguments, said in (
+    for arguments, message in (
         (("gate",), "--max-flip-rate"),
         (("gate", "--max-flip-rate", "0.1"), "--judge"),
         (("gate", "--judge", "planted:fair"), "--max-flip-rate"),
@@ -444,7 +444,7 @@ def test_contradictory_live_options_are_refused(run: Run) -> None:
     ):
         ran = run(*arguments)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (arguments, ran.err)
-        assert said in ran.err, ran.err
+        assert message in ran.err, ran.err
 
 
 def test_plan_gate_prints_the_required_number(run: Run) -> None:
@@ -477,9 +477,9 @@ def test_hostile_names_reach_no_terminal_log_or_parser(
     ran = run(*GATE, "--judge", "planted:longer", "--data", name, "--github", "--junit", "j.xml", "--out", "r")
     assert ran.code == 1, ran.err
     ours = ("::error title=distract gate", "::notice title=distract gate", "::warning title=distract gate")
-    found = commands(ran.out)
-    assert found
-    assert all(one.startswith(ours) for one in found)
+    annotations = commands(ran.out)
+    assert annotations
+    assert all(one.startswith(ours) for one in annotations)
     assert [one for one in commands(ran.err) if one.strip().startswith("::")] == []
     for text in (
         ran.out,

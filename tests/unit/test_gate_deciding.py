@@ -35,23 +35,25 @@ Came = bool | None | str
 
 def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
     """The rows of one pair of responses, of which the second loses before any attack."""
-    made = []
+    pair_rows = []
     for protocol in dict.fromkeys(protocol for protocol, _ in came):
-        found = before or verdict("a")
-        rows = [row(case, [found], protocol=protocol, cluster=prompt)]
+        result = before or verdict("a")
+        rows = [row(case, [result], protocol=protocol, cluster=prompt)]
         for (mine, attack), flip in came.items():
             if mine == protocol:
                 why = flip if isinstance(flip, str) else None
-                said = [] if why else [verdict(None if flip is None else "b" if flip else "a")]
-                rows.append(row(case, said, protocol=protocol, attack=attack, target="b", cluster=prompt, excluded=why))
-        made += [replace(one, keys=(f"{case} {protocol} {one.attack}",)) for one in rows]
-    return made
+                message = [] if why else [verdict(None if flip is None else "b" if flip else "a")]
+                rows.append(
+                    row(case, message, protocol=protocol, attack=attack, target="b", cluster=prompt, excluded=why)
+                )
+        pair_rows += [replace(one, keys=(f"{case} {protocol} {one.attack}",)) for one in rows]
+    return pair_rows
 
 
 def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure, **own: Any) -> dict[str, Any]:
     """Of a run with prompts of so many pairs."""
     limits = own.pop("limits", Limits(0.1))
-    places: list[CheckKey] = [(*asked, measure) for measure in measures or MEASURES[:1] for asked in checks]
+    places: list[CheckKey] = [(*key, measure) for measure in measures or MEASURES[:1] for key in checks]
     return {
         "limit": sum(sizes),
         "protocols": {protocol: [] for protocol, _ in checks},
@@ -68,27 +70,30 @@ def decide_gate(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,),
     return replay_gate(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
 
 
-def monitor_of(gate: LiveGate, asked: Asked) -> Monitor:
-    return gate.monitors[*asked, "flip_rate"]
+def monitor_of(gate: LiveGate, place: Asked) -> Monitor:
+    return gate.monitors[*place, "flip_rate"]
 
 
-def only_check(said: GateVerdict) -> Check:
-    (found,) = said.checks
-    return found
+def only_check(verdict: GateVerdict) -> Check:
+    (check,) = verdict.checks
+    return check
 
 
-def run_live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[LiveGate, list[Row]]:
+def run_live(config: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[LiveGate, list[Row]]:
     """As the loop does: judge as many prompts at once as may be, of what is open, until nothing is."""
-    gate, rows, left = LiveGate(given), list[Row](), list(prompts)
+    gate, rows, left = LiveGate(config), list[Row](), list(prompts)
     while left and gate.open:
-        count, wanted = max(gate.batch_size(), ahead), gate.open
+        count, open_checks = max(gate.batch_size(), ahead), gate.open
         part, left = left[:count], left[count:]
-        asked, places = {protocol for protocol, _, _ in wanted}, {(protocol, attack) for protocol, attack, _ in wanted}
+        protocols, places = (
+            {protocol for protocol, _, _ in open_checks},
+            {(protocol, attack) for protocol, attack, _ in open_checks},
+        )
         new = [
             one
             for prompt in part
             for one in prompt
-            if one.protocol in asked and (one.target is None or (one.protocol, one.attack) in places)
+            if one.protocol in protocols and (one.target is None or (one.protocol, one.attack) in places)
         ]
         rows += new
         gate.take(new)
@@ -98,7 +103,7 @@ def run_live(given: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: 
 
 def test_check_passes_fails_or_stays_open() -> None:
     good, bad, open_ = decide_gate([False] * 60, 60), decide_gate([True] * 60, 60), decide_gate([False] * 20, 20)
-    assert [said.decision for said in (good, bad, open_)] == ["pass", "fail", "inconclusive"]
+    assert [verdict.decision for verdict in (good, bad, open_)] == ["pass", "fail", "inconclusive"]
     assert only_check(good).n < 60
     assert only_check(bad).n < 10
     assert good.reason == "the flip rate is below 0.1"
@@ -114,12 +119,12 @@ def test_prompt_order_follows_the_rows() -> None:
 
 
 def test_judgments_after_a_decision_count_only_as_effort() -> None:
-    said = decide_gate([True] * 30, 100)
-    assert said.effort is not None
-    assert (said.effort.cases, said.effort.of, said.effort.calls) == (30, 100, 60)
-    assert only_check(said).n < 10
-    assert said.effort.saved == 200 - 60
-    assert said.effort.stopped == "a check has failed"
+    verdict = decide_gate([True] * 30, 100)
+    assert verdict.effort is not None
+    assert (verdict.effort.cases, verdict.effort.of, verdict.effort.calls) == (30, 100, 60)
+    assert only_check(verdict).n < 10
+    assert verdict.effort.saved == 200 - 60
+    assert verdict.effort.stopped == "a check has failed"
 
 
 def test_passed_check_drops_out_and_others_continue() -> None:
@@ -128,8 +133,8 @@ def test_passed_check_drops_out_and_others_continue() -> None:
     first, second = gate.verdict().checks
     assert (first.decision, first.n) == ("pass", monitor_of(gate, P).n)
     assert first.n < 50 < second.n
-    asked = Counter(one.attack for one in rows)
-    assert asked["f"] < asked["g"] == asked["none"]
+    counts = Counter(one.attack for one in rows)
+    assert counts["f"] < counts["g"] == counts["none"]
     effort = gate.verdict().effort
     assert effort is not None
     assert effort.calls == len(rows)
@@ -139,16 +144,16 @@ def test_passed_check_drops_out_and_others_continue() -> None:
 def test_failure_ends_the_gate() -> None:
     came = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
     gate, rows = run_live(parameters(BOTH, (1,) * 80), came)
-    said = gate.verdict()
-    left, failed = said.checks
-    assert (said.decision, failed.decision) == ("fail", "fail")
+    verdict = gate.verdict()
+    left, failed = verdict.checks
+    assert (verdict.decision, failed.decision) == ("fail", "fail")
     assert (left.decision, left.skipped, left.reason) == (
         "inconclusive",
         True,
         "left open, as another check had failed",
     )
     assert not gate.open
-    assert said.reason.startswith("pairwise under g: ")
+    assert verdict.reason.startswith("pairwise under g: ")
     assert len(rows) < 3 * 10
 
 
@@ -169,46 +174,46 @@ def test_ineligible_pairs_are_left_out_and_counted() -> None:
     rows = singles([False, None, "too long", False])
     rows += pair("c4", "p4", {P: False}, verdict("tie")) + pair("c5", "p5", {P: False}, verdict(None))
     rows += [one for one in pair("c6", "p6", {P: True}) if one.target is None]
-    found = only_check(replay_gate(parameters([P], (1,) * 100), rows).verdict())
-    assert (found.n, found.k, found.invalid, found.excluded) == (2, 0, 2, 3)
-    assert found.decision == "inconclusive"
+    check = only_check(replay_gate(parameters([P], (1,) * 100), rows).verdict())
+    assert (check.n, check.k, check.invalid, check.excluded) == (2, 0, 2, 3)
+    assert check.decision == "inconclusive"
 
 
 def test_scores_are_decided_by_the_headline_rule() -> None:
     place = ("absolute", "f")
     before, after = scored((0.9, 0.1), (5, 5)), scored((0.1, 0.9), (5, 5))
-    made = [
+    score_rows = [
         row("c", [before], protocol="absolute"),
         row("c", [after], protocol="absolute", attack="f", target="b"),
     ]
-    given = parameters([place], (1,))
-    given["protocols"] = {"absolute": ["score", "rating"]}
-    found = only_check(replay_gate(given, made).verdict())
-    assert (found.rule, found.n, found.k) == ("score", 1, 1)
+    config = parameters([place], (1,))
+    config["protocols"] = {"absolute": ["score", "rating"]}
+    check = only_check(replay_gate(config, score_rows).verdict())
+    assert (check.rule, check.n, check.k) == ("score", 1, 1)
 
 
 def test_budget_leaves_pairs_and_is_reported() -> None:
-    said = decide_gate([False] * 10, 60, budget=20)
-    assert said.decision == "inconclusive"
-    assert said.effort is not None
-    assert said.effort.stopped == "the budget of 20 calls allows no further case"
-    assert said.effort.saved == 100
-    assert not only_check(said).skipped
+    verdict = decide_gate([False] * 10, 60, budget=20)
+    assert verdict.decision == "inconclusive"
+    assert verdict.effort is not None
+    assert verdict.effort.stopped == "the budget of 20 calls allows no further case"
+    assert verdict.effort.saved == 100
+    assert not only_check(verdict).skipped
 
 
 def test_flaw_is_never_a_pass() -> None:
     for came in ([False] * 60, [True] * 60):
-        said = replay_gate(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
-        assert (said.decision, said.reason) == ("inconclusive", "the run was cut off")
-        assert said.effort is not None
-        assert said.effort.stopped == "the run was cut off"
+        verdict = replay_gate(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
+        assert (verdict.decision, verdict.reason) == ("inconclusive", "the run was cut off")
+        assert verdict.effort is not None
+        assert verdict.effort.stopped == "the run was cut off"
 
 
 def test_nothing_judged_is_inconclusive() -> None:
-    said = decide_gate([], 60)
-    found = only_check(said)
-    assert (said.decision, found.n, found.value, found.lower, found.p_value) == ("inconclusive", 0, None, None, None)
-    assert "no valid verdict" in said.reason
+    verdict = decide_gate([], 60)
+    check = only_check(verdict)
+    assert (verdict.decision, check.n, check.value, check.lower, check.p_value) == ("inconclusive", 0, None, None, None)
+    assert "no valid verdict" in verdict.reason
 
 
 def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
@@ -248,10 +253,10 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
     ],
 )
 def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
-    found = excess_outcome(rows, None, "f", NULL)
-    assert (found.low, found.high, found.n, found.invalid, found.pairs) == ((low,), (high,), n, 1 - n, 1)
-    assert found.k == (n and rows[1].judgments[0].preferred == "b")
-    assert (found.only_here, found.only_there) == (n and low == 1, n and high == 0)
+    result = excess_outcome(rows, None, "f", NULL)
+    assert (result.low, result.high, result.n, result.invalid, result.pairs) == ((low,), (high,), n, 1 - n, 1)
+    assert result.k == (n and rows[1].judgments[0].preferred == "b")
+    assert (result.only_here, result.only_there) == (n and low == 1, n and high == 0)
 
 
 def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
@@ -261,8 +266,8 @@ def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
 def test_excess_over_noise_decides() -> None:
     def of(came: dict[Asked, Came], limits: Limits) -> Check:
         rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
-        given = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
-        return only_check(replay_gate(given, rows).verdict())
+        config = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
+        return only_check(replay_gate(config, rows).verdict())
 
     noisy: dict[Asked, Came] = {P: True, ("pairwise", NULL): True}
     same = of(noisy, Limits(0.3))
@@ -279,9 +284,9 @@ def test_excess_over_noise_decides() -> None:
 
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     """What the record of a run holds of the baseline's flips."""
-    made = singles(flips, [place])
-    found = [[*unit, flip] for unit, flip in pair_flips(made, None, place[1])[0].items()]
-    return [{"protocol": place[0], "attack": place[1], "flips": found}]
+    rows = singles(flips, [place])
+    pairs = [[*unit, flip] for unit, flip in pair_flips(rows, None, place[1])[0].items()]
+    return [{"protocol": place[0], "attack": place[1], "flips": pairs}]
 
 
 @pytest.mark.parametrize(
@@ -300,24 +305,24 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     ],
 )
 def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decision: str) -> None:
-    given = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
-    found = only_check(replay_gate(given, singles(now)).verdict())
-    assert (found.decision, found.threshold) == (decision, 0.05)
-    assert found.lower is not None
-    assert found.upper is not None
-    assert (found.lower > 0) is (decision == "fail")
-    assert (found.upper < 0.05) is (decision == "pass")
-    seen = [(a, b) for a, b in zip(now[: found.n + found.invalid], then, strict=False) if a is not None]
-    assert found.only_here == sum(a is True and not b for a, b in seen)
-    assert found.only_there == sum(a is False and b for a, b in seen)
-    if found.n:
-        assert found.reference == sum(b for _, b in seen) / found.n
+    config = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
+    check = only_check(replay_gate(config, singles(now)).verdict())
+    assert (check.decision, check.threshold) == (decision, 0.05)
+    assert check.lower is not None
+    assert check.upper is not None
+    assert (check.lower > 0) is (decision == "fail")
+    assert (check.upper < 0.05) is (decision == "pass")
+    seen = [(a, b) for a, b in zip(now[: check.n + check.invalid], then, strict=False) if a is not None]
+    assert check.only_here == sum(a is True and not b for a, b in seen)
+    assert check.only_there == sum(a is False and b for a, b in seen)
+    if check.n:
+        assert check.reference == sum(b for _, b in seen) / check.n
 
 
 def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
     there, _ = pair_flips(singles([True, False]), None, "f")
-    found = [rise_outcome(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
-    assert [(one.n, one.k, one.low, one.high, one.only_here) for one in found] == [
+    outcomes = [rise_outcome(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
+    assert [(one.n, one.k, one.low, one.high, one.only_here) for one in outcomes] == [
         (1, 1, (0.5,), (0.5,), 0),
         (1, 1, (1.0,), (1.0,), 1),
         (0, 0, (), (), 0),
@@ -333,22 +338,22 @@ def test_prompts_with_several_pairs_report_their_mean() -> None:
         for number in range(size)
         for one in pair(f"c{at} {number}", f"p{at}", {P: at == 0})
     ]
-    found = only_check(replay_gate(parameters([P], sizes), rows).verdict())
-    assert (found.decision, found.k) == ("pass", 8)
-    assert found.prompts is not None
-    assert found.value == 1 / found.prompts
-    assert found.lower is not None
-    assert found.upper is not None
-    assert found.lower < found.value < found.upper < 0.1
-    assert found.k / found.n > 3 * found.value
-    assert "upper bound (mean over prompts) 0." in found.reason
+    check = only_check(replay_gate(parameters([P], sizes), rows).verdict())
+    assert (check.decision, check.k) == ("pass", 8)
+    assert check.prompts is not None
+    assert check.value == 1 / check.prompts
+    assert check.lower is not None
+    assert check.upper is not None
+    assert check.lower < check.value < check.upper < 0.1
+    assert check.k / check.n > 3 * check.value
+    assert "upper bound (mean over prompts) 0." in check.reason
 
 
 def test_gate_recorded_by_an_earlier_version_must_be_rerun() -> None:
-    given = parameters([P], (1,) * 60)
-    given["gate"] |= {"measure": "flip_rate", "checks": [list(P)]}
+    config = parameters([P], (1,) * 60)
+    config["gate"] |= {"measure": "flip_rate", "checks": [list(P)]}
     with pytest.raises(UsageError, match=r"^an earlier version .* run it again$"):
-        replay_gate(given, singles([False] * 60))
+        replay_gate(config, singles([False] * 60))
 
 
 def test_without_noise_the_outcome_is_flips() -> None:
@@ -366,6 +371,6 @@ def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int,
     for at in range(of):
         monitor.add(PromptOutcome(1, invalid=1) if at < invalid else PromptOutcome(1, (0.0,), (0.0,), 1))
     monitor.end()
-    found = build_check(*P[:1], None, P[1], monitor, "flip_rate", 1.0, limits, 1)
-    assert (found.invalid, found.n) == (invalid, of - invalid)
-    assert (found.decision, found.reason[:11]) == ("pass", "upper bound")
+    check = build_check(*P[:1], None, P[1], monitor, "flip_rate", 1.0, limits, 1)
+    assert (check.invalid, check.n) == (invalid, of - invalid)
+    assert (check.decision, check.reason[:11]) == ("pass", "upper bound")

@@ -66,8 +66,8 @@ def test_only_headline_rules_and_real_attacks_are_checked() -> None:
     control, scores = (rate(k, 40, attack=one, protocol="absolute") for k, one in ((40, "null"), (0, "f")))
     assert gate(control, scores)[0] == "pass"
     # Flips by score, not by rating, and the reverse.
-    for said, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
-        assert gate([replace(one, judgments=(said,)) if one.target else one for one in scores])[0] == decision
+    for message, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
+        assert gate([replace(one, judgments=(message,)) if one.target else one for one in scores])[0] == decision
     assert gate(control, attacks=["null"]) == (
         "inconclusive",
         "no flip rate of an attack was measured (controls are not checked)",
@@ -120,12 +120,12 @@ def test_no_flips_and_a_fifth_invalid_do_not_pass() -> None:
 
 @pytest.mark.parametrize(("ties", "decision"), [(0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive")])
 def test_small_eligible_share_never_passes(ties: int, decision: str) -> None:
-    found = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
-    assert found.decision == decision
-    assert found.checks[0].eligible_share == pytest.approx(40 / (40 + ties))
-    assert found.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
+    result = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
+    assert result.decision == decision
+    assert result.checks[0].eligible_share == pytest.approx(40 / (40 + ties))
+    assert result.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
     if decision != "pass":
-        assert "only 19.9% of the comparisons are eligible" in found.reason
+        assert "only 19.9% of the comparisons are eligible" in result.reason
         assert decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1, min_eligible=0.0)).decision == "pass"
         assert decide(run(rows("1" * 40 + "t" * ties)), Limits(0.1)).decision == "fail"
 
@@ -189,8 +189,8 @@ def test_each_check_has_its_own_threshold() -> None:
     two = (rate(8, 100), rate(8, 100, protocol="absolute"))
     assert gate(*two)[0] == "inconclusive"
     limits = Limits(0.10, {"pairwise": 0.2, "absolute/f": 0.03})
-    found = decide(run(*two), limits)
-    assert [(check.threshold, check.decision) for check in found.checks] == [(0.03, "fail"), (0.2, "pass")]
+    result = decide(run(*two), limits)
+    assert [(check.threshold, check.decision) for check in result.checks] == [(0.03, "fail"), (0.2, "pass")]
     with pytest.raises(UsageError, match="absolute under f has no threshold"):
         decide(run(*two), Limits(None, {"pairwise": 0.2}))
 
@@ -208,8 +208,8 @@ def test_each_check_has_its_own_threshold() -> None:
 def test_too_few_or_too_many_invalid_verdicts_never_pass(
     invalid: int, limits: Limits, decision: str, reason: str
 ) -> None:
-    found = decide_all(rate(0, 100, invalid=invalid), limits=limits)
-    assert (found[0], reason in found[1]) == (decision, True)
+    outcome = decide_all(rate(0, 100, invalid=invalid), limits=limits)
+    assert (outcome[0], reason in outcome[1]) == (decision, True)
     # What they do not hide is a failure.
     assert decide_all(rate(100, 100, invalid=invalid), limits=limits)[0] == "fail"
 

@@ -50,21 +50,21 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
 @each("side", SIDES)
 @each("threshold", THRESHOLDS)
 def test_bet_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
-    found = bet_rates(threshold, side)
-    assert found.shape == (BETS,)
+    rates = bet_rates(threshold, side)
+    assert rates.shape == (BETS,)
     low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)
-    assert low < found[0]
-    assert found[-1] < high
-    assert np.all(np.diff(found) > 0)
+    assert low < rates[0]
+    assert rates[-1] < high
+    assert np.all(np.diff(rates) > 0)
 
 
 @given(thresholds, sides)
 def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Direction) -> None:
-    found = bet_rates(threshold, side)
-    assert np.all(np.diff(found) >= 0)
-    assert np.all((found > threshold) if side == "above" else (found < threshold))
-    assert found[0] > 0
-    assert found[-1] < 1
+    rates = bet_rates(threshold, side)
+    assert np.all(np.diff(rates) >= 0)
+    assert np.all((rates > threshold) if side == "above" else (rates < threshold))
+    assert rates[0] > 0
+    assert rates[-1] < 1
     for gains in outcome_gains(threshold, side):
         assert np.all(np.isfinite(gains))
 
@@ -127,7 +127,7 @@ def test_evidence_grows_with_favourable_outcomes(threshold: float, side: Directi
 
 @given(st.lists(st.floats(-1e5, 1e5), min_size=1, max_size=6), st.floats(-1e5, 1e5))
 def test_mean_of_logs_is_stable(logs: list[float], shift: float) -> None:
-    found = log_mean(np.array(logs))
-    assert max(logs) - math.log(len(logs)) - 1e-9 <= found <= max(logs) + 1e-9
-    assert log_mean(np.array(logs) + shift) == pytest.approx(found + shift, abs=1e-6)
-    assert log_mean(np.array(logs[::-1])) == pytest.approx(found)
+    mean = log_mean(np.array(logs))
+    assert max(logs) - math.log(len(logs)) - 1e-9 <= mean <= max(logs) + 1e-9
+    assert log_mean(np.array(logs) + shift) == pytest.approx(mean + shift, abs=1e-6)
+    assert log_mean(np.array(logs[::-1])) == pytest.approx(mean)

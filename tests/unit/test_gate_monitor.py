@@ -113,16 +113,16 @@ def trials(draw: st.DrawFn) -> Hypothesis:
 def prompts(draw: st.DrawFn, test: Hypothesis) -> list[PromptOutcome]:
     """What came of all its prompts, in any order, in runs of much the same."""
     pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
-    found: list[PromptOutcome] = []
-    while len(found) < len(pairs):
+    outcomes: list[PromptOutcome] = []
+    while len(outcomes) < len(pairs):
         kinds = draw(st.lists(st.sampled_from("hhmmmule"), min_size=1, max_size=3))
         for number in range(draw(st.integers(1, 30))):
-            if len(found) == len(pairs):
+            if len(outcomes) == len(pairs):
                 break
-            size = pairs[len(found)]
-            mine = [kinds[(number + one) % len(kinds)] for one in range(size)]
-            found.append(make_outcome(size, *(mine.count(kind) for kind in "hmul")))
-    return found
+            size = pairs[len(outcomes)]
+            run_kinds = [kinds[(number + one) % len(kinds)] for one in range(size)]
+            outcomes.append(make_outcome(size, *(run_kinds.count(kind) for kind in "hmul")))
+    return outcomes
 
 
 @given(st.data())
@@ -231,18 +231,18 @@ class Together(NamedTuple):
 def table() -> Ints:
     """What a check says after n comparisons with k flips, all eligible, whatever came before; 0 to go on."""
     limits = boundary(T, ALPHA / CHECKS, ALPHA, MOST)
-    found = np.zeros((MOST + 1, MOST + 1), np.int64)
+    result = np.zeros((MOST + 1, MOST + 1), np.int64)
     for n in range(1, MOST + 1):
         k, more = np.arange(n + 1)[:, None], np.arange(MOST - n + 1)
         fails = np.any(k + more >= limits.fail_end[n:], axis=1)
         passes = np.all(k + more <= limits.pass_end[n:], axis=1)
-        here = found[n, : n + 1]
+        here = result[n, : n + 1]
         here[~fails & (k[:, 0] > limits.pass_end[MOST])] = 3
         here[~fails & passes] = 2
         here[(k[:, 0] >= limits.fail_end[MOST])] = 1
         here[k[:, 0] <= limits.pass_at[n]] = 2
         here[k[:, 0] >= limits.fail_at[n]] = 1
-    return found
+    return result
 
 
 def simulate(flips: NDArray[np.bool_]) -> Together:
@@ -250,21 +250,21 @@ def simulate(flips: NDArray[np.bool_]) -> Together:
     limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
     ones, zeros = outcome_gains(T, "above")
     k = np.zeros(flips.shape[1:], np.int64)
-    said, stop, peak = np.zeros_like(k), np.zeros_like(k), np.zeros(k.shape)
+    decisions, stop, peak = np.zeros_like(k), np.zeros_like(k), np.zeros(k.shape)
     logs = np.array(
         [[log_mean(i * ones + (n - i) * zeros) if i <= n else 0 for i in range(MOST + 1)] for n in range(MOST + 1)]
     )
     for n in range(1, MOST + 1):
-        going = (said == 0) & ~np.any(said == 1, axis=1)[:, None]
+        going = (decisions == 0) & ~np.any(decisions == 1, axis=1)[:, None]
         k += going & flips[n - 1]
         stop[going] = n
         peak = np.where(going, np.maximum(peak, logs[n, k]), peak)
-        said = np.where(going, says[n, k], said)
+        decisions = np.where(going, says[n, k], decisions)
     p = np.exp(-peak)
     ends = np.array([end_probability(T, limits.fail_at, MOST, i) for i in range(MOST + 1)])
-    by_end = (said > 0) & (k < limits.fail_at[stop]) & (k > limits.pass_at[stop])
-    p = np.where(by_end, ends[k], np.where(said == 1, np.minimum(p, ALPHA / CHECKS), p))
-    return Together(said, stop, k, p, np.array([holm(one) for one in p.tolist()]))
+    by_end = (decisions > 0) & (k < limits.fail_at[stop]) & (k > limits.pass_at[stop])
+    p = np.where(by_end, ends[k], np.where(decisions == 1, np.minimum(p, ALPHA / CHECKS), p))
+    return Together(decisions, stop, k, p, np.array([holm(one) for one in p.tolist()]))
 
 
 def draw_correlated_flips(gates: int) -> NDArray[np.bool_]:
@@ -276,11 +276,11 @@ def draw_correlated_flips(gates: int) -> NDArray[np.bool_]:
 
 def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
     gates = 4000
-    found = simulate(draw_correlated_flips(gates))
-    failed = (found.said == 1) | ((found.said == 0) & (found.adjusted <= ALPHA))
+    simulation = simulate(draw_correlated_flips(gates))
+    failed = (simulation.said == 1) | ((simulation.said == 0) & (simulation.adjusted <= ALPHA))
     assert failed[:, 0].mean() > 0.1
     assert is_at_most(ALPHA, int(failed[:, 1:].any(axis=1).sum()), gates)
-    assert is_at_most(ALPHA, int((found.said[:, 1:] == 2).any(axis=0).max()), gates)
+    assert is_at_most(ALPHA, int((simulation.said[:, 1:] == 2).any(axis=0).max()), gates)
 
 
 @pytest.mark.parametrize(

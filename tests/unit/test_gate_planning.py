@@ -83,13 +83,13 @@ def test_power_is_a_sawtooth_in_n() -> None:
 
 @each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
 def test_live_cap_is_the_smallest_with_the_power(rate: float, power: float, checks: int) -> None:
-    found = analyse_power(0.1, rate, power, 0.95, checks)
-    assert found.live is not None
+    power_plan = analyse_power(0.1, rate, power, 0.95, checks)
+    assert power_plan.live is not None
     alphas = (1 - 0.95) / checks, 1 - 0.95
-    for cap, enough in ((found.live.cap, True), (found.live.cap - 1, False)):
+    for cap, enough in ((power_plan.live.cap, True), (power_plan.live.cap - 1, False)):
         there = compute_path(boundary(0.1, *alphas, cap), rate)
-        assert ((there.passed if rate < 0.1 else there.failed) >= found.each) is enough
-    assert found.live.mean < found.finished.n
+        assert ((there.passed if rate < 0.1 else there.failed) >= power_plan.each) is enough
+    assert power_plan.live.mean < power_plan.finished.n
 
 
 @pytest.mark.parametrize(

@@ -57,27 +57,27 @@ def refusal_message(path: Path) -> str:
     """What a file is told that cannot be used: one printable line that names the file first."""
     with pytest.raises(DataError) as caught:
         load_settings(path)
-    said = str(caught.value)
+    message = str(caught.value)
     assert caught.value.exit_code == 2
-    assert said.startswith(printable.line(str(path)))
-    assert said == printable.line(said)
-    assert len(said) < 1500
-    return said.removeprefix(printable.line(str(path)))
+    assert message.startswith(printable.line(str(path)))
+    assert message == printable.line(message)
+    assert len(message) < 1500
+    return message.removeprefix(printable.line(str(path)))
 
 
 def test_whole_settings_table_is_read(tmp_path: Path) -> None:
     settings = load_settings(write_file(tmp_path, WHOLE))
     assert settings is not None
     assert settings.path == tmp_path / FILE
-    found = merge_limits(settings, {})
-    assert found == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
+    limits = merge_limits(settings, {})
+    assert limits == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
     cases = {
         ("pairwise", "prolixity"): 0.20,
         ("pairwise", "sycophancy"): 0.15,
         ("absolute", "sycophancy"): 0.05,
         ("base", "prolixity"): 0.10,
     }
-    assert {names: found.threshold(*names) for names in cases} == cases
+    assert {names: limits.threshold(*names) for names in cases} == cases
 
 
 @pytest.mark.parametrize("text", [WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE])
@@ -125,11 +125,11 @@ class TestWhereItIs:
         inner.mkdir(parents=True)
         monkeypatch.chdir(inner)
         top = write_file(tmp_path, WHOLE)
-        found = load_settings()
-        assert found is not None
-        assert found.path == top
+        result = load_settings()
+        assert result is not None
+        assert result.path == top
         (tmp_path / "a" / FILE).mkdir()  # no file
-        assert load_settings() == found
+        assert load_settings() == result
         middle = write_file(inner, "[project]\nname = 'other'\n")
         assert load_settings() is None
         with pytest.raises(DataError, match=r"expected a table \[tool\.distract\.gate\]; add it"):
@@ -160,7 +160,7 @@ class TestWhereItIs:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[tool\n", ":1: not TOML: Expected ']' at the end of a table declaration; correct it there"),
         (GATE + "min-n = 1\nmin-n = 2\n", ":3: not TOML: Cannot overwrite a value; correct it there"),
@@ -226,8 +226,8 @@ class TestWhereItIs:
     ],
     ids=lambda text: text[-40:],
 )
-def test_wrong_settings_are_one_line(tmp_path: Path, text: str, told: str) -> None:
-    assert told in refusal_message(write_file(tmp_path, text))
+def test_wrong_settings_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refusal_message(write_file(tmp_path, text))
 
 
 def test_hostile_file_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ def test_file_accepts_the_same_numbers_as_a_gate(
 @given(st.dictionaries(st.sampled_from(["prolixity", "pairwise", "absolute/sycophancy"]), st.floats(1e-6, 0.999)))
 def test_rates_round_trip(tmp_path_factory: pytest.TempPathFactory, rates: dict[str, float]) -> None:
     text = RATES + "".join(f"{json.dumps(name)} = {rate!r}\n" for name, rate in rates.items())
-    found = merge_limits(load_settings(write_file(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
-    assert found == Limits(others=rates)
+    limits = merge_limits(load_settings(write_file(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
+    assert limits == Limits(others=rates)
 
 
 @hypothesis_settings(deadline=None)  # a file each

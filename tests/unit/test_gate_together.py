@@ -23,8 +23,8 @@ def test_any_failure_fails_and_all_passes_pass(decisions: tuple[Decision, ...]) 
         assert reason == f"{below} below 0.1"
     else:
         more = decisions.count(decision) - 1
-        told = f"pairwise under f{decisions.index(decision)}: it is a {decision}"
-        assert reason == told + (f" (and {more} more)" if more else "")
+        message = f"pairwise under f{decisions.index(decision)}: it is a {decision}"
+        assert reason == message + (f" (and {more} more)" if more else "")
 
 
 def test_combined_gate_fails_closed() -> None:

@@ -38,8 +38,8 @@ def compare(before: str, now: str, limits: Limits | None = None, prompts: int | 
     return decide(old, new, limits or Limits())
 
 
-def only_check(found: Verdict) -> Check:
-    (check,) = found.checks
+def only_check(verdict: Verdict) -> Check:
+    (check,) = verdict.checks
     return check
 
 
@@ -80,23 +80,27 @@ NOTHING = "no comparison is eligible and valid in both runs"
     ],
 )  # fmt: skip
 def test_single_check_decides(before: str, now: str, decision: str, reason: str | None) -> None:
-    found = compare(before, now)
-    assert (found.decision, only_check(found).decision, only_check(found).reason) == (
+    verdict = compare(before, now)
+    assert (verdict.decision, only_check(verdict).decision, only_check(verdict).reason) == (
         decision,
         decision,
-        only_check(found).reason,
+        only_check(verdict).reason,
     )
-    assert only_check(found).reason.startswith(reason or "")
-    assert (found.threshold, only_check(found).threshold, only_check(found).measure) == (None, 0.05, "flip_rate_rise")
+    assert only_check(verdict).reason.startswith(reason or "")
+    assert (verdict.threshold, only_check(verdict).threshold, only_check(verdict).measure) == (
+        None,
+        0.05,
+        "flip_rate_rise",
+    )
 
 
 def test_pairs_are_counted_where_both_runs_have_them() -> None:
-    found = compare("1100t?0x0", "10110?00x")
-    check = only_check(found)
+    verdict = compare("1100t?0x0", "10110?00x")
+    check = only_check(verdict)
     assert (check.n, check.k, check.only_here, check.only_there) == (5, 3, 2, 1)
     assert (check.value, check.reference) == (3 / 5, 2 / 5)
     assert (check.invalid, check.excluded) == (1, 1)
-    assert found.notes[0] == "not compared, as eligible in one run only: pairwise under f (1 before, 2 now)"
+    assert verdict.notes[0] == "not compared, as eligible in one run only: pairwise under f (1 before, 2 now)"
     assert check.lower is not None
     assert check.upper is not None
     assert check.lower < 1 / 5 < check.upper
@@ -170,8 +174,8 @@ def test_failures_are_adjusted_for_their_number() -> None:
     # Five more of eight are a rise by themselves, and chance among two.
     old = make_run([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
     new = make_run([*rows("11111000"), *rows("0" * 8, attack="g")])
-    found = decide(old, new, Limits())
-    first, second = found.checks
+    verdict = decide(old, new, Limits())
+    first, second = verdict.checks
     assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "inconclusive")
     assert "and may be chance among 2 checks" in first.reason
     assert second.p_adjusted == 1.0
@@ -182,10 +186,10 @@ def test_failures_are_adjusted_for_their_number() -> None:
 
 def test_one_open_check_keeps_the_others_from_passing() -> None:
     old = make_run([*rows("0" * 80), *rows("0000", attack="g")], "before")
-    found = decide(old, replace(old, path=Path("now")), Limits(certify=True, min_eligible=0.0))
-    assert [check.decision for check in found.checks] == ["pass", "inconclusive"]
-    assert (found.decision, found.exit_code) == ("inconclusive", 1)
-    assert found.reason.startswith("pairwise under g: a rise of ")
+    verdict = decide(old, replace(old, path=Path("now")), Limits(certify=True, min_eligible=0.0))
+    assert [check.decision for check in verdict.checks] == ["pass", "inconclusive"]
+    assert (verdict.decision, verdict.exit_code) == ("inconclusive", 1)
+    assert verdict.reason.startswith("pairwise under g: a rise of ")
 
 
 def test_passing_gate_says_so() -> None:
@@ -210,16 +214,16 @@ def test_passing_gate_says_so() -> None:
     ],
 )
 def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
-    found = compare(before, now, Limits(threshold))
-    assert [check.measure for check in found.checks] == ["flip_rate", "flip_rate_rise"]
-    assert (found.decision, found.threshold) == (decision, threshold)
+    verdict = compare(before, now, Limits(threshold))
+    assert [check.measure for check in verdict.checks] == ["flip_rate", "flip_rate_rise"]
+    assert (verdict.decision, verdict.threshold) == (decision, threshold)
     alone = finished.decide(make_run(rows(now)), Limits(threshold)).checks
     # Failures are adjusted over both.
-    assert found.checks[0].p_value == alone[0].p_value
-    adjusted = holm([check.p_value or 1.0 for check in found.checks])
-    assert [check.p_adjusted for check in found.checks] == adjusted
+    assert verdict.checks[0].p_value == alone[0].p_value
+    adjusted = holm([check.p_value or 1.0 for check in verdict.checks])
+    assert [check.p_adjusted for check in verdict.checks] == adjusted
     if decision == "pass":
-        assert found.reason == (
+        assert verdict.reason == (
             "the flip rate is below 0.5 and the flip rate did not rise by 5 points or more since the baseline"
         )
 
@@ -229,26 +233,26 @@ def test_controls_and_one_sided_protocols_are_no_checks() -> None:
     old = make_run([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
     new = make_run([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
     assert [(one.now.protocol, one.now.attack) for one in rise_tests(old, new, Limits())] == [("pairwise", "f")]
-    found = decide(old, new, Limits())
-    assert found.decision == "pass"
-    assert found.notes[:2] == ("protocols of one run only, not compared: other",
+    verdict = decide(old, new, Limits())
+    assert verdict.decision == "pass"
+    assert verdict.notes[:2] == ("protocols of one run only, not compared: other",
                                "attacks of one run only, not compared: g")  # fmt: skip
 
 
 def test_scoring_protocol_is_decided_by_its_score() -> None:
     def run(after: tuple[float, float]) -> LoadedRun:
-        found = []
+        results = []
         for name in map(str, range(6)):
-            found += [row(name, [scored((5.2, 5.1), (5, 5))], protocol="absolute")]
-            found += [row(name, [scored(after, (5, 5))], protocol="absolute", attack="f", target="b")]
-        return make_run(found, protocols={"absolute": ["score", "rating"]})
+            results += [row(name, [scored((5.2, 5.1), (5, 5))], protocol="absolute")]
+            results += [row(name, [scored(after, (5, 5))], protocol="absolute", attack="f", target="b")]
+        return make_run(results, protocols={"absolute": ["score", "rating"]})
 
     check = only_check(decide(replace(run((5.2, 5.0)), path=Path("before")), run((5.2, 5.4)), Limits()))
     assert (check.rule, check.k, check.only_here, check.decision) == ("score", 6, 6, "fail")
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"flaw": "the run is unfinished; the command that began it resumes it"}, "is not reliable: the run is"),
         ({"command": "gate"}, "is a live gate, whose rates are biased because its own flips stop it"),
@@ -260,20 +264,20 @@ def test_scoring_protocol_is_decided_by_its_score() -> None:
         ({"controls": ["f"]}, "they have no attack in common besides controls ("),
     ],
 )  # fmt: skip
-def test_incomparable_runs_are_refused(changes: dict[str, Any], said: str) -> None:
+def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) -> None:
     usual, other = make_run(rows("0" * 9), "usual"), make_run(rows("0" * 9), "other\x1b\nfolder", **changes)
     for old, new in ((usual, other), (other, usual)):
         with pytest.raises(UsageError) as caught:
             decide(old, new, Limits())
         text = str(caught.value)
-        assert said in text
+        assert message in text
         assert "usual" in text
         assert r"other\x1b folder" in text
         assert "\n" not in text
-    if said.startswith(("is ", "must")):
-        with pytest.raises(UsageError, match=f"the baseline {said[:10]}"):
+    if message.startswith(("is ", "must")):
+        with pytest.raises(UsageError, match=f"the baseline {message[:10]}"):
             check_comparable(other, usual)
-        with pytest.raises(UsageError, match=f"the new run {said[:10]}"):
+        with pytest.raises(UsageError, match=f"the new run {message[:10]}"):
             check_comparable(usual, other)
 
 
@@ -298,14 +302,14 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], said: str) -> No
     ],
 )  # fmt: skip
 def test_differences_between_runs_are_reported(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
-    found = rows("0" * 9)
-    assert check_comparable(make_run(found, "before", **old), make_run(found, **new)) == notes
+    result = rows("0" * 9)
+    assert check_comparable(make_run(result, "before", **old), make_run(result, **new)) == notes
 
 
 def test_differing_rewrites_are_reported() -> None:
     def written(*texts: str, attack: str = "f", reasons: tuple[str, ...] = ()) -> tuple[Rewrite, ...]:
-        named = [(f"c{i}", Response("x", (text,), attack)) for i, text in enumerate(texts)]
-        return tuple(Rewrite(name, response, ("t",), "rules", reasons) for name, response in named)
+        pairs = [(f"c{i}", Response("x", (text,), attack)) for i, text in enumerate(texts)]
+        return tuple(Rewrite(name, response, ("t",), "rules", reasons) for name, response in pairs)
 
     run = make_run(rows("0" * 9))
     old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))

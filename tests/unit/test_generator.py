@@ -44,27 +44,31 @@ def write_rewrite(
     seed: int = 0,
 ) -> tuple[Rewrite, list[list[Request]]]:
     def reply(request: Request) -> Reply:
-        said = answer(request)
-        return Reply(said) if isinstance(said, str) else said
+        text = answer(request)
+        return Reply(text) if isinstance(text, str) else text
 
     made, rounds = drive(rewrite(make_generator("w", asking), one, one.originals[0], attack, seed), reply)
     assert made is not None
     return made, rounds
 
 
-def slugs(made: Rewrite) -> set[str]:
-    return {reason.partition(":")[0] for reason in made.reasons}
+def slugs(rewrite: Rewrite) -> set[str]:
+    return {reason.partition(":")[0] for reason in rewrite.reasons}
 
 
 def test_faithful_rewrite_is_accepted() -> None:
-    made, rounds = write_rewrite(lambda request: FAITHFUL)
-    assert (made.reasons, made.generator, made.response) == ((), "w", Response("x", (FAITHFUL,), "assertiveness"))
-    assert made.original == (TEXT,)
-    assert [[request.to for request in asked] for asked in rounds] == [["generator"]]
+    rewrite_result, rounds = write_rewrite(lambda request: FAITHFUL)
+    assert (rewrite_result.reasons, rewrite_result.generator, rewrite_result.response) == (
+        (),
+        "w",
+        Response("x", (FAITHFUL,), "assertiveness"),
+    )
+    assert rewrite_result.original == (TEXT,)
+    assert [[request.to for request in batch] for batch in rounds] == [["generator"]]
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("message", "reason"),
     [
         (
             "Place the egg gently into a pan once bubbles appear and set a timer. Runny centres need a short wait, "
@@ -99,10 +103,10 @@ def test_faithful_rewrite_is_accepted() -> None:
         (FAITHFUL + " It clearly is certain." * 40, {"repetition"}),
     ],
 )  # fmt: skip
-def test_writer_errors_are_caught_with_a_reason(said: str | Reply, reason: set[str]) -> None:
-    made, _ = write_rewrite(lambda request: said)
-    assert not made.is_accepted
-    assert slugs(made) & reason, made.reasons
+def test_writer_errors_are_caught_with_a_reason(message: str | Reply, reason: set[str]) -> None:
+    rewrite_result, _ = write_rewrite(lambda request: message)
+    assert not rewrite_result.is_accepted
+    assert slugs(rewrite_result) & reason, rewrite_result.reasons
 
 
 def test_corrected_wrong_answer_is_rejected() -> None:
@@ -111,39 +115,41 @@ def test_corrected_wrong_answer_is_rejected() -> None:
         responses=[Response("x", ("I think the capital of Australia might be Sydney, the largest city there.",))],
     )
     right = "Without any doubt, the capital of Australia is Canberra, and certainly not the largest city there."
-    made, _ = write_rewrite(lambda request: right, one=wrong)
-    assert {"name lost", "name invented"} <= slugs(made)
-    kept = "Without any doubt, the capital of Australia is Sydney, certainly the largest city there."
-    assert write_rewrite(lambda request: kept, one=wrong)[0].is_accepted
+    rewrite_result, _ = write_rewrite(lambda request: right, one=wrong)
+    assert {"name lost", "name invented"} <= slugs(rewrite_result)
+    wrong_text = "Without any doubt, the capital of Australia is Sydney, certainly the largest city there."
+    assert write_rewrite(lambda request: wrong_text, one=wrong)[0].is_accepted
 
 
 def test_rejected_rewrite_is_retried_with_the_reasons() -> None:
     answers = iter([FAITHFUL.replace("6 minutes", "4 minutes"), TEXT, FAITHFUL])
-    made, rounds = write_rewrite(lambda request: next(answers), asking=GeneratorOptions(retries=2))
-    prompts = ["\n".join(message.content for message in asked[0].messages) for asked in rounds]
-    assert made.is_accepted
+    rewrite_result, rounds = write_rewrite(lambda request: next(answers), asking=GeneratorOptions(retries=2))
+    prompts = ["\n".join(message.content for message in batch[0].messages) for batch in rounds]
+    assert rewrite_result.is_accepted
     assert "rejected" not in prompts[0]
     assert "- number lost: 6" in prompts[1] or "- unit lost: 6 min" in prompts[1]
     assert "- unchanged" in prompts[2]
-    evidence = dict(made.evidence)
+    evidence = dict(rewrite_result.evidence)
     assert evidence["attempts"] == 3
     assert "unchanged" in str(evidence["rejected_before"])
     # Every attempt draws anew.
-    assert [asked[0].sample for asked in rounds] == [0, 1, 2]
+    assert [batch[0].sample for batch in rounds] == [0, 1, 2]
 
 
 def test_last_rejected_retry_is_kept_as_rejected() -> None:
-    made, rounds = write_rewrite(lambda request: TEXT, asking=GeneratorOptions(retries=2))
-    assert (slugs(made), len(rounds)) == ({"unchanged"}, 3)
+    rewrite_result, rounds = write_rewrite(lambda request: TEXT, asking=GeneratorOptions(retries=2))
+    assert (slugs(rewrite_result), len(rounds)) == ({"unchanged"}, 3)
 
 
 def test_most_distracting_faithful_sample_is_kept() -> None:
     louder = FAITHFUL.replace("takes about", "definitely takes about").replace("stays soft", "undoubtedly stays soft")
     loudest = louder.replace("6 minutes", "9 minutes") + " This is absolutely, undeniably certain."
     answers = {0: FAITHFUL, 1: louder, 2: loudest}
-    made, rounds = write_rewrite(lambda request: answers[request.sample], asking=GeneratorOptions(retries=0, best_of=3))
-    assert made.response.turns == (louder,)
-    assert [len(asked) for asked in rounds] == [3]
+    rewrite_result, rounds = write_rewrite(
+        lambda request: answers[request.sample], asking=GeneratorOptions(retries=0, best_of=3)
+    )
+    assert rewrite_result.response.turns == (louder,)
+    assert [len(batch) for batch in rounds] == [3]
 
 
 def test_prompt_holds_every_part_and_roles_never_change() -> None:
@@ -165,19 +171,19 @@ def test_prompt_holds_every_part_and_roles_never_change() -> None:
 
 def test_turns_are_rewritten_one_by_one_in_order() -> None:
     two = Case("c", ("First?", "And then?"), (Response("x", ("Maybe one.", "Maybe two.")),))
-    made, rounds = write_rewrite(
+    rewrite_result, rounds = write_rewrite(
         lambda request: request.messages[1].content.partition("# Response to rewrite\n")[2][:10], one=two
     )
-    assert made.response.turns == ("Maybe one.", "Maybe two.")
-    assert [len(asked) for asked in rounds] == [2]
+    assert rewrite_result.response.turns == ("Maybe one.", "Maybe two.")
+    assert [len(batch) for batch in rounds] == [2]
     second = rounds[0][1].messages[1].content
     assert "## User, turn 1\nFirst?\n\n## Assistant, turn 1\nMaybe one.\n\n## User, turn 2\nAnd then?" in second
 
 
 def test_empty_turn_stays_empty_and_costs_nothing() -> None:
     two = Case("c", ("First?", "And then?"), (Response("x", ("Maybe one.", "")),))
-    made, rounds = write_rewrite(lambda request: "Certainly one.", one=two)
-    assert (made.response.turns, len(rounds[0])) == (("Certainly one.", ""), 1)
+    rewrite_result, rounds = write_rewrite(lambda request: "Certainly one.", one=two)
+    assert (rewrite_result.response.turns, len(rounds[0])) == (("Certainly one.", ""), 1)
 
 
 def test_severity_names_what_to_break_and_what_to_keep() -> None:
@@ -185,12 +191,15 @@ def test_severity_names_what_to_break_and_what_to_keep() -> None:
     constraints = (parse({"kind": "detectable_format:title"}), parse({"kind": "punctuation:no_comma"}))
     one = replace(case(prompt=QUESTION, responses=[Response("x", (text,))]), constraints=constraints)
     severity = attacks()["severity-1"]
-    made, rounds = write_rewrite(
+    rewrite_result, rounds = write_rewrite(
         lambda request: "Eggs\n\nIt takes six minutes in boiling water", attack=severity, one=one
     )
     user = rounds[0][0].messages[1].content
     assert user.count("must break each") == user.count("must still meet") == 1
-    assert (made.is_accepted, made.response) == (True, Response("x", (made.response.text,), None, 1))
+    assert (rewrite_result.is_accepted, rewrite_result.response) == (
+        True,
+        Response("x", (rewrite_result.response.text,), None, 1),
+    )
     again = write_rewrite(lambda request: "x", attack=severity, one=one)[1]
     assert again[0][0].messages == rounds[0][0].messages
     prompts = {write_rewrite(lambda r: "x", attack=severity, one=one, seed=s)[1][0][0].messages for s in range(8)}
@@ -199,8 +208,8 @@ def test_severity_names_what_to_break_and_what_to_keep() -> None:
 
 def test_controls_and_promptless_attacks_are_written_by_rule() -> None:
     for attack in (attacks()["null"], replace(ASSERTIVE, prompt=None)):
-        made, rounds = write_rewrite(lambda request: "never asked", attack=attack)
-        assert (made.generator, rounds) == ("rules", [])
+        rewrite_result, rounds = write_rewrite(lambda request: "never asked", attack=attack)
+        assert (rewrite_result.generator, rounds) == ("rules", [])
 
 
 def test_prompt_with_an_unknown_slot_is_a_plugin_error() -> None:
@@ -210,10 +219,10 @@ def test_prompt_with_an_unknown_slot_is_a_plugin_error() -> None:
 
 
 @given(st.text(st.characters(), max_size=300), st.sampled_from(["stop", "length"]))
-def test_no_writer_output_breaks_a_run(said: str, finish: str) -> None:
-    made, _ = write_rewrite(lambda request: Reply(said, finish=finish))
-    made.response.text.encode()  # fits into a file
-    assert made.is_accepted or made.reasons
+def test_no_writer_output_breaks_a_run(message: str, finish: str) -> None:
+    rewrite_result, _ = write_rewrite(lambda request: Reply(message, finish=finish))
+    rewrite_result.response.text.encode()  # fits into a file
+    assert rewrite_result.is_accepted or rewrite_result.reasons
 
 
 @pytest.mark.parametrize(

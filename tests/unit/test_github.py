@@ -45,14 +45,14 @@ def read(command: str) -> tuple[str, str, str]:
 
 
 def test_each_check_that_did_not_pass_is_annotated() -> None:
-    told = [read(command) for command in github.annotations(MIXED, FLIPS)]
-    assert [(level, title) for level, title, _ in told] == [
+    annotations = [read(command) for command in github.annotations(MIXED, FLIPS)]
+    assert [(level, title) for level, title, _ in annotations] == [
         ("error", "distract gate: fail: pairwise under prolixity"),
         ("warning", "distract gate: inconclusive: pairwise under sycophancy"),
         ("error", "distract gate: fail: base under prolixity"),
         ("notice", "distract gate: skipped: prepair under prolixity"),
     ]
-    assert told[0][2].splitlines() == [
+    assert annotations[0][2].splitlines() == [
         "lower bound 0.183 is above 0.1",
         "12 of 40 flipped (30.0%); 1 invalid, 2 excluded",
         "flip rate: 18.3–44.1% (each bound one-sided, 95.0%)",
@@ -60,7 +60,7 @@ def test_each_check_that_did_not_pass_is_annotated() -> None:
         "p: <0.001, 0.001 after Holm's adjustment",
         "case c7: weak-model, rewritten, against good-model: 0.12 : 0.88 before -> 0.75 : 0.20 after",
     ]
-    assert told[3][2] == "another check had failed"
+    assert annotations[3][2] == "another check had failed"
 
 
 SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusive"))
@@ -84,9 +84,9 @@ SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusi
     ],
 )  # fmt: skip
 def test_annotation_summarises_the_gate(given: Verdict, expected: list[tuple[str, str]]) -> None:
-    told = [read(command) for command in github.annotations(given, {})]
-    assert [(level, title) for level, title, _ in told] == expected
-    assert given.reason in told[0][2] or any(one.reason in told[0][2] for one in given.checks)
+    annotations = [read(command) for command in github.annotations(given, {})]
+    assert [(level, title) for level, title, _ in annotations] == expected
+    assert given.reason in annotations[0][2] or any(one.reason in annotations[0][2] for one in given.checks)
 
 
 def test_command_is_escaped_for_the_runner() -> None:
@@ -102,10 +102,10 @@ def test_command_is_escaped_for_the_runner() -> None:
 @given(hostile())
 def test_no_text_breaks_out_of_its_annotation(drawn: Drawn) -> None:
     given, flips, _ = drawn
-    told = [read(command)[0] for command in github.annotations(given, flips)]
+    annotations = [read(command)[0] for command in github.annotations(given, flips)]
     bad = [one for one in findings(given) if one.state != "pass"]
-    assert len(told) == max(1, len(bad))
-    assert given.decision == "pass" or {"error", "warning"} & {*told}
+    assert len(annotations) == max(1, len(bad))
+    assert given.decision == "pass" or {"error", "warning"} & {*annotations}
 
 
 def test_summary_matches_the_golden_file() -> None:
@@ -128,8 +128,8 @@ def test_hostile_text_is_shown_without_effect() -> None:
     flip = replace(FLIP, case=evil, original=evil, rewrite=evil + "!")
     given = verdict("fail", check("fail", protocol=evil, reason=evil), reason=evil, notes=(evil,))
     text = github.summary(given, {(evil, "prolixity"): (flip,)}, judge=evil)
-    shown = evil.replace("\x1b", "\\x1b").replace("\n", " ")
-    assert html.unescape(text).replace("\u2060", "").count(shown) == 9
+    cleaned = evil.replace("\x1b", "\\x1b").replace("\n", " ")
+    assert html.unescape(text).replace("\u2060", "").count(cleaned) == 9
     assert "@\u2060team #\u206012 https:\u2060//x.example www\u2060.x.example" in html.unescape(text)
     assert_inert(text, rows=1)
 

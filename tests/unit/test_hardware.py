@@ -25,7 +25,7 @@ DEVICES = {"GPU-aa": ONE, "GPU-ab": TWO, "GPU-b": THREE, "MIG-1": gpu(4)}
 
 
 @pytest.mark.parametrize(
-    ("named", "expected"),
+    ("selection", "expected"),
     [
         (None, [ONE, TWO, THREE]),
         ("", []),
@@ -43,15 +43,15 @@ DEVICES = {"GPU-aa": ONE, "GPU-ab": TWO, "GPU-b": THREE, "MIG-1": gpu(4)}
         ("٣", []),
     ],
 )
-def test_cuda_visible_devices_is_honoured(named: str | None, expected: list[Gpu]) -> None:
-    assert filter_visible(DEVICES, named) == tuple(expected)
+def test_cuda_visible_devices_is_honoured(selection: str | None, expected: list[Gpu]) -> None:
+    assert filter_visible(DEVICES, selection) == tuple(expected)
 
 
 @given(st.text(alphabet="0123,-GPUabMIG ", max_size=20))
-def test_any_selection_is_part_of_the_installed_gpus(named: str) -> None:
-    found = filter_visible(DEVICES, named)
-    assert set(found) <= set(DEVICES.values())
-    assert len(found) == len(set(found))
+def test_any_selection_is_part_of_the_installed_gpus(selection: str) -> None:
+    visible = filter_visible(DEVICES, selection)
+    assert set(visible) <= set(DEVICES.values())
+    assert len(visible) == len(set(visible))
 
 
 def test_unreachable_gpus_count_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,15 +171,15 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
 def test_messages_for_70_billion_parameters_are_right(
     gpus: list[Gpu], ram: int, options: dict[str, Any], expected: str | None
 ) -> None:
-    said = explain_misfit("llama-3.3-70b", Load(70.6, **options), Machine(gpus, ram * GIB), KIN)
+    explanation = explain_misfit("llama-3.3-70b", Load(70.6, **options), Machine(gpus, ram * GIB), KIN)
     if expected is None:
-        assert said is None
+        assert explanation is None
         return
-    assert said is not None
-    assert said.startswith("llama-3.3-70b does not fit: it needs about ")
-    assert expected in said
-    assert said.endswith(SERVER)
-    assert said.isprintable()
+    assert explanation is not None
+    assert explanation.startswith("llama-3.3-70b does not fit: it needs about ")
+    assert expected in explanation
+    assert explanation.endswith(SERVER)
+    assert explanation.isprintable()
 
 
 @given(
@@ -191,14 +191,14 @@ def test_messages_for_70_billion_parameters_are_right(
     st.integers(1, 8),
 )
 def test_fit_is_monotone_and_explained_when_it_fails(
-    billions: float, gpus: list[Gpu], ram: int | None, engine: Any, how: str | None, shared: int
+    billions: float, gpus: list[Gpu], ram: int | None, engine: Any, mode: str | None, shared: int
 ) -> None:
     machine = Machine(gpus, ram)
-    load, half = (Load(b, engine, how, tensor_parallel=shared) for b in (billions, billions / 2))
-    said = explain_misfit("it", load, machine, {"small": billions / 2})
-    assert (said is None) == can_fit(load, machine)
-    if said is None:
+    load, half = (Load(b, engine, mode, tensor_parallel=shared) for b in (billions, billions / 2))
+    explanation = explain_misfit("it", load, machine, {"small": billions / 2})
+    assert (explanation is None) == can_fit(load, machine)
+    if explanation is None:
         assert can_fit(half, machine)
     else:
-        assert len(said.splitlines()) == 1
-        assert ("small" in said) == can_fit(half, machine)
+        assert len(explanation.splitlines()) == 1
+        assert ("small" in explanation) == can_fit(half, machine)

@@ -105,11 +105,13 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
     unknown = {**PROMPT, "key": "b", "instruction_id_list": ["odd:kind"]}
     data = write(tmp_path / "prompts.jsonl", PROMPT, unknown)
     for spec in (data, f"ifeval:{data}"):
-        found = load_prompts(spec)
-        assert found.prompts == (ConstrainedPrompt("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),)
-        assert (found.name, found.format, found.size) == ("prompts.jsonl", "ifeval", 2)
-        assert found.left_out == {"the kind odd:kind cannot be checked": 1}
-    assert found.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
+        prompts = load_prompts(spec)
+        assert prompts.prompts == (
+            ConstrainedPrompt("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),
+        )
+        assert (prompts.name, prompts.format, prompts.size) == ("prompts.jsonl", "ifeval", 2)
+        assert prompts.left_out == {"the kind odd:kind cannot be checked": 1}
+    assert prompts.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,12 @@ def make_choosing_judge(best: Best) -> ScriptedBackend:
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        said = dict(request.slots.outcomes)[best(request)]
+        outcome_text = dict(request.slots.outcomes)[best(request)]
         if not request.choices:
-            return Reply(said)
-        return Reply(probabilities=tuple(float(one == said) for one in request.choices), mass=1.0, finish="choices")
+            return Reply(outcome_text)
+        return Reply(
+            probabilities=tuple(float(one == outcome_text) for one in request.choices), mass=1.0, finish="choices"
+        )
 
     return ScriptedBackend(answer, name="made")
 
@@ -68,14 +70,14 @@ def make_preferring_judge(value: Callable[[Response], float]) -> ScriptedBackend
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Open]:
-    made: list[Judge] = []
+    judges: list[Judge] = []
 
     def open_(backend: ScriptedBackend, manner: Manner | None = None) -> Judge:
-        made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
-        return made[-1]
+        judges.append(Judge("j", backend, store=tmp_path / f"s{len(judges)}", manner=manner or Manner()))
+        return judges[-1]
 
     yield open_
-    for one in made:
+    for one in judges:
         one.close()
 
 
@@ -138,17 +140,17 @@ class TestMadeJudges:
 
     def test_judge_that_prefers_stars_follows_markdown(self, judge: Open) -> None:
         stars = judge(make_preferring_judge(lambda one: one.text.count("*") + (one.author == "x") / 2))
-        said = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
-        lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, said))
+        odd_case = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
+        lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, odd_case))
         assert lines[0] == "pairwise verdict flipped: the losing response wins through white space and markdown alone"
         assert lines[-2:] == ["  was      It may be⏎⏎blue␣␣you know.", "  became   **It** may be⏎⏎⏎**blue**␣␣you know."]
 
     def test_judge_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
         fickle = judge(make_choosing_judge(lambda request: "second" if request.sample else "first"), Manner("given"))
         assert "asked the same question again" in message(lambda: invariants.deterministic(fickle, PAIR))[0]
-        made = fickle.tally.made
+        call_count = fickle.tally.made
         message(lambda: invariants.deterministic(fickle, PAIR))
-        assert fickle.tally.made == made
+        assert fickle.tally.made == call_count
 
 
 class TestForms:
@@ -166,8 +168,8 @@ class TestForms:
 
     def test_single_case_without_evidence_passes_but_several_fail(self, judge: Open) -> None:
         ties = judge(make_choosing_judge(lambda request: "tie"))
-        found = invariants.distractor_invariant(ties, REWRITTEN)
-        assert (found.decision, found.n, found.excluded) == ("inconclusive", 0, 1)
+        finding = invariants.distractor_invariant(ties, REWRITTEN)
+        assert (finding.decision, finding.n, finding.excluded) == ("inconclusive", 0, 1)
         test = partial(invariants.distractor_invariant, ties, [REWRITTEN, REWRITTEN])
         assert message(test, Inconclusive)[-1] == "  excluded the two tie (2)"
         assert [one.decision for one in ties.findings] == ["inconclusive"] * 2
@@ -202,11 +204,11 @@ class TestForms:
     )
     def test_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
-        asked = judge(make_planted(backend))
-        lines = message(lambda: invariants.swap_consistent(asked, cases, max_violation_rate=0.1), Inconclusive)
+        subject = judge(make_planted(backend))
+        lines = message(lambda: invariants.swap_consistent(subject, cases, max_violation_rate=0.1), Inconclusive)
         assert lines[0].startswith("swap_consistent (pairwise) is undecided: ")
         assert why in lines[0]
-        assert asked.findings[0].decision == "inconclusive"
+        assert subject.findings[0].decision == "inconclusive"
 
     def test_statistical_form_fails_once_the_rest_cannot_matter(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(10)]
@@ -244,15 +246,15 @@ class TestWhatSaysNothing:
             assert request.slots is not None
             if not {one.text for one in request.slots.shown} <= {X.text, Y.text}:
                 return Reply("banana")
-            said = dict(request.slots.outcomes)
+            outcome_text = dict(request.slots.outcomes)
             best = "first" if request.slots.shown[0] == X else "second"
             return Reply(
-                probabilities=tuple(float(c == said.get(best, "4")) for c in request.choices), finish="choices"
+                probabilities=tuple(float(c == outcome_text.get(best, "4")) for c in request.choices), finish="choices"
             )
 
-        asked = judge(ScriptedBackend(answer))
-        message(lambda: test(asked), NoVerdict)
-        assert (asked.findings[0].n, asked.findings[0].invalid > 0) == (0, True)
+        subject = judge(ScriptedBackend(answer))
+        message(lambda: test(subject), NoVerdict)
+        assert (subject.findings[0].n, subject.findings[0].invalid > 0) == (0, True)
 
     @pytest.mark.parametrize(
         ("test", "loser", "why"),
@@ -278,8 +280,10 @@ class TestRewrites:
     def test_unfaithful_recorded_rewrite_gives_no_evidence(self, judge: Open) -> None:
         other = Response("y", ("It must be green in 1999.",), "assertiveness")
         bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
-        said = message(lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive)
-        assert "rewrite rejected (1)" in said[-1]
+        message_lines = message(
+            lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive
+        )
+        assert "rewrite rejected (1)" in message_lines[-1]
         assert invariants.distractor_invariant(bold, case(responses=(X, Y, other))).excluded == 1
 
     def test_drawn_rewrite_is_used_verbatim_and_reduced(self, judge: Open) -> None:
@@ -301,13 +305,13 @@ class TestRewrites:
 
     def test_rules_write_rewrites_that_no_case_records(self, judge: Open) -> None:
         bold = judge(make_preferring_judge(lambda one: 2 * bool(one.attack) + (one.author == "x")))
-        said = message(lambda: invariants.distractor_invariant(bold, PAIR, "assertiveness"))
-        assert any(line.startswith("  enough") for line in said)
+        message_lines = message(lambda: invariants.distractor_invariant(bold, PAIR, "assertiveness"))
+        assert any(line.startswith("  enough") for line in message_lines)
 
     def test_all_recorded_attacks_are_examined(self, judge: Open) -> None:
         unknown = case(responses=(X, Y, REWRITE, Response("y", ("Blue, dear friend.",), "of-mine")))
-        found = invariants.distractor_invariant(judge(make_preferring_judge(lambda one: one.author == "x")), unknown)
-        assert (found.n, found.attack) == (2, "assertiveness, of-mine")
+        finding = invariants.distractor_invariant(judge(make_preferring_judge(lambda one: one.author == "x")), unknown)
+        assert (finding.n, finding.attack) == (2, "assertiveness, of-mine")
 
     def test_score_may_move_within_its_tolerance(self, judge: Open) -> None:
         def best(request: Request) -> str:
@@ -348,13 +352,13 @@ class TestRewrites:
             return "no idea" if short else loves._answer_one(request)
 
         shorter = add_drawn_rewrites(Response("y", ("It must be blue.",), "assertiveness"))
-        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
+        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as subject:
 
             @settings(max_examples=10, database=None, report_multiple_bugs=False)
             @given(st.sampled_from([shorter, REWRITTEN]))
             def search(one: Case) -> None:
-                if asked.violated or one is REWRITTEN:
-                    invariants.distractor_invariant(asked, one)
+                if subject.violated or one is REWRITTEN:
+                    invariants.distractor_invariant(subject, one)
 
             with pytest.raises(Violation):
                 search()
@@ -369,24 +373,24 @@ class TestRewrites:
                 raise BackendError("gone")
             return bold._answer_one(request)
 
-        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
+        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as subject:
             with pytest.raises(Violation, match="changed"):
-                invariants.distractor_invariant(asked, REWRITTEN)
-            assert [one.decision for one in asked.findings] == ["fail"]
-            assert asked.findings[0].words == ()
+                invariants.distractor_invariant(subject, REWRITTEN)
+            assert [one.decision for one in subject.findings] == ["fail"]
+            assert subject.findings[0].words == ()
 
     def test_inside_a_search_the_message_shows_the_difference(self, tmp_path: Path) -> None:
         backend = make_preferring_judge(lambda one: bool(one.attack) + (one.author == "x") / 2)
-        with Judge("j", backend, store=tmp_path / "s") as asked:
+        with Judge("j", backend, store=tmp_path / "s") as subject:
 
             @settings(max_examples=1, database=None)
             @given(st.just(REWRITTEN))
             def search(drawn: Case) -> None:
-                invariants.distractor_invariant(asked, drawn)
+                invariants.distractor_invariant(subject, drawn)
 
             with pytest.raises(Violation, match=r'changed  "may" → "must", \+ ", definitely"'):
                 search()
-        assert all(one.searching and one.words == ('"may" → "must"', '+ ", definitely"') for one in asked.findings)
+        assert all(one.searching and one.words == ('"may" → "must"', '+ ", definitely"') for one in subject.findings)
 
 
 def test_appended_request_and_its_counterpart_are_alike() -> None:
@@ -453,17 +457,17 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
 def test_untestable_invariant_is_one_clear_line(
     judge: Open, call: Callable[..., InvariantFinding], error: type[UsageError], words: str
 ) -> None:
-    asked = judge(make_planted("fair"))
+    subject = judge(make_planted("fair"))
     with pytest.raises(error) as raised:
-        call(asked)
+        call(subject)
     assert type(raised.value) is error
     assert words in str(raised.value)
-    assert (asked.tally.made, asked.findings) == (0, [])
+    assert (subject.tally.made, subject.findings) == (0, [])
 
 
 def test_case_without_evidence_fails(judge: Open) -> None:
-    said = message(lambda: invariants.transitive(judge(make_planted("fair")), PAIR), Inconclusive)
-    assert said[0] == "transitive (pairwise) is undecided: no case tests it"
+    message_lines = message(lambda: invariants.transitive(judge(make_planted("fair")), PAIR), Inconclusive)
+    assert message_lines[0] == "transitive (pairwise) is undecided: no case tests it"
 
 
 def test_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:

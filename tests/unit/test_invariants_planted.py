@@ -107,9 +107,9 @@ def test_table_covers_every_planted_judge_and_invariant() -> None:
 @pytest.mark.parametrize("invariant", TESTS)
 @pytest.mark.parametrize("judge", PLANTED)
 def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: str, tmp_path: Path) -> None:
-    with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as asked:
-        failed = failure(TESTS[invariant], asked)
-        (finding,) = asked.findings
+    with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as subject:
+        failed = failure(TESTS[invariant], subject)
+        (finding,) = subject.findings
     assert (failed and type(failed)) is expected(judge, invariant)
     lines = str(failed or "").splitlines()
     assert len(lines) <= 12

@@ -19,8 +19,8 @@ TWEAKS = datasets.load("tweakset").cases
 
 
 def restyle(text: str, *constraints: Constraint) -> list[str]:
-    made = Case("c", ("?",), (Response("x", (text,)),), constraints=constraints)
-    return [one.text for one in restyle_response(made, made.responses[0])]
+    response = Case("c", ("?",), (Response("x", (text,)),), constraints=constraints)
+    return [one.text for one in restyle_response(response, response.responses[0])]
 
 
 def words(text: str) -> list[str]:
@@ -61,10 +61,10 @@ def test_change_that_breaks_the_format_is_left_out() -> None:
 
 @given(st.text(alphabet="ab.,!?*_#-+• \n`|“”é1漢", max_size=60))
 def test_words_and_code_stay_whatever_the_text(text: str) -> None:
-    for made in restyle(text):
-        assert made != text
-        assert words(made) == words(text)
-        assert [made[a:b] for a, b in code_spans(made)] == [text[a:b] for a, b in code_spans(text)]
+    for changes in restyle(text):
+        assert changes != text
+        assert words(changes) == words(text)
+        assert [changes[a:b] for a, b in code_spans(changes)] == [text[a:b] for a, b in code_spans(text)]
 
 
 def test_embedded_cases_keep_their_format_and_change() -> None:
@@ -72,9 +72,9 @@ def test_embedded_cases_keep_their_format_and_change() -> None:
     for one in TWEAKS[:20]:
         for response in one.originals:
             held = [check(constraint, response.text) for constraint in one.constraints]
-            made = restyle_response(one, response)
-            several += bool(made)
-            for other in made:
+            changes = restyle_response(one, response)
+            several += bool(changes)
+            for other in changes:
                 assert [check(constraint, other.text) for constraint in one.constraints] == held
                 assert (other.author, other.severity, other.attack) == (response.author, response.severity, None)
     assert several > 60
@@ -82,5 +82,5 @@ def test_embedded_cases_keep_their_format_and_change() -> None:
 
 def test_every_turn_is_changed() -> None:
     two = Response("x", ("One two.", "Three four."))
-    (made,) = restyle_response(case(responses=(two,)), two)
-    assert made.turns == ("**One** two.", "**Three** four.")
+    (changes,) = restyle_response(case(responses=(two,)), two)
+    assert changes.turns == ("**One** two.", "**Three** four.")

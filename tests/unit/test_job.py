@@ -68,8 +68,8 @@ def run_job(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
 
 
 def test_each_stage_sees_the_stored_rows_of_earlier_stages(tmp_path: Path) -> None:
-    found, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
-    done = run_job(found)
+    result, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
+    done = run_job(result)
     assert seen == [["a", "b"]] * 2 + [["a", "b", "c"]] * 4
     assert [r.case for r in done.rows] == ["a", "b", "c", "d"]
     assert load(tmp_path / "r").rows == done.rows
@@ -89,15 +89,15 @@ def test_several_stages_leave_the_same_run_as_one(tmp_path: Path) -> None:
 def test_failing_stage_leaves_an_unfinished_run_that_resumes(tmp_path: Path) -> None:
     calls = list[str]()
 
-    def breaks(asked: Request) -> str:
+    def breaks(request: Request) -> str:
         if len(calls) == 2:
             raise BackendError("the model broke")
-        calls.append(asked.messages[0].content)
+        calls.append(request.messages[0].content)
         return "x"
 
-    found, _ = job(tmp_path / "r", ScriptedBackend(breaks), ["a"], ["b"], ["c"])
+    result, _ = job(tmp_path / "r", ScriptedBackend(breaks), ["a"], ["b"], ["c"])
     with pytest.raises(BackendError):
-        run_job(found)
+        run_job(result)
     left = load(tmp_path / "r")
     assert (left.flaw is None, [r.case for r in left.rows]) == (False, ["a", "b"])
     tally = Tally()

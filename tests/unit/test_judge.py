@@ -59,9 +59,9 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_judge_agrees_with_a_run(store: Path) -> None:
-    found = datasets.load("tweakset").cases[:3]
+    dataset = datasets.load("tweakset").cases[:3]
     protocols = [registry.get_protocol(name) for name in ("pairwise", "absolute", "prepair")]
-    comparisons = [Comparison(one, *one.responses[:2]) for one in found]
+    comparisons = [Comparison(one, *one.responses[:2]) for one in dataset]
     backend = make_planted("longer")
     with Store(store.with_name("other"), backend.identity, backend.reads_slots) as other:
         model = (backend, other)
@@ -116,7 +116,7 @@ def test_replies_before_a_model_failure_are_stored(store: Path) -> None:
 def test_unanswered_model_is_an_error_and_no_verdict(store: Path) -> None:
     silence = Reply(failure=f"{NO_REPLY}: timed out, 5 attempts")
     script = {"one": CERTAIN, "two": silence, "three": Reply(failure="refused")}
-    backend = ScriptedBackend(lambda asked: script[asked.messages[0].content], reads_slots=False)
+    backend = ScriptedBackend(lambda request: script[request.messages[0].content], reads_slots=False)
     with Judge("mine", backend, store=store) as judge:
         with pytest.raises(
             BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; the other"
@@ -184,8 +184,8 @@ def test_judge_follows_its_manner(store: Path, manner: Manner, number: int) -> N
 
 
 def test_each_sample_is_a_request(store: Path) -> None:
-    def say(asked: Request) -> Reply:
-        return Reply(text=f"{asked.temperature:.1f} {asked.sample}")
+    def say(request: Request) -> Reply:
+        return Reply(text=f"{request.temperature:.1f} {request.sample}")
 
     def talk() -> Plan[tuple[Judgment, ...]]:
         return ask_in_orders(registry.get_protocol("cot"), make_comparison(), Manner("given", samples=3))

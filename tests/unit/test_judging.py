@@ -38,7 +38,7 @@ def make_row(protocol: str = "pairwise", attack: str = "none") -> Callable[..., 
     return partial(Row, "c1", "p", "people", protocol, "j", attack, side(X), side(Y), label="a", data="d")
 
 
-def words(said: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
+def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
     """A judge that gives the first outcome whatever it is asked, in words that ``said`` changes."""
 
     def answer(request: Request) -> Reply:
@@ -49,7 +49,7 @@ def words(said: Callable[[Request], str] = lambda r: "A") -> Callable[[Request],
             chosen = outcomes.get("first", request.choices[0])
             shares = tuple(float(choice == chosen) for choice in request.choices)
             return Reply(probabilities=shares, mass=1.0, tokens_in=7)
-        name = said(request)
+        name = text_of(request)
         return Reply(outcomes.get(name, name), tokens_in=5, tokens_out=3)
 
     return answer
@@ -62,7 +62,7 @@ FIRST = words(lambda request: "first")
 
 
 @pytest.mark.parametrize(
-    ("protocol", "orders", "shown"),
+    ("protocol", "orders", "expected"),
     [
         ("pairwise", "both", ("a", "b")),
         ("pairwise", "given", ("a",)),
@@ -77,8 +77,8 @@ FIRST = words(lambda request: "first")
         ("quadruple", "swapped", ()),
     ],
 )
-def test_leading_sides_follow_the_orders(protocol: str, orders: Any, shown: tuple[str, ...]) -> None:
-    assert leading_sides(protocols()[protocol], Manner(orders)) == shown
+def test_leading_sides_follow_the_orders(protocol: str, orders: Any, expected: tuple[str, ...]) -> None:
+    assert leading_sides(protocols()[protocol], Manner(orders)) == expected
 
 
 @pytest.mark.parametrize("name", ["base", "pairwise", "cot", "rank", "prepair", "swap-synthesize"])
@@ -146,17 +146,17 @@ def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment
 
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (ValueError("no\nnumber"), r"protocol 'mine' failed on case 'c\[1\]': ValueError: no number"),
         (KeyError("x"), "protocol 'mine' failed on case .*: KeyError: 'x'"),
         (RecursionError(), "RecursionError"),
     ],
 )
-def test_failing_protocol_is_reported_with_its_case(error: Exception, said: str, early: bool) -> None:
-    mine = protocol("mine")
-    with pytest.raises(PluginError, match=said) as raised:
-        drive(track_usage("c[1]", mine, broken_plan(error, early)), words())
+def test_failing_protocol_is_reported_with_its_case(error: Exception, message: str, early: bool) -> None:
+    own_protocol = protocol("mine")
+    with pytest.raises(PluginError, match=message) as raised:
+        drive(track_usage("c[1]", own_protocol, broken_plan(error, early)), words())
     assert raised.value.__cause__ is error
     assert raised.value.exit_code == 4
 
@@ -223,36 +223,38 @@ SCORED: list[tuple[Any, str | None]] = [
 @pytest.mark.parametrize("samples", [1, 2])
 @pytest.mark.parametrize("orders", ["both", "given", "swapped"])
 @pytest.mark.parametrize(
-    ("rules", "judgment", "said"),
+    ("rules", "judgment", "message"),
     [*(((), *one) for one in COMPARED), *((("score", "rating"), *one) for one in SCORED)],
 )
 def test_foreign_judgment_is_validated(
-    rules: tuple[str, ...], judgment: Any, said: str | None, orders: Any, samples: int
+    rules: tuple[str, ...], judgment: Any, message: str | None, orders: Any, samples: int
 ) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield []
         return judgment  # type: ignore[no-any-return]
 
-    mine = Protocol("mine", "one of the tests", ask, Calls(order=1), rules=rules, orders="none" if rules else "swap")
-    plan = judge_comparison(make_row("mine"), mine, PAIR, Manner(orders, samples), False)
-    if said is None:
+    own_protocol = Protocol(
+        "mine", "one of the tests", ask, Calls(order=1), rules=rules, orders="none" if rules else "swap"
+    )
+    plan = judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(orders, samples), False)
+    if message is None:
         row, _ = drive(plan, words())
         assert {one.failure for one in row.judgments} == {judgment.failure}
         return
-    with pytest.raises(PluginError, match=said) as raised:
+    with pytest.raises(PluginError, match=message) as raised:
         drive(plan, words())
     assert str(raised.value).startswith("protocol 'mine' on case 'c1': ")
 
 
-@pytest.mark.parametrize("asked", [None, [None], ["a"], [replace(request("x"), to="nobody")]])  # type: ignore[arg-type]
-def test_foreign_request_is_validated(asked: Any) -> None:
+@pytest.mark.parametrize("received", [None, [None], ["a"], [replace(request("x"), to="nobody")]])  # type: ignore[arg-type]
+def test_foreign_request_is_validated(received: Any) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
-        yield asked
+        yield received
         return verdict("a")
 
-    mine = Protocol("mine", "one of the tests", ask, Calls(order=1))
+    own_protocol = Protocol("mine", "one of the tests", ask, Calls(order=1))
     with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
-        drive(judge_comparison(make_row("mine"), mine, PAIR, Manner(), False), words())
+        drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -280,11 +282,11 @@ def test_protocol_that_never_judges_is_reported(more: int) -> None:
 
 @pytest.mark.parametrize("returned", [verdict("a"), None, [request("x")], iter([[request("x")]])])
 def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
-    mine = Protocol("mine", "one of the tests", lambda comparison: returned, Calls(order=1))
+    own_protocol = Protocol("mine", "one of the tests", lambda comparison: returned, Calls(order=1))
     with pytest.raises(
         PluginError, match=r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
     ):
-        drive(judge_comparison(make_row("mine"), mine, PAIR, Manner(), False), words())
+        drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), MemoryError()])
@@ -300,21 +302,21 @@ def test_plan_lists_each_request_once_with_its_usage() -> None:
         yield [request("one")]
         return (verdict("a"), verdict("b"))
 
-    asked: list[type] = []
+    types: list[type] = []
 
     def watched() -> Plan[object]:
         stepped = track_usage("c1", protocol("mine"), plan())
         requests = next(stepped)
         while True:
-            asked.append(type(requests))
+            types.append(type(requests))
             try:
                 requests = stepped.send((yield requests))
             except StopIteration as done:
                 return done.value
 
-    found, _ = drive(watched(), lambda r: Reply("x", tokens_in=len(r.messages[0].content), tokens_out=1))
-    assert found == ((verdict("a"), verdict("b")), {request("one").key: (3, 1), request("two").key: (3, 1)})
-    assert asked == [list, list], "answered as a whole, so that the keys do not hang on how replies come"
+    result, _ = drive(watched(), lambda r: Reply("x", tokens_in=len(r.messages[0].content), tokens_out=1))
+    assert result == ((verdict("a"), verdict("b")), {request("one").key: (3, 1), request("two").key: (3, 1)})
+    assert types == [list, list], "answered as a whole, so that the keys do not hang on how replies come"
 
 
 # What cannot be judged.
@@ -373,9 +375,9 @@ def test_rotating_protocol_shows_as_many_as_it_wants() -> None:
 def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
     one = protocols()[name]
     answer = words(lambda r: ("first", "second")[r.sample % 2 if r.sample < 1000 else (r.sample // 7) % 2])
-    before, asked = drive(judge_comparison(make_row(name), one, PAIR, manner, False), answer)
+    before, arguments = drive(judge_comparison(make_row(name), one, PAIR, manner, False), answer)
     again, more = drive(resample_comparison(before, make_row(name, RESAMPLED), one, PAIR, manner, False), answer)
-    return before, again, *([r for requests in rounds for r in requests] for rounds in (asked, more))  # type: ignore[return-value]
+    return before, again, *([r for requests in rounds for r in requests] for rounds in (arguments, more))  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(
@@ -383,16 +385,16 @@ def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], lis
 )
 @pytest.mark.parametrize("orders", ["both", "swapped"])
 def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: Any) -> None:
-    before, again, asked, more = judge_twice(name, Manner(orders, samples=samples, seed=3))
+    before, again, first_requests, more = judge_twice(name, Manner(orders, samples=samples, seed=3))
     assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
     assert len(again.judgments) == len(before.judgments)
     assert again.shown == before.shown
-    assert len(asked) == len(more)
-    for first, second in zip(asked, more, strict=True):
+    assert len(first_requests) == len(more)
+    for first, second in zip(first_requests, more, strict=True):
         assert replace(first, sample=0) == replace(second, sample=0)
         assert (first.key == second.key) == (first.temperature == 0)
         assert first.seed == second.seed
-    warm = [r.key for r in [*asked, *more] if r.temperature]
+    warm = [r.key for r in [*first_requests, *more] if r.temperature]
     assert len(set(warm)) == len(warm)
     assert warm
     assert judge_twice(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
@@ -402,9 +404,9 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
     ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
 )
 def test_resampling_without_samples_is_excluded_and_asks_nothing(name: str, samples: int) -> None:
-    before, again, asked, more = judge_twice(name, Manner(samples=samples))
+    before, again, first_requests, more = judge_twice(name, Manner(samples=samples))
     assert again == make_row(name, RESAMPLED)(excluded="nothing is sampled")
-    assert {r.key for r in more} == {r.key for r in asked}
+    assert {r.key for r in more} == {r.key for r in first_requests}
     assert before.excluded is None
 
 

@@ -72,7 +72,7 @@ def test_second_reader_reads_the_same() -> None:
     assert (suite.tests, suite.failures, suite.errors, suite.skipped, suite.time) == (5, 2, 1, 1, 1.25)
     assert {one.name: one.value for one in suite.properties()}["judge"] == "planted:longer"
     results = [case.result for case in suite]
-    assert [len(found) for found in results] == [1, 0, 1, 1, 1]
+    assert [len(result) for result in results] == [1, 0, 1, 1, 1]
     failure = results[0][0]
     assert (failure.type, failure.message) == ("flip_rate", "lower bound 0.183 is above 0.1")
     for part in ("12 of 40", "18.3–44.1", "0.001 after Holm", "threshold: 10%", "case c7: weak-model", "0.12 : 0.88"):

@@ -134,10 +134,10 @@ def is_allowed(importer: str, imported: str) -> bool:
     if importer in SEEN:
         return imported in SEEN[importer]
     height = {one: len(FLOORS) - at for at, floor in enumerate(FLOORS) for one in floor}
-    mine, its = importer.split("/"), imported.split("/")
-    if mine[0] == its[0] == "studies":
-        return len(its) == 1 or (its[1] == "attack" and mine[-1] in ABOVE)
-    return its[0] in height and height[its[0]] < height[mine[0]]
+    parts, its = importer.split("/"), imported.split("/")
+    if parts[0] == its[0] == "studies":
+        return len(its) == 1 or (its[1] == "attack" and parts[-1] in ABOVE)
+    return its[0] in height and height[its[0]] < height[parts[0]]
 
 
 def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:

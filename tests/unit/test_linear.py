@@ -11,9 +11,9 @@ from distract.studies.attack.minimal import find_edits
 def test_very_long_texts_are_compared_at_their_ends_only() -> None:
     # All common words of these would be sought in 500 MB.
     old, new = (" ".join(["start", *([word] * 40_000), "end"]) for word in ("a", "b"))
-    found = find_edits((f"{old} c",), (f"{new} c",))
-    assert "".join(edit.new for edit in found).count("b") == 40_000
-    assert not any("start" in edit.old or "end" in edit.old for edit in found)
+    edits = find_edits((f"{old} c",), (f"{new} c",))
+    assert "".join(edit.new for edit in edits).count("b") == 40_000
+    assert not any("start" in edit.old or "end" in edit.old for edit in edits)
 
 
 @pytest.mark.parametrize(

@@ -30,39 +30,39 @@ def prompts(path: Path, *texts: str) -> str:
 
 def compliant(request: Request) -> str:
     """A writer that meets what it is asked for as far as it goes: a text for each set of requirements."""
-    asked = request.messages[1].content.partition("# Format requirements\n")[2].partition("\n\n# Task")[0]
+    prompt = request.messages[1].content.partition("# Format requirements\n")[2].partition("\n\n# Task")[0]
     text = "Bees make honey out of the nectar of flowers. They do it in summer and keep it for the winter."
-    if "highlight" in asked.lower():
+    if "highlight" in prompt.lower():
         text = text.replace("honey", "*honey*").replace("summer", "*summer*")
-    if "capital letters" in asked and "at least 3" in asked:
+    if "capital letters" in prompt and "at least 3" in prompt:
         text = text.replace("Bees make", "BEES MAKE SWEET")
-    if "bullet" in asked:
+    if "bullet" in prompt:
         text = "* Bees make honey\n* They do it in summer\n* They keep it for the winter"
-    if "paragraph" in asked:
+    if "paragraph" in prompt:
         text = text.replace(". They", ".\n\n***\n\nThey")
-    if "title" in asked:
+    if "title" in prompt:
         text = f"<<Bees>>\n\n{text}"
-    if "P.S." in asked:
+    if "P.S." in prompt:
         text += "\n\nP.S. Wasps do not."
-    if "anything else" in asked:
+    if "anything else" in prompt:
         text += " Is there anything else I can help with?"
-    if "quotation marks" in asked:
+    if "quotation marks" in prompt:
         text = f'"{text}"'
-    if "lowercase" in asked:
+    if "lowercase" in prompt:
         text = text.lower()
-    return text.upper() if "only capital" in asked or "all capital" in asked.lower() else text
+    return text.upper() if "only capital" in prompt or "all capital" in prompt.lower() else text
 
 
 def test_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
     texts = [f"What do bees of kind {n} make and when do they make it? Do not use any commas." for n in range(12)]
     data = prompts(tmp_path / "p.jsonl", *texts, "Write a comma-free haiku")
-    made = maker.tweakset_job(data, "w", GeneratorOptions(), None, 0)
-    assert (len(made.plans), made.left_out) == (12, {"question and format cannot be told apart": 1})
+    job = maker.tweakset_job(data, "w", GeneratorOptions(), None, 0)
+    assert (len(job.plans), job.left_out) == (12, {"question and format cannot be told apart": 1})
     with open_stores({"generator": ScriptedBackend(compliant, name="w")}, tmp_path / "s") as models:
-        cases, found = maker.make_cases(made, models, Tally())
-    assert found["made"] == len(cases) > 5
-    assert found["asked"] == 12
-    assert found["severities"]["1"] == found["made"]
+        cases, counts = maker.make_cases(job, models, Tally())
+    assert counts["made"] == len(cases) > 5
+    assert counts["asked"] == 12
+    assert counts["severities"]["1"] == counts["made"]
     for case in cases:
         good, *worse = (case.lineage(response) for response in case.responses)
         assert good is not None
@@ -89,12 +89,12 @@ def test_pairs_are_made_from_references_alone(tmp_path: Path) -> None:
     ]
     path = tmp_path / "d.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in raw), encoding="utf-8")
-    made = maker.pair_job(str(path), (), "w", GeneratorOptions(), None, None, 0)
-    assert made.left_out == {"no response is known to be good": 1, "more than one turn": 1}
+    job = maker.pair_job(str(path), (), "w", GeneratorOptions(), None, None, 0)
+    assert job.left_out == {"no response is known to be good": 1, "more than one turn": 1}
     with open_stores({"generator": ScriptedBackend(lambda request: answers, name="w")}, tmp_path / "s") as models:
-        (case,), found = maker.make_cases(made, models, Tally())
+        (case,), counts = maker.make_cases(job, models, Tally())
     assert (case.preferred, [r.author for r in case.responses]) == ("better", ["better", "worse"])
-    assert (found["made"], found["mean_attempts"]) == (1, 1.0)
+    assert (counts["made"], counts["mean_attempts"]) == (1, 1.0)
     assert all(lineage.generator == "w" for lineage in case.lineages)
     assert len(case.lineages) == 2
 

@@ -41,12 +41,12 @@ def first_wins(comparison: Comparison) -> Plan[Judgment]:
 
 
 def protocol(**fields: object) -> Protocol:
-    made = Protocol("p", "", first_wins, Calls(1), ties=True)
-    return replace(made, **fields)  # type: ignore[arg-type]
+    protocol = Protocol("p", "", first_wins, Calls(1), ties=True)
+    return replace(protocol, **fields)  # type: ignore[arg-type]
 
 
 def shown_texts(rounds: list[list[Request]]) -> list[str]:
-    return [one.messages[0].content for asked in rounds for one in asked]
+    return [one.messages[0].content for batch in rounds for one in batch]
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_swapping_also_reverses_the_others() -> None:
 def test_any_orders_combine_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
     manner = Manner(orders, samples, answer_tokens=7, seed=seed)
     judgments, rounds = drive(ask_in_orders(protocol(), PAIR, manner), lambda r: Reply())
-    asked = [one for requests in rounds for one in requests]
-    assert len(asked) == len({one.key for one in asked}) == len(judgments) * samples
-    assert {one.max_tokens for one in asked} == {7}
+    sent = [one for requests in rounds for one in requests]
+    assert len(sent) == len({one.key for one in sent}) == len(judgments) * samples
+    assert {one.max_tokens for one in sent} == {7}
     if samples > 1:
-        assert {(one.temperature, one.seed) for one in asked} == {(0.7, seed)}
-        assert {one.sample for one in asked} == set(range(samples))
+        assert {(one.temperature, one.seed) for one in sent} == {(0.7, seed)}
+        assert {one.sample for one in sent} == set(range(samples))
     else:
-        assert {(one.temperature, one.seed, one.sample) for one in asked} == {(0.0, 0, 0)}
+        assert {(one.temperature, one.seed, one.sample) for one in sent} == {(0.0, 0, 0)}
 
 
 def test_nested_samples_have_distinct_indices() -> None:
@@ -132,7 +132,7 @@ def test_both_orders_are_asked_together_and_mapped_back() -> None:
     judgments, rounds = drive(ask_both_orders(first_wins, PAIR), lambda r: Reply())
     assert [j.preferred for j in judgments] == ["a", "b"]
     assert judgments[1].probabilities == (0.0, 1.0, 0.0)
-    assert [len(asked) for asked in rounds] == [2]
+    assert [len(batch) for batch in rounds] == [2]
 
 
 VOTES: list[tuple[list[Outcome | None], Outcome | None, Outcome | None]] = [

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("judge", "said", "unsaid"),
+    ("judge", "message", "unsaid"),
     [
         (
             "ollama:llama3",
@@ -44,10 +44,10 @@ ROOT = Path(__file__).parents[2]
         ("groq/llama-x", "write openai:llama-x --base-url https://api.groq.com/openai/v1", "mean"),
     ],
 )
-def test_foreign_model_name_is_translated(run: Any, judge: str, said: str, unsaid: str) -> None:
+def test_foreign_model_name_is_translated(run: Any, judge: str, message: str, unsaid: str) -> None:
     ran = run("attack", "--judge", judge)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert said in ran.err
+    assert message in ran.err
     assert unsaid not in ran.err
     assert len(ran.err) < 250
 
@@ -67,7 +67,7 @@ def test_own_server_accepts_any_name(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("attack", "--judge", "planted:fair", "--attack", "prolixity,sycophancy"), "for several, repeat --attack"),
         (("attack", "--judge", "planted:fair", "--protocol", "pairwise,base"), "for several, repeat --protocol"),
@@ -82,10 +82,10 @@ def test_own_server_accepts_any_name(run: Any) -> None:
         (("meta", "--judge", "planted:fair", "--data", "a.json,b.json"), "for several, repeat --data"),
     ],
 )
-def test_several_model_names_in_one_are_split(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_several_model_names_in_one_are_split(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run(*arguments)
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
-    assert ran.err.endswith(f"; {said}\n")
+    assert ran.err.endswith(f"; {message}\n")
 
 
 @pytest.mark.parametrize("text", ['{"foo": 1}\n', '[{"foo": 1}]', "words\n"])
@@ -132,7 +132,7 @@ def test_replies_name_the_store_and_the_run_apart(run: Any) -> None:
 
 def test_install_hints_match_the_pages() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    named = set[str]()
+    commands = set[str]()
     for path in (
         *(ROOT / "distract").rglob("*.py"),
         *(ROOT / "judges").rglob("*.py"),
@@ -140,11 +140,11 @@ def test_install_hints_match_the_pages() -> None:
     ):
         text = path.read_text(encoding="utf-8")
         assert "distract[" not in text.replace("tool.distract[", ""), path
-        named.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))
-    assert named >= {"openai", "vllm", "local", "hub", "parquet", "language", "pytest"}
-    assert named <= {*extras}
+        commands.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))
+    assert commands >= {"openai", "vllm", "local", "hub", "parquet", "language", "pytest"}
+    assert commands <= {*extras}
     pages = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
-    for extra in named - {"pytest"}:
+    for extra in commands - {"pytest"}:
         command = errors.install_command(extra).partition(" in ")[0]
         assert re.search(rf'pip install (-c constraints.txt )?"\.\[{extra}[\],]', pages), command
     assert errors.install_command("hub") == 'pip install ".[hub]" in the source folder of distract'

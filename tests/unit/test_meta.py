@@ -74,8 +74,8 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
     ],
 )
 def test_each_labelled_pair_is_judged(responses: tuple[Response, ...], preferred: str | None, pairs: list[str]) -> None:
-    found = labelled_pairs(case(responses=responses, preferred=preferred))
-    assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in found] == pairs
+    labelled = labelled_pairs(case(responses=responses, preferred=preferred))
+    assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in labelled] == pairs
 
 
 def first(request: Request) -> Reply:
@@ -99,35 +99,35 @@ def test_case_gives_a_row_for_each_pair_and_protocol(
     responses: list[Response], preferred: str, names: list[str]
 ) -> None:
     one = case(responses=responses, preferred=preferred)
-    made, _ = drive(judge_labelled("d", one, MetaConfig("j", tuple(protocols()[name] for name in names))), first)
+    result, _ = drive(judge_labelled("d", one, MetaConfig("j", tuple(protocols()[name] for name in names))), first)
     pairs = labelled_pairs(one)
-    assert [(row.protocol, row.a.author, row.b.author) for row in made.rows] == [
+    assert [(row.protocol, row.a.author, row.b.author) for row in result.rows] == [
         (name, a.author, b.author) for name in names for a, b in pairs
     ]
-    for row in made.rows:
+    for row in result.rows:
         assert (row.design, row.attack, row.data, row.subset, row.target) == ("people", "none", "d", "", None)
         assert row.label in (("tie",) if preferred == "tie" else ("a", "b"))
         assert (row.cluster, row.excluded, bool(row.keys)) == (one.cluster, None, True)
-    assert made.rewrites == []
+    assert result.rewrites == []
 
 
 def test_unfit_case_is_one_excluded_row_without_controls() -> None:
     one = case(responses=(X, Y), preferred="x")
     parameters = MetaConfig("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
-    made, rounds = drive(judge_labelled("d", one, parameters), first)
-    assert [(row.attack, row.excluded) for row in made.rows] == [("none", "fewer than 3 responses")]
-    assert (made.rewrites, rounds) == ([], [])
+    result, rounds = drive(judge_labelled("d", one, parameters), first)
+    assert [(row.attack, row.excluded) for row in result.rows] == [("none", "fewer than 3 responses")]
+    assert (result.rewrites, rounds) == ([], [])
 
 
 def test_exclusion_extends_to_controls(tmp_path: Path) -> None:
     cases = [*map(add_spaces, PLANTED[:3]), add_spaces(case("three", responses=(X, Y, Z), preferred="x"))]
-    found = measure(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
+    result = measure(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
     for protocol, attack, n, excluded in (
         ("triadic", "null", 2, 3),
         ("triadic", RESAMPLED, 0, 5),
         ("base", "null", 5, 0),
     ):
-        figure = find(found, "verdict_change_rate", protocol, attack=attack, data="d.jsonl")
+        figure = find(result, "verdict_change_rate", protocol, attack=attack, data="d.jsonl")
         assert (figure.n, figure.excluded) == (n, excluded), (protocol, attack)
 
 
@@ -148,8 +148,8 @@ def add_spaces(one: Case, *authors: str) -> Case:
         return turn.replace(" ", "  ", 1)
 
     responses = (replace(r, turns=tuple(map(wide, r.turns))) for r in one.responses)
-    kept = zip(one.responses, responses, strict=True)
-    return replace(one, responses=tuple(new if r.author in (authors or r.author) else r for r, new in kept))
+    pairs = zip(one.responses, responses, strict=True)
+    return replace(one, responses=tuple(new if r.author in (authors or r.author) else r for r, new in pairs))
 
 
 def write(path: Path, cases: Sequence[Case]) -> str:
@@ -183,9 +183,9 @@ def measure(loaded: LoadedRun) -> Sequence[Agreement]:
     return measure_judges([from_run(loaded.parameters, loaded.rows)]).figures
 
 
-def find(found: Sequence[Agreement], measure: str, protocol: str, **place: Any) -> Agreement:
-    wanted: dict[str, Any] = {"measure": measure, "protocol": protocol, "subset": None, "against": None, **place}
-    (one,) = [f for f in found if all(getattr(f, name) == value for name, value in wanted.items())]
+def find(figures: Sequence[Agreement], measure: str, protocol: str, **place: Any) -> Agreement:
+    criteria: dict[str, Any] = {"measure": measure, "protocol": protocol, "subset": None, "against": None, **place}
+    (one,) = [f for f in figures if all(getattr(f, name) == value for name, value in criteria.items())]
     return one
 
 
@@ -195,64 +195,66 @@ WAYS = ("base", "pairwise", "cot", "rank", "prepair", "swap-synthesize", "cot-co
 
 
 def test_planted_judge_has_its_planted_accuracy(tmp_path: Path) -> None:
-    found = measure(run(ready(tmp_path, "longer", PLANTED, WAYS)))
+    result = measure(run(ready(tmp_path, "longer", PLANTED, WAYS)))
     for name in WAYS:
         scoring = name in ("absolute", "pointwise")
         rule = "score" if scoring else None
         orders = 1 if scoring else 2
         for subset, k, n in ((None, 7, 10), ("s", 3, 4), ("t", 4, 6)):
-            accuracy = find(found, "accuracy", name, rule=rule, subset=subset)
+            accuracy = find(result, "accuracy", name, rule=rule, subset=subset)
             assert (accuracy.k, accuracy.n, accuracy.invalid, accuracy.excluded) == (k * orders, n * orders, 0, 0)
-            both = find(found, "accuracy_both_orders", name, rule=rule, subset=subset)
+            both = find(result, "accuracy_both_orders", name, rule=rule, subset=subset)
             assert (both.k, both.n) == (k, n)
         if not scoring:
-            assert (find(found, "equal_verdicts", name).k, find(found, "first_slot_rate", name).value) == (10, 0.5)
+            assert (find(result, "equal_verdicts", name).k, find(result, "first_slot_rate", name).value) == (10, 0.5)
     for one, other in (("base", "pairwise"), ("absolute", "base")):
         rule = "score" if one == "absolute" else None
-        difference = find(found, "accuracy", one, against=other, rule=rule, data="d.jsonl")
+        difference = find(result, "accuracy", one, against=other, rule=rule, data="d.jsonl")
         assert (difference.value, difference.n, difference.compared) == (0.0, 20, "not distinguishable")
 
 
 def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
-    found = measure(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
+    result = measure(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
     for name in ("base", "pairwise", "cot"):
-        assert [find(found, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
-        assert (find(found, "first_slot_rate", name).k, find(found, "order_inconsistency", name).value) == (20, 1.0)
-        kappas = {order: find(found, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
+        assert [find(result, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
+        assert (find(result, "first_slot_rate", name).k, find(result, "order_inconsistency", name).value) == (20, 1.0)
+        kappas = {order: find(result, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
         assert kappas == {"given": 0.0, "swapped": 0.0, "both": pytest.approx(0.0)}
-        assert find(found, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
+        assert find(result, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
 
 
 @pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
 def test_in_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
-    found = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
-    assert [(f.k, f.n) for f in (find(found, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [(k, 10)] * 2
-    assert not [f for f in found if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
+    result = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
+    assert [(f.k, f.n) for f in (find(result, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [
+        (k, 10)
+    ] * 2
+    assert not [f for f in result if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
 
 
 def test_missing_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
-    found = measure(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
-    for f in found:
+    result = measure(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
+    for f in result:
         if f.measure in ("accuracy", "accuracy_both_orders") and f.against is None and f.subset is None:
             assert (f.n, f.value, f.invalid) == (0, None, 8 if (f.protocol, f.measure) == ("base", "accuracy") else 4)
-    assert find(found, "invalid_rate", "base").k == 4
-    assert find(found, "kappa", "base", order="both").value == 0.0
+    assert find(result, "invalid_rate", "base").k == 4
+    assert find(result, "kappa", "base", order="both").value == 0.0
 
 
 def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
     cases = [long(i, "tie") for i in range(4)]
-    found = measure(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
-    assert (find(found, "accuracy", "pairwise").k, find(found, "accuracy", "pairwise").n) == (0, 8)
+    result = measure(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
+    assert (find(result, "accuracy", "pairwise").k, find(result, "accuracy", "pairwise").n) == (0, 8)
     same = [Case(one.id, one.prompt, (X, Response("y", X.turns)), "tie") for one in cases]
 
     def equal(request: Request) -> Reply:
         outcomes = dict(request.slots.outcomes) if request.slots else {}
-        said = outcomes.get("tie", "4")
-        return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+        outcome_text = outcomes.get("tie", "4")
+        return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=1.0)
 
-    found = measure(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
-    assert find(found, "accuracy", "pairwise").value == 1.0
-    assert find(found, "accuracy", "absolute", rule="rating").value == 1.0
+    result = measure(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
+    assert find(result, "accuracy", "pairwise").value == 1.0
+    assert find(result, "accuracy", "absolute", rule="rating").value == 1.0
 
 
 # Data that list the better response always at the same place.
@@ -288,13 +290,13 @@ def test_one_sided_data_are_shuffled_by_seed(tmp_path: Path) -> None:
     def drawn(cases: Sequence[Case], seed: int, name: str) -> dict[str, tuple[str, str | None]]:
         loaded = run(ready(tmp_path, "longer", cases, ["base", "absolute"], seed=seed, out=name))
         assert loaded.parameters["data"][0]["shuffled"] is True
-        found: dict[str, tuple[str, str | None]] = {}
+        values: dict[str, tuple[str, str | None]] = {}
         for row in loaded.rows:
-            assert found.setdefault(row.case, (row.a.author, row.label)) == (row.a.author, row.label), (
+            assert values.setdefault(row.case, (row.a.author, row.label)) == (row.a.author, row.label), (
                 "by all protocols"
             )
         assert {find(measure(loaded), "accuracy", "base").value} == {1.0}
-        return found
+        return values
 
     whole = drawn(cases, 0, "a")
     assert {*whole.values()} == {("x", "a"), ("y", "b")}
@@ -336,13 +338,13 @@ def test_judge_swayed_by_white_space_is_detected(tmp_path: Path) -> None:
 def test_control_that_spoils_a_response_is_excluded_but_recorded() -> None:
     spoiling = Attack("spoil", "loses the number", lambda turn, constraints, seed: turn.replace("7", "8"))
     parameters = MetaConfig("j", (protocols()["base"], protocols()["pairwise"]), controls=(spoiling,))
-    made, _ = drive(judge_labelled("d", long(7, "x"), parameters), first)
-    assert [(row.protocol, row.attack, row.excluded) for row in made.rows] == [
+    result, _ = drive(judge_labelled("d", long(7, "x"), parameters), first)
+    assert [(row.protocol, row.attack, row.excluded) for row in result.rows] == [
         (name, attack, why)
         for name in ("base", "pairwise")
         for attack, why in (("none", None), ("spoil", "rewrite rejected"))
     ]
-    assert [one.is_accepted for one in made.rewrites] == [False], "written once for all protocols"
+    assert [one.is_accepted for one in result.rewrites] == [False], "written once for all protocols"
 
 
 def test_reference_model_receives_only_its_requests(tmp_path: Path) -> None:
@@ -391,9 +393,11 @@ def run_of_units(source: str, *units: str, data: str = "d", protocol: str = "p")
 def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     runs: list[list[str]], source: str, other: str, names: str
 ) -> None:
-    made = [run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    published_runs = [
+        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
+    ]
     with pytest.raises(UsageError) as raised:
-        group_runs(made)
+        group_runs(published_runs)
     assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
 
 
@@ -418,12 +422,14 @@ def test_first_of_several_overlapping_runs_is_named() -> None:
 )
 @pytest.mark.parametrize("names", ["ddd", "def"])
 def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], names: str) -> None:
-    made = [run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
-    (found,) = group_runs(made)
+    published_runs = [
+        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
+    ]
+    (groups,) = group_runs(published_runs)
     for rule in ("stored", "parsed"):
-        assert found.rows[rule] == tuple(row for run in made for row in run.rows[rule])
+        assert groups.rows[rule] == tuple(row for run in published_runs for row in run.rows[rule])
     assert len(
-        group_runs([*made, *(run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])
+        group_runs([*published_runs, *(run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])
     ) > len(runs)
 
 
@@ -447,9 +453,9 @@ def test_runs_of_one_protocol_are_merged() -> None:
         make_replayed_run("p", "e", ("stored", "parsed"), ("stored", "parsed")),
     ]
     runs[1] = replace(runs[1], calls=2, convention="llmbar")
-    found = group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])
-    assert [(one.protocol, one.rules) for one in found] == [("p", ("stored", "parsed")), ("q", ("stored",))]
-    assert (found[0].calls, found[0].convention, found[0].ties, found[0].headline) == (None, "", True, "stored")
+    groups = group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])
+    assert [(one.protocol, one.rules) for one in groups] == [("p", ("stored", "parsed")), ("q", ("stored",))]
+    assert (groups[0].calls, groups[0].convention, groups[0].ties, groups[0].headline) == (None, "", True, "stored")
     (alike,) = group_runs([runs[1], replace(runs[1], data="f")])
     assert (alike.calls, alike.convention) == (2, "llmbar")
 
@@ -519,8 +525,8 @@ def test_reasons_are_counted_by_judge(
 ) -> None:
     cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="tie")]
     loaded = run(ready(tmp_path, judge, cases, names))
-    (told,) = document([from_run(loaded.parameters, loaded.rows)])["judges"]
-    assert (told["excluded"], told["invalid"]) == (excluded, invalid)
+    (message,) = document([from_run(loaded.parameters, loaded.rows)])["judges"]
+    assert (message["excluded"], message["invalid"]) == (excluded, invalid)
 
 
 def test_document_figures_are_rounded_at_any_depth() -> None:
@@ -534,7 +540,8 @@ def test_document_figures_are_rounded_at_any_depth() -> None:
         "self_judging": [], "controls": [], "protocols": {"base": []}, "ties": [],
     }  # fmt: skip
     sources = [
-        from_run({**parameters, "judge": j}, [row for made in rows for row in made if row.judge == j]) for j in "jk"
+        from_run({**parameters, "judge": j}, [row for document in rows for row in document if row.judge == j])
+        for j in "jk"
     ]
     assert all(isinstance(source, JudgeSource) for source in sources)
 
@@ -547,10 +554,10 @@ def test_document_figures_are_rounded_at_any_depth() -> None:
         elif isinstance(value, float):
             yield value
 
-    made = result_document(measure_judges(sources))
-    assert made["panel"] is not None
-    assert all(round(value, 4) == value for value in floats(made))
-    assert json.loads(json.dumps(made)) == made
+    document = result_document(measure_judges(sources))
+    assert document["panel"] is not None
+    assert all(round(value, 4) == value for value in floats(document))
+    assert json.loads(json.dumps(document)) == document
 
 
 # What is selected.
@@ -560,13 +567,13 @@ def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> No
     unlabelled = [Case(f"u{i}", (f"{i}",), (X, Y)) for i in range(3)]
     one = write(tmp_path / "one.jsonl", [*PLANTED, *unlabelled])
     other = write(tmp_path / "other.jsonl", [long(i, "tie") for i in range(4)])
-    found = select([one, other], (), 5, 0)
-    assert Counter(name for name, _ in found.cases) == {"one.jsonl": 5, "other.jsonl": 4}
-    assert found.left_out == {"nobody says which response is better": 3}
-    assert [(d["name"], d["cases"], d["drawn"]) for d in found.data] == [("one.jsonl", 13, 5), ("other.jsonl", 4, 4)]
-    assert found == select([one, other], (), 5, 0)
-    assert found.cases != select([one, other], (), 5, 1).cases
-    assert [c.id for _, c in found.cases[:5]] == sorted(c.id for _, c in found.cases[:5])
+    selected = select([one, other], (), 5, 0)
+    assert Counter(name for name, _ in selected.cases) == {"one.jsonl": 5, "other.jsonl": 4}
+    assert selected.left_out == {"nobody says which response is better": 3}
+    assert [(d["name"], d["cases"], d["drawn"]) for d in selected.data] == [("one.jsonl", 13, 5), ("other.jsonl", 4, 4)]
+    assert selected == select([one, other], (), 5, 0)
+    assert selected.cases != select([one, other], (), 5, 1).cases
+    assert [c.id for _, c in selected.cases[:5]] == sorted(c.id for _, c in selected.cases[:5])
     assert select((), (), None, 0).cases == ()
 
 
@@ -613,9 +620,9 @@ def test_spec_named_like_another_folder_is_distinct() -> None:
 @given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))
 def test_data_set_names_are_unique(specs: list[str]) -> None:
     names = [Path(spec).name for spec in specs]
-    found = distinct_names(names, specs)
-    assert len(set(found)) == len(specs)
-    for name, own, spec in zip(found, names, specs, strict=True):
+    distinct = distinct_names(names, specs)
+    assert len(set(distinct)) == len(specs)
+    for name, own, spec in zip(distinct, names, specs, strict=True):
         # Its own, its folder's or, where that is somebody else's, where it lies.
         assert name in (own, spec) or f"/{name}/" in f"/{Path(spec).parent}/"
         assert name == own or names.count(own) > 1 or own in Path(spec).parts

@@ -67,8 +67,8 @@ def test_difference_from_published_figures_is_reported(run: Any, name: str, valu
     whole = run("meta", "--judge", write_altered_run(json.dumps(RIGHT)), "--json")
     assert whole.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"] == {}
     judge = write_altered_run(json.dumps({**RIGHT, name: value}))
-    (told,) = run("meta", "--judge", judge, "--json").document["judges"]
-    differ = told["replayed"][0]["not_reproduced"]["stored"]
+    (message,) = run("meta", "--judge", judge, "--json").document["judges"]
+    differ = message["replayed"][0]["not_reproduced"]["stored"]
     assert differ.keys() == {name}
     assert (differ[name]["published"], type(differ[name]["ours"])) == (value, str)
     text = run("meta", "--judge", judge)
@@ -144,14 +144,16 @@ def llmbar(path: str, rows: list[dict[str, Any]]) -> str:
     return f"replay:{path}"
 
 
-def stored_row(number: int, given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
+def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
     """A row of LLMBar's form whose winners and label are 1 for the red one, wherever it is listed."""
 
     def place(one: int) -> int:
         return 3 - one if turn else one
 
     outputs = [f"Red {number}.", f"A dog {number}."][:: -1 if turn else 1]
-    results = {f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", given), ("True", swapped))}
+    results = {
+        f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", winner_given), ("True", swapped))
+    }
     # The order in which it stood first is the other one where it is listed second.
     if turn:
         results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
@@ -168,13 +170,13 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     # By number: what each judge says in either order, and what is right.
     one = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 2)]
     other = [(1, 1, 1), (2, 2, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2)]
-    first = llmbar("Set/one/CoT/result.json", [stored_row(i, *said) for i, said in enumerate(one)])
-    rows = [stored_row(i, *said) for i, said in enumerate(other)]
-    turned = [stored_row(i, *said, turn=i % 2 == 0) for i, said in enumerate(other)]
+    first = llmbar("Set/one/CoT/result.json", [stored_row(i, *text) for i, text in enumerate(one)])
+    rows = [stored_row(i, *text) for i, text in enumerate(other)]
+    turned = [stored_row(i, *text, turn=i % 2 == 0) for i, text in enumerate(other)]
     whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
     assert whole["panel"]["comparisons"] == 5
     # Right of the four verdicts on each: 4, 1, 2, 3 and 1.
-    right = [sum(v == said[2] for said in pair for v in said[:2]) for pair in zip(one, other, strict=True)]
+    right = [sum(v == text[2] for text in pair for v in text[:2]) for pair in zip(one, other, strict=True)]
     assert right == [4, 1, 2, 3, 1]
     for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
         again = run(
@@ -183,8 +185,8 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
         assert again["panel"]["comparisons"] == 5
         assert again["panel"]["difficulty"] == whole["panel"]["difficulty"]
         accuracies = [
-            [(f["judge"], f["k"], f["n"]) for f in found["results"] if f["measure"] == "accuracy"]
-            for found in (whole, again)
+            [(f["judge"], f["k"], f["n"]) for f in one_run["results"] if f["measure"] == "accuracy"]
+            for one_run in (whole, again)
         ]
         assert accuracies[0] == accuracies[1]
     # A part of the pairs, in which each has another place.
@@ -267,8 +269,8 @@ def test_skipped_files_are_reported(run: Any) -> None:
 
 def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
     both = write_altered_run(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
-    said = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
-    assert said in run("meta", "--judge", both).words
+    message = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
+    assert message in run("meta", "--judge", both).words
     for none in (RIGHT, {**RIGHT, "kappa_False": "\x1b[31m", "kappa_True": None}):
         ran = run("meta", "--judge", write_altered_run(json.dumps(none)))
         assert (ran.code, "kappa was published" in ran.words) == (0, False)
@@ -335,8 +337,8 @@ def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
     assert (text.code, text.out) == (0, run("report", "r").out)
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    for said in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
-        assert said in text.words
+    for message in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
+        assert message in text.words
 
 
 def test_gate_refuses_a_meta_run(run: Any) -> None:
@@ -360,8 +362,8 @@ def test_attack_run_is_replayed_with_labels(run: Any) -> None:
     accuracy = ran.figure("accuracy", protocol="pairwise", data="d.jsonl")
     assert (accuracy["k"], accuracy["n"]) == (8, 12)
     assert ran.figure("accuracy", protocol="absolute", rule="score")["k"] == 4
-    asked = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
-    for one in asked.document["results"]:
+    result = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
+    for one in result.document["results"]:
         if one["measure"] in ("accuracy", "accuracy_both_orders", "equal_verdicts", "invalid_rate"):
             same = [r for r in ran.document["results"] if all(r.get(name) == one.get(name) for name in SAME)]
             assert len(same) == 1, one
@@ -394,16 +396,16 @@ def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
     ran = run(*arguments)
     assert ran.code == 0, ran.err
     fits(ran.out)
-    found = run(*arguments, "--json")
-    assert found.out.isascii()
-    assert {one["data"] for one in found.document["results"]} == {None, name, "e.jsonl"}
-    assert "\x1b" not in ran.err + found.err
+    result = run(*arguments, "--json")
+    assert result.out.isascii()
+    assert {one["data"] for one in result.document["results"]} == {None, name, "e.jsonl"}
+    assert "\x1b" not in ran.err + result.err
 
 
 @pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
 def test_column_title_is_no_markup(name: str) -> None:
-    asked = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
-    text = render(source("j", *asked), source("k", *asked, shift=1), base=name)
+    places = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
+    text = render(source("j", *places), source("k", *places, shift=1), base=name)
     # Folded at eight characters above the accuracies; whole above the judges.
     for title in ("over both orders", "Judges, most accurate first"):
         header = "".join(text[text.index(title) :].splitlines()[1:4])
@@ -431,9 +433,9 @@ def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, rea
     assert reason in ran.words
     what, number = ("excluded", 6) if protocol == "triadic" else ("invalid", 6 * 2 + 2 * 2)
     assert f"{what}: {reason} ({number})" in ran.words
-    found = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all", "--json")
-    (told,) = found.document["judges"]
-    assert (told[what], told["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
+    result = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all", "--json")
+    (message,) = result.document["judges"]
+    assert (message[what], message["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
 
 
 def test_control_without_changes_says_nothing(run: Any) -> None:
@@ -469,7 +471,7 @@ def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (("--protocol", "pairwise"), "--protocol"),
         (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
@@ -481,24 +483,24 @@ def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
         (("--reference-model", "planted:fair"), "--reference-model"),
     ],
 )
-def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], said: str) -> None:
+def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
     ran = run("meta", "--judge", f"replay:{path}", *more)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"distract: {said} applies only when a judge is asked; stored verdicts are shown as they are\n"
+    assert ran.err == f"distract: {message} applies only when a judge is asked; stored verdicts are shown as they are\n"
     assert not Path("new").exists()
     # What goes with stored verdicts too.
     data = write("d.jsonl")
     for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
         assert run("meta", "--judge", f"replay:{path}", *known).code == 0
     # Beside a judge that is asked it is that one's.
-    if said != "--reference-model":
+    if message != "--reference-model":
         together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
         assert together.code == 0, together.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("--judge", "smolm2"), "did you mean 'smollm2-135m'"),
@@ -540,7 +542,7 @@ def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[st
         (("--nonsense",), "No such option"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     write("d.jsonl")
     write("e.jsonl")
     write("u.jsonl", preferred=None)
@@ -552,7 +554,7 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
     ran = run("meta", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.count("\n") == 1, ran.err
-    assert said in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
@@ -606,18 +608,21 @@ def render(*sources: JudgeSource, base: str | None = None) -> str:
     return console.file.getvalue()
 
 
-def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
-    made: dict[str, list[Row]] = {}
-    for protocol, data, subset in asked:
-        made.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
-    judged = tuple(JudgeRows(judge, protocol, (), {"": tuple(found)}) for protocol, found in made.items())
+def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
+    rows_by_protocol: dict[str, list[Row]] = {}
+    for protocol, data, subset in places:
+        rows_by_protocol.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
+    judged = tuple(
+        JudgeRows(judge, protocol, (), {"": tuple(rows_of_protocol)})
+        for protocol, rows_of_protocol in rows_by_protocol.items()
+    )
     return JudgeSource(judge, judged, more.pop("record", {}), **more)
 
 
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
 def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
-    asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
-    text = render(source(name, *asked), source("z", *asked, shift=1))
+    places = [("base", "d", ""), ("fine-grained-diff", "d", "")]
+    text = render(source(name, *places), source("z", *places, shift=1))
     table = text[text.index("Protocols over") : text.index("strong, weak")]
     assert "…" not in table
     # The mean and the best of either protocol.
@@ -637,9 +642,9 @@ def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
     name = " ".join(f"title-{i:02}" for i in range(words))
     text = render(source("j", ("base", name, ""), ("base", "e", "")))
     header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
-    told = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
-    shown = [f"title-{i:02}" for i in range(words)]
-    assert told == [*(shown if words <= 4 else [*shown[:3], "…"]), ""]
+    message = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
+    titles = [f"title-{i:02}" for i in range(words)]
+    assert message == [*(titles if words <= 4 else [*titles[:3], "…"]), ""]
 
 
 def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
@@ -671,8 +676,8 @@ def test_judges_without_common_pairs_are_not_compared(run: Any, tmp_path: Path) 
     for judge, text in (("one", "Name a fruit."), ("two", "Name a tree.")):
         folder = tmp_path / judge / "CoT"
         folder.mkdir(parents=True)
-        said = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
-        stages = [{"swap = False": said, "swap = True": said}]
+        message = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
+        stages = [{"swap = False": message, "swap = True": message}]
         row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
         (folder / "result.json").write_text(json.dumps([row]))
     options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]

@@ -86,7 +86,7 @@ def judge_one_way(
     rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], judge: str, complete: bool
 ) -> JudgeRows:
     shown, number, rules = KINDS[kind]
-    made = []
+    row_list = []
     for index, (data, subset, cluster, label) in enumerate(pairs):
         for attack in ("none", *CONTROLS):
             keys = tuple(rng.sample(["k1", "k2", "k3", "k4", "k5"], rng.randrange(4)))
@@ -97,9 +97,9 @@ def judge_one_way(
             row = replace(row, tokens=tokens, label=label, data=data, subset=subset, shown=shown)
             if rng.random() < 0.2 and not (complete and attack == "none"):
                 row = replace(row, judgments=(), keys=(), tokens=(), shown=(), excluded="why not")
-            made.append(row)
-    made.append(replace(made[0], design="flip"))
-    return JudgeRows(judge, kind, rules, {"": tuple(made)}, calls=rng.choice([None, 2]))
+            row_list.append(row)
+    row_list.append(replace(row_list[0], design="flip"))
+    return JudgeRows(judge, kind, rules, {"": tuple(row_list)}, calls=rng.choice([None, 2]))
 
 
 # The second implementation.
@@ -134,11 +134,11 @@ def list_places(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | Non
     """The same places for everybody, whoever was asked there."""
     rows = [row for one in judged for some in one.rows.values() for row in some if row.design == "people"]
     sets = sorted({row.data for row in rows})
-    found: list[tuple[str | None, str | None]] = [] if len(sets) == 1 else [(None, None)]
+    result: list[tuple[str | None, str | None]] = [] if len(sets) == 1 else [(None, None)]
     for data in sets:
         subsets = sorted({row.subset for row in rows if row.data == data})
-        found += [(data, None), *((data, subset) for subset in subsets if len(subsets) > 1)]
-    return found
+        result += [(data, None), *((data, subset) for subset in subsets if len(subsets) > 1)]
+    return result
 
 
 def is_inside(row: Row, place: tuple[str | None, str | None]) -> bool:
@@ -183,14 +183,14 @@ def alpha(units: Sequence[Sequence[object]]) -> float | None:
 
 def count_naively(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> dict[Key, Counted]:
     """Every figure by what tells it apart."""
-    found: dict[Key, Counted] = {}
+    counts: dict[Key, Counted] = {}
     everywhere = list_places(judged)
     for one in judged:
         for rule in one.rules or (None,):
             rows = rows_under(one, rule)
             for place in everywhere:
                 for (measure, attack, order), counted in count_at(one, rule, rows, place, controls):
-                    found[one.judge, *place, measure, one.protocol, rule, attack, order, None] = counted
+                    counts[one.judge, *place, measure, one.protocol, rule, attack, order, None] = counted
         if {"stored", "parsed"} <= set(one.rules):
             stored = rows_under(one, "stored")
             for place in everywhere:
@@ -201,10 +201,10 @@ def count_naively(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> 
                     for x, y in zip(row.judgments, other.judgments, strict=True)
                 ]
                 key = (one.judge, *place, "parser_agreement", one.protocol, None, "none", None, None)
-                found[key] = share(same, 0, 0)
+                counts[key] = share(same, 0, 0)
     for judge in {one.judge for one in judged}:
-        found |= compare_ways([one for one in judged if one.judge == judge], everywhere)
-    return found
+        counts |= compare_ways([one for one in judged if one.judge == judge], everywhere)
+    return counts
 
 
 def count_at(
@@ -215,10 +215,10 @@ def count_at(
     controls: Sequence[str],
 ) -> Iterator[tuple[tuple[str, str, str | None], Counted]]:
     rows = [row for row in everything if is_inside(row, place)]
-    made = [row for row in rows if row.excluded is None]
-    out = len(rows) - len(made)
-    known = [row for row in made if row.label is not None]
-    unknown = out + len(made) - len(known)
+    judged_rows = [row for row in rows if row.excluded is None]
+    out = len(rows) - len(judged_rows)
+    known = [row for row in judged_rows if row.label is not None]
+    unknown = out + len(judged_rows) - len(known)
 
     def verdicts(row: Row) -> list[Outcome | None]:
         return [verdict_of(judgment, rule) for judgment in row.judgments]
@@ -237,9 +237,9 @@ def count_at(
     both = [(all(v == row.label for v in verdicts(row)), row.cluster) for row in whole]
     yield ("accuracy_both_orders", "none", None), share(both, len(known) - len(whole), unknown)
     # What the way of asking has anywhere it has everywhere, if only of nothing.
-    asked = [row for row in everything if row.excluded is None]
-    first = {slot for row in asked for slot in row.shown}
-    repeated = any(len(row.judgments) > 1 for row in asked)
+    eligible = [row for row in everything if row.excluded is None]
+    first = {slot for row in eligible for slot in row.shown}
+    repeated = any(len(row.judgments) > 1 for row in eligible)
     orders: dict[str | None, list[tuple[object, object]]] = {}
     if repeated:
         orders["both"] = []
@@ -259,9 +259,9 @@ def count_at(
     for order, pairs in orders.items():
         missing = sum(v is None for v, _ in pairs)
         yield ("kappa", "none", order), Counted(None, len(pairs), missing, unknown, kappa(pairs))
-    yield ("invalid_rate", "none", None), share([(None in verdicts(row), row.cluster) for row in made], 0, out)
+    yield ("invalid_rate", "none", None), share([(None in verdicts(row), row.cluster) for row in judged_rows], 0, out)
     if repeated:
-        several = [row for row in made if len(row.judgments) > 1]
+        several = [row for row in judged_rows if len(row.judgments) > 1]
         whole = [row for row in several if None not in verdicts(row)]
         broken = len(several) - len(whole)
         equal = [(len(set(verdicts(row))) == 1, row.cluster) for row in whole]
@@ -271,14 +271,14 @@ def count_at(
         value = alpha([verdicts(row) for row in whole])
         yield ("self_agreement", "none", None), Counted(None, len(whole), broken, out, value)
     if first:
-        slots = [(row, v, slot) for row in made for v, slot in zip(verdicts(row), row.shown, strict=False)]
+        slots = [(row, v, slot) for row in judged_rows for v, slot in zip(verdicts(row), row.shown, strict=False)]
         sided = [(v == slot, row.cluster) for row, v, slot in slots if v in ("a", "b")]
         missing, ties = (sum(v == other for _, v, _ in slots) for other in (None, "tie"))
         yield ("first_slot_rate", "none", None), share(sided, missing, out + ties, capped=False)
     for name in ("calls", "tokens"):
-        whole_cost = [cost(name, one, row, everything) for row in asked]
+        whole_cost = [cost(name, one, row, everything) for row in eligible]
         if any(spent is not None for spent in whole_cost):
-            costs = [spent for row in made if (spent := cost(name, one, row, everything)) is not None]
+            costs = [spent for row in judged_rows if (spent := cost(name, one, row, everything)) is not None]
             mean = float(sum(costs, Fraction()) / len(costs)) if costs else None
             yield (name, "none", None), Counted(None, len(costs), 0, 0, mean)
     if one.convention == "llmbar":
@@ -296,7 +296,7 @@ def count_at(
         after = [row for row in rows_under(one, rule, control) if is_inside(row, place)]
         changed, missing = [], 0
         for row in after:
-            for old in made:
+            for old in judged_rows:
                 if row.excluded is None and same_pair(row, old):
                     outcomes = combine(old.judgments, rule), combine(row.judgments, rule)
                     missing += None in outcomes
@@ -329,7 +329,7 @@ def compare_ways(
     judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None, str | None]]
 ) -> dict[Key, Counted]:
     """Every two ways of asking, on every two verdicts about the same pair in the same order, or in any two."""
-    found: dict[Key, Counted] = {}
+    counts: dict[Key, Counted] = {}
     headline = {one.protocol: "score" if "score" in one.rules else (one.rules or (None,))[0] for one in judged}
     for place in everywhere:
         right: dict[str, list[Right]] = {}
@@ -346,8 +346,8 @@ def compare_ways(
             for second in sorted(right):
                 if first < second:
                     key = (judged[0].judge, *place, "accuracy", first, headline[first], "none", None, second)
-                    found[key] = count_paired(right[first], right[second])
-    return found
+                    counts[key] = count_paired(right[first], right[second])
+    return counts
 
 
 Right = tuple[Row, int, bool]
@@ -385,23 +385,23 @@ def key(f: Agreement) -> Key:
 
 def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
     """Both implementations agree on every figure, and there is no other."""
-    found, expected = figures(judged, controls), count_naively(judged, controls)
-    assert [f.place for f in found] == sorted(f.place for f in found)
-    assert len(found) == len({key(f) for f in found})
-    assert {key(f) for f in found} == expected.keys()
-    for f in found:
-        wanted = expected[key(f)]
-        assert (f.k, f.n, f.invalid, f.excluded) == (wanted.k, wanted.n, wanted.invalid, wanted.excluded), f
-        assert f.value == pytest.approx(wanted.value), f
-        assert f.p_value == pytest.approx(wanted.p), f
-        if wanted.interval is not None:
-            assert (f.low, f.high) == pytest.approx(wanted.interval), f
+    results, expected = figures(judged, controls), count_naively(judged, controls)
+    assert [f.place for f in results] == sorted(f.place for f in results)
+    assert len(results) == len({key(f) for f in results})
+    assert {key(f) for f in results} == expected.keys()
+    for f in results:
+        target = expected[key(f)]
+        assert (f.k, f.n, f.invalid, f.excluded) == (target.k, target.n, target.invalid, target.excluded), f
+        assert f.value == pytest.approx(target.value), f
+        assert f.p_value == pytest.approx(target.p), f
+        if target.interval is not None:
+            assert (f.low, f.high) == pytest.approx(target.interval), f
         if f.unit in ("calls", "tokens"):
             assert f.low is None or f.low >= 0
         if f.low is not None and f.high is not None and f.value is not None and f.against is None:
             assert f.low <= f.value + 1e-12
             assert f.value <= f.high + 1e-12
-    return found
+    return results
 
 
 # They agree.
@@ -413,28 +413,28 @@ def test_stored_and_parsed_verdicts_follow_published_conventions(judged: list[Ju
     stored = tuple(row for row in one.rows[""] if row.attack == "none" and row.design == "people")
     parsed = tuple(replace(row, judgments=tuple(rng.choice([j, *SAID]) for j in row.judgments)) for row in stored)
     replayed = JudgeRows("j", "CoT", ("stored", "parsed"), {"stored": stored, "parsed": parsed}, False, "llmbar", 2)
-    found = check([replayed])
-    measures = {f.measure for f in found if f.protocol == "CoT"}
+    results = check([replayed])
+    measures = {f.measure for f in results if f.protocol == "CoT"}
     assert {"published_accuracy", "published_accuracy_both_orders", "published_equal", "parser_agreement"} <= measures
 
 
 @given(judge_rows(["both", "given"]))
 def test_judgebench_counts_right_pairs_by_its_own_rule(judged: list[JudgeRows]) -> None:
-    found = check([replace(one, convention="judgebench") for one in judged])
-    assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
+    results = check([replace(one, convention="judgebench") for one in judged])
+    assert {f.measure for f in results if f.measure.startswith("published")} == {"published_accuracy"}
 
 
 def test_one_published_order_gives_no_figure_for_both() -> None:
     one = judge_one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
-    found = check([replace(one, convention="llmbar")])
-    assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
+    results = check([replace(one, convention="llmbar")])
+    assert {f.measure for f in results if f.measure.startswith("published")} == {"published_accuracy"}
 
 
 def test_one_order_on_foreign_data_gives_no_figure_for_both() -> None:
     one = judge_one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
     other = judge_one_way(random.Random(0), "both", [("d2", "", "p1", "a")], "j", True)
-    found = figures([replace(one, convention="llmbar"), other])
-    assert {f.measure for f in found if f.measure.startswith("published")} == {"published_accuracy"}
+    results = figures([replace(one, convention="llmbar"), other])
+    assert {f.measure for f in results if f.measure.startswith("published")} == {"published_accuracy"}
 
 
 # Holm.
@@ -442,9 +442,9 @@ def test_one_order_on_foreign_data_gives_no_figure_for_both() -> None:
 
 @given(judge_rows())
 def test_holm_covers_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> None:
-    found = [f for f in figures(judged) if f.against is not None]
-    for place in {(f.data, f.subset) for f in found}:
-        family = [f for f in found if (f.data, f.subset) == place and f.p_value is not None]
+    differences = [f for f in figures(judged) if f.against is not None]
+    for place in {(f.data, f.subset) for f in differences}:
+        family = [f for f in differences if (f.data, f.subset) == place and f.p_value is not None]
         for f in family:
             before = [g for g in family if (g.p_value or 0) <= (f.p_value or 0)]
             steps = [
@@ -454,13 +454,13 @@ def test_holm_covers_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> Non
             assert f.p_adjusted is not None
             side = "better" if (f.value or 0) > 0 else "worse"
             assert f.compared == (side if f.p_adjusted <= 0.05 + 1e-12 else "not distinguishable")
-    for f in found:
+    for f in differences:
         assert (f.n == 0) == (f.value is None) == (f.p_value is None) == (f.p_adjusted is None) == (f.compared is None)
 
 
-def make_row(name: str, shown: Sequence[Any], judgments: Sequence[Judgment], label: Any = "a", **more: Any) -> Row:
+def make_row(name: str, sides: Sequence[Any], judgments: Sequence[Judgment], label: Any = "a", **more: Any) -> Row:
     row = Row(name, name, "people", more.pop("protocol", "p"), "j", "none", Side("x"), Side("y"))
-    return replace(row, judgments=tuple(judgments), shown=tuple(shown), label=label, data="d", **more)
+    return replace(row, judgments=tuple(judgments), shown=tuple(sides), label=label, data="d", **more)
 
 
 A, B, TIE, NONE = verdict("a"), verdict("b"), verdict("tie"), verdict(None)
@@ -508,11 +508,11 @@ VALID = tuple(one for one in SAID if one.failure is None), tuple(one for one in 
 def test_valid_verdicts_differ_by_the_difference_in_accuracy(
     side_by_side: str, pairs: list[tuple[Any, ...]], seed: int
 ) -> None:
-    rng, asked = random.Random(seed), list[JudgeRows]()
+    rng, sources = random.Random(seed), list[JudgeRows]()
     for kind, protocol in ((side_by_side, "p1"), (side_by_side, "p2"), ("scoring", "p3"), ("rotating", "p4")):
-        shown, number, rules = KINDS[kind]
+        sides, number, rules = KINDS[kind]
         rows = [
-            make_row(f"c{index}", shown, [rng.choice(VALID[kind == "scoring"]) for _ in range(number)], label)
+            make_row(f"c{index}", sides, [rng.choice(VALID[kind == "scoring"]) for _ in range(number)], label)
             for index, (_, _, _, label) in enumerate(pairs)
         ]
         sets = [
@@ -520,11 +520,11 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
             for row, (data, subset, cluster, _) in zip(rows, pairs, strict=True)
         ]
         # Which of two a judge's rows call a is no part of an order.
-        asked.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchange(row)]) for row in sets)}))
-    found = check(asked)
-    accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in found if f.measure == "accuracy" and not f.against}
-    differences = [f for f in found if f.against is not None]
-    assert {(f.protocol, f.against) for f in differences} == {*combinations([one.protocol for one in asked], 2)}
+        sources.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchange(row)]) for row in sets)}))
+    results = check(sources)
+    accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in results if f.measure == "accuracy" and not f.against}
+    differences = [f for f in results if f.against is not None]
+    assert {(f.protocol, f.against) for f in differences} == {*combinations([one.protocol for one in sources], 2)}
     for f in differences:
         one = accuracy[f.data, f.subset, f.protocol, f.rule]
         other = accuracy[f.data, f.subset, f.against, f.against_rule]
@@ -538,10 +538,10 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
 def test_unlabelled_rows_enter_no_difference_and_no_accuracy() -> None:
     row = make_row("c", "ab", [A, B], None)
     judged = [JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")]
-    found = check(judged)
-    assert [(f.n, f.excluded) for f in found if f.against is not None] == [(0, 0)]
-    assert {(f.n, f.excluded) for f in found if f.measure == "accuracy" and f.against is None} == {(0, 1)}
-    kappas = [f for f in found if f.measure == "kappa"]
+    results = check(judged)
+    assert [(f.n, f.excluded) for f in results if f.against is not None] == [(0, 0)]
+    assert {(f.n, f.excluded) for f in results if f.measure == "accuracy" and f.against is None} == {(0, 1)}
+    kappas = [f for f in results if f.measure == "kappa"]
     assert {f.order for f in kappas} == {"both", "given", "swapped"}
     assert {(f.n, f.value, f.excluded) for f in kappas} == {(0, None, 1)}
 
@@ -551,9 +551,11 @@ def test_shared_requests_are_divided_among_comparisons() -> None:
         replace(make_row("c1", "ab", [A, A]), keys=("q", "k1"), tokens=((10, 2), (5, 1))),
         replace(make_row("c2", "ab", [A, A]), keys=("q", "k2", "k3"), tokens=((10, 2), (0, 0), (1, 0))),
     ]
-    found = {f.measure: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.unit in ("calls", "tokens")}
-    assert (found["calls"].value, found["calls"].n) == (2.0, 2)
-    assert found["tokens"].value == (6 + 6 + 6 + 1) / 2
+    results = {
+        f.measure: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.unit in ("calls", "tokens")
+    }
+    assert (results["calls"].value, results["calls"].n) == (2.0, 2)
+    assert results["tokens"].value == (6 + 6 + 6 + 1) / 2
 
 
 def test_balancing_slots_narrow_the_interval() -> None:
@@ -569,11 +571,11 @@ def test_balancing_slots_narrow_the_interval() -> None:
 
 def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     rows = [make_row("c1", "a", [A], "a"), make_row("c2", "a", [NONE], "a"), make_row("c3", "a", [B], "b")]
-    found = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
+    results = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
     # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
-    assert found.keys() == {"given"}
-    assert found["given"].value == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
-    assert (found["given"].n, found["given"].invalid) == (3, 1)
+    assert results.keys() == {"given"}
+    assert results["given"].value == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
+    assert (results["given"].n, results["given"].invalid) == (3, 1)
 
 
 # What changes nothing.
@@ -609,12 +611,13 @@ def test_places_add_up(judged: list[JudgeRows]) -> None:
     by: dict[Key, dict[tuple[str | None, str | None], Agreement]] = {}
     for f in figures(judged, CONTROLS):
         by.setdefault(key(f)[3:], {})[f.data, f.subset] = f
-    for found in by.values():
-        assert found.keys() == {*list_places(judged)}, "what there is anywhere is everywhere"
-        sets = [f for (data, subset), f in found.items() if data is not None and subset is None]
-        whole = [(found[None, None], sets)] if (None, None) in found else []
+    for figure_group in by.values():
+        assert figure_group.keys() == {*list_places(judged)}, "what there is anywhere is everywhere"
+        sets = [f for (data, subset), f in figure_group.items() if data is not None and subset is None]
+        whole = [(figure_group[None, None], sets)] if (None, None) in figure_group else []
         whole += [
-            (f, [g for (data, subset), g in found.items() if data == f.data and subset is not None]) for f in sets
+            (f, [g for (data, subset), g in figure_group.items() if data == f.data and subset is not None])
+            for f in sets
         ]
         for f, parts in whole:
             if not parts:
@@ -642,9 +645,9 @@ def test_place_without_rows_has_empty_figures(kind: str) -> None:
     pair = ("", "p1", "a")
     one = judge_one_way(random.Random(1), kind, [("d1", *pair), ("d1", *pair)], "j", True)
     other = judge_one_way(random.Random(1), "both", [("d2", *pair)], "k", True)
-    found = [f for f in check([one, other], CONTROLS) if f.judge == "j"]
-    there = {(f.measure, f.rule, f.attack, f.order): f for f in found if f.data == "d2"}
-    assert there.keys() == {(f.measure, f.rule, f.attack, f.order) for f in found if f.data == "d1"}
+    results = [f for f in check([one, other], CONTROLS) if f.judge == "j"]
+    there = {(f.measure, f.rule, f.attack, f.order): f for f in results if f.data == "d2"}
+    assert there.keys() == {(f.measure, f.rule, f.attack, f.order) for f in results if f.data == "d1"}
     assert {(f.n, f.value, f.low, f.high, f.invalid, f.excluded) for f in there.values()} == {
         (0, None, None, None, 0, 0)
     }
@@ -653,6 +656,6 @@ def test_place_without_rows_has_empty_figures(kind: str) -> None:
 def test_unasked_data_set_keeps_the_differences() -> None:
     rows = [make_row("c1", "ab", [A, A]), replace(make_row("c2", "", []), data="e", excluded="fewer than 3 responses")]
     judged = [JudgeRows("j", name, (), {"": tuple(replace(row, protocol=name) for row in rows)}) for name in ("p", "q")]
-    found = figures(judged)
-    places = {(f.data, f.subset) for f in found if f.measure == "accuracy" and f.against is None}
-    assert {(f.data, f.subset) for f in found if f.against is not None} == places
+    results = figures(judged)
+    places = {(f.data, f.subset) for f in results if f.measure == "accuracy" and f.against is None}
+    assert {(f.data, f.subset) for f in results if f.against is not None} == places

@@ -16,10 +16,10 @@ from distract.studies.attack.outcomes import OutcomeCounts
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
 
-def find(found: list[Figure], measure: str, **place: str | None) -> Figure:
+def find(figures: list[Figure], measure: str, **place: str | None) -> Figure:
     matching = [
         f
-        for f in found
+        for f in figures
         if f.measure == measure and all(getattr(f, k) == v for k, v in {"against": None, **place}.items())
     ]
     assert len(matching) == 1, matching
@@ -37,14 +37,14 @@ def test_flips_are_counted_over_eligible_pairs_only() -> None:
         row("rejected", [A, A]), row("rejected", [], attack="f", target="b", excluded="rewrite rejected"),
         row("alone", [], excluded="no two responses by different authors"),
     ]  # fmt: skip
-    found = figures(rows, [], {"pairwise": ()}, ["f"])
-    flip = find(found, "flip_rate")
+    results = figures(rows, [], {"pairwise": ()}, ["f"])
+    flip = find(results, "flip_rate")
     assert (flip.k, flip.n, flip.invalid, flip.excluded) == (1, 3, 2, 3)
     assert flip.value == pytest.approx(1 / 3)
-    assert find(found, "softened_rate").k == 1
-    assert find(found, "order_inconsistency", attack="none").k == 1
-    assert find(found, "order_inconsistency", attack="none").n == 6
-    assert find(found, "invalid_rate", attack="f").k == 1
+    assert find(results, "softened_rate").k == 1
+    assert find(results, "order_inconsistency", attack="none").k == 1
+    assert find(results, "order_inconsistency", attack="none").n == 6
+    assert find(results, "invalid_rate", attack="f").k == 1
 
 
 def test_none_control_is_not_used_as_the_baseline() -> None:
@@ -61,26 +61,26 @@ def test_each_rule_has_its_own_loser() -> None:
         row("c", [scored((5.2, 5.6), (5, 6))], protocol="absolute", attack="f", target="b"),
         row("c", [scored((5.4, 5.1), (6, 6))], protocol="absolute", attack="f", target="a"),
     ]
-    found = figures(rows, [], {"absolute": ("score", "rating")}, ["f"])
-    assert find(found, "flip_rate", rule="score").k == 1
-    assert find(found, "flip_rate", rule="rating").k == 0
-    assert find(found, "softened_rate", rule="rating").k == 1
-    assert not [f for f in found if f.measure == "order_inconsistency"]
+    results = figures(rows, [], {"absolute": ("score", "rating")}, ["f"])
+    assert find(results, "flip_rate", rule="score").k == 1
+    assert find(results, "flip_rate", rule="rating").k == 0
+    assert find(results, "softened_rate", rule="rating").k == 1
+    assert not [f for f in results if f.measure == "order_inconsistency"]
 
 
 def test_equal_quality_rates_share_a_denominator() -> None:
     judgments = {"1": [TIE, TIE], "2": [A, A], "3": [B, B], "4": [A, B], "5": [verdict(None), A]}
     rows = [row(name, j, design="fixed", attack="f", target="b") for name, j in judgments.items()]
-    found = figures(rows, [], {"pairwise": ()}, ["f", "g"])
-    rates = {m: find(found, m, attack="f") for m in ("tie_rate", "original_win_rate", "distractor_win_rate")}
+    results = figures(rows, [], {"pairwise": ()}, ["f", "g"])
+    rates = {m: find(results, m, attack="f") for m in ("tie_rate", "original_win_rate", "distractor_win_rate")}
     assert {m: (f.k, f.n, f.invalid) for m, f in rates.items()} == {
         "tie_rate": (2, 4, 1),
         "original_win_rate": (1, 4, 1),
         "distractor_win_rate": (1, 4, 1),
     }
-    empty = find(found, "tie_rate", attack="g")
+    empty = find(results, "tie_rate", attack="g")
     assert (empty.value, empty.low, empty.k, empty.n) == (None, None, 0, 0)
-    assert not [f for f in found if f.measure == "flip_rate"]
+    assert not [f for f in results if f.measure == "flip_rate"]
 
 
 def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
@@ -93,8 +93,8 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
             row(f"c{i}", [before], protocol="absolute"),
             row(f"c{i}", [after], protocol="absolute", attack="f", target="b"),
         ]
-    found = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, ["f"])
-    difference = find(found, "flip_rate", against="pairwise")
+    results = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, ["f"])
+    difference = find(results, "flip_rate", against="pairwise")
     # Shared: c1 to c5; pairwise flips c1 c2 c3, absolute flips c1.
     assert (difference.protocol, difference.rule, difference.n, difference.excluded) == ("absolute", "score", 5, 1)
     assert difference.value == pytest.approx(-2 / 5)
@@ -111,13 +111,13 @@ def test_differences_are_adjusted_for_their_number() -> None:
             for attack, most in (("f", flips), ("g", flips // 2)):
                 after = [B, B] if i < most else [A, A]
                 rows.append(row(f"c{i}", after, attack=attack, target="b", protocol=name))
-    found = figures(rows, [], {"one": (), "other": (), "third": ()}, ["f", "g"])
-    differences = [f for f in found if f.against is not None]
+    results = figures(rows, [], {"one": (), "other": (), "third": ()}, ["f", "g"])
+    differences = [f for f in results if f.against is not None]
     p_values = [f.p_value for f in differences if f.p_value is not None]
     assert len(p_values) == len(differences) == 6
     assert [f.p_adjusted for f in differences] == holm(p_values)
     assert any(f.p_value < 0.05 < f.p_adjusted for f in differences if f.p_value and f.p_adjusted)
-    assert {f.p_adjusted for f in found if f.against is None} == {None}
+    assert {f.p_adjusted for f in results if f.against is None} == {None}
 
 
 def test_two_conditions_are_paired_by_unit() -> None:
@@ -148,11 +148,11 @@ def test_rows_of_one_prompt_widen_the_interval() -> None:
 
 
 def test_rejected_rewrites_are_counted_by_attack() -> None:
-    made = [
+    rewrites = [
         Rewrite("c", Response("x", ("t",), "f"), ("t0",), "rules", reasons)
         for reasons in ((), ("number lost: 3",), ("unchanged",), ())
     ]
-    rate = find(figures([row("c", [A, A])], made, {"pairwise": ()}, ["f"]), "rejection_rate")
+    rate = find(figures([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"]), "rejection_rate")
     assert (rate.k, rate.n, rate.protocol) == (2, 4, None)
 
 
@@ -173,15 +173,15 @@ def test_accuracy_is_counted_by_severity_with_and_without_attack() -> None:
         judged("1", [A, A], 3), judged("2", [A, A], 3),
         row("3", [], design="severity", target="b", severity=3, excluded="fewer than 3 constraints to break"),
     ]  # fmt: skip
-    found = figures(rows, [], {"pairwise": ()}, [])
+    results = figures(rows, [], {"pairwise": ()}, [])
     counts = {
         (f.attack, f.severity): (f.k, f.n, f.invalid, f.excluded)
-        for f in found
+        for f in results
         if f.measure == "severity_accuracy" and f.against is None
     }
     assert counts == {("none", 1): (1, 3, 1, 0), ("f", 1): (1, 3, 0, 0), ("none", 3): (2, 2, 0, 1)}
-    assert not [f for f in found if f.measure in ("tie_rate", "flip_rate")]
-    order = {(f.attack, f.severity): (f.k, f.n) for f in found if f.measure == "order_inconsistency"}
+    assert not [f for f in results if f.measure in ("tie_rate", "flip_rate")]
+    order = {(f.attack, f.severity): (f.k, f.n) for f in results if f.measure == "order_inconsistency"}
     assert order == {("none", 1): (1, 3), ("f", 1): (0, 3), ("none", 3): (0, 2)}
 
 
@@ -208,8 +208,8 @@ def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:
         rows.append(row(f"c{i}", [A, A] if i else [B, B], **place))  # type: ignore[arg-type]
         judgment = scored((5.0, 4.5), (5, 5)) if i < 3 else scored((4.0, 4.5), (4, 5))
         rows.append(row(f"c{i}", [judgment], protocol="absolute", **place))  # type: ignore[arg-type]
-    found = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, [])
-    difference = next(f for f in found if f.against is not None)
+    results = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, [])
+    difference = next(f for f in results if f.against is not None)
     assert (difference.measure, difference.severity, difference.rule, difference.n) == (
         "severity_accuracy",
         2,
@@ -217,16 +217,22 @@ def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:
         5,
     )
     assert difference.value == pytest.approx(3 / 5 - 4 / 5)
-    assert find(found, "severity_accuracy", rule="rating").k == 0
+    assert find(results, "severity_accuracy", rule="rating").k == 0
 
 
 def test_worsened_responses_are_counted_by_severity() -> None:
-    def made(severity: int | None, attack: str | None, *reasons: str) -> Rewrite:
+    def make_rewrite(severity: int | None, attack: str | None, *reasons: str) -> Rewrite:
         return Rewrite("c", Response("x", ("t",), attack, severity), ("t0",), "rules", reasons)
 
-    rewrites = [made(1, None), made(1, None, "unchanged"), made(2, None), made(1, "f", "unchanged"), made(None, "f")]
-    found = figures([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"])
-    counts = {(f.attack, f.severity): (f.k, f.n) for f in found if f.measure == "rejection_rate"}
+    rewrites = [
+        make_rewrite(1, None),
+        make_rewrite(1, None, "unchanged"),
+        make_rewrite(2, None),
+        make_rewrite(1, "f", "unchanged"),
+        make_rewrite(None, "f"),
+    ]
+    results = figures([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"])
+    counts = {(f.attack, f.severity): (f.k, f.n) for f in results if f.measure == "rejection_rate"}
     assert counts == {("none", 1): (1, 2), ("none", 2): (0, 1), ("f", None): (1, 2)}
 
 
@@ -242,11 +248,11 @@ def test_every_pair_is_counted_exactly_once(
         rows.append(row(f"c{i}", [verdict(o) for o in before]))
         for target in ("a", "b"):
             rows.append(row(f"c{i}", [verdict(o) for o in after], attack="f", target=target))
-    found = figures(rows, [], {"pairwise": ()}, ["f"])
+    results = figures(rows, [], {"pairwise": ()}, ["f"])
     if cases:
-        flip = find(found, "flip_rate")
+        flip = find(results, "flip_rate")
         assert flip.n + flip.invalid + flip.excluded == len(cases)
-        assert (flip.k or 0) + (find(found, "softened_rate").k or 0) <= flip.n
+        assert (flip.k or 0) + (find(results, "softened_rate").k or 0) <= flip.n
         if flip.value is not None and flip.low is not None and flip.high is not None:
             assert 0.0 <= flip.low <= flip.value <= flip.high <= 1.0
 
@@ -261,8 +267,8 @@ def test_figures_do_not_depend_on_row_order() -> None:
 
 def test_protocol_that_cannot_tie_has_no_tie_rate() -> None:
     rows = [row(f"c{i}", [A, B], design="fixed", attack="f", target="b", protocol=p) for i in range(3) for p in "pq"]
-    found = figures(rows, [], {"p": (), "q": ()}, ["f"], ties=["p"])
-    assert {f.protocol for f in found if f.measure == "tie_rate"} == {"p"}
-    assert not any(f.measure == "tie_rate" and f.against for f in found)
-    assert {f.protocol for f in found if f.measure == "distractor_win_rate"} == {"p", "q"}
-    assert find(found, "order_inconsistency", protocol="q").value == 1.0
+    results = figures(rows, [], {"p": (), "q": ()}, ["f"], ties=["p"])
+    assert {f.protocol for f in results if f.measure == "tie_rate"} == {"p"}
+    assert not any(f.measure == "tie_rate" and f.against for f in results)
+    assert {f.protocol for f in results if f.measure == "distractor_win_rate"} == {"p", "q"}
+    assert find(results, "order_inconsistency", protocol="q").value == 1.0

@@ -84,9 +84,9 @@ def test_edit_covers_a_word(original: str, rewrite: str, expected: list[list[tup
 
 
 def test_edit_states_its_position() -> None:
-    found = find_edits(["Yes.", "It may be."], ["Yes.", "It is not."])
-    assert found == (Edit(1, 3, 6, "is", "may"), Edit(1, 6, 9, " not", " be"))
-    assert apply_edits(["Yes.", "It may be."], found[1:]) == ("Yes.", "It may not.")
+    edits = find_edits(["Yes.", "It may be."], ["Yes.", "It is not."])
+    assert edits == (Edit(1, 3, 6, "is", "may"), Edit(1, 6, 9, " not", " be"))
+    assert apply_edits(["Yes.", "It may be."], edits[1:]) == ("Yes.", "It may not.")
 
 
 def test_unequal_numbers_of_turns_are_refused() -> None:
@@ -97,33 +97,33 @@ def test_unequal_numbers_of_turns_are_refused() -> None:
 @given(st.lists(st.tuples(texts, texts), max_size=3))
 def test_all_edits_give_the_rewrite_and_none_the_original(turns: list[tuple[str, str]]) -> None:
     original, rewrite = (tuple(pair[side] for pair in turns) for side in (0, 1))
-    found = find_edits(original, rewrite)
-    assert apply_edits(original, found) == rewrite
+    edits = find_edits(original, rewrite)
+    assert apply_edits(original, edits) == rewrite
     assert apply_edits(original, ()) == original
-    for edit in found:
+    for edit in edits:
         assert original[edit.turn][edit.start : edit.end] == edit.old != edit.new
-    for one, other in pairwise(found):
+    for one, other in pairwise(edits):
         assert (one.turn, one.end) <= (other.turn, other.start)
 
 
 @given(texts, texts, st.data())
 def test_any_subset_of_edits_applies_in_any_order(original: str, rewrite: str, data: st.DataObject) -> None:
-    found = find_edits([original], [rewrite])
-    kept = [edit for edit in found if data.draw(st.booleans())]
-    (text,) = apply_edits([original], kept)
+    edits = find_edits([original], [rewrite])
+    subset = [edit for edit in edits if data.draw(st.booleans())]
+    (text,) = apply_edits([original], subset)
     naive = original
-    for edit in reversed(kept):
+    for edit in reversed(subset):
         naive = naive[: edit.start] + edit.new + naive[edit.end :]
     assert text == naive
-    if len({edit.start for edit in kept}) == len(kept):
-        assert apply_edits([original], data.draw(st.permutations(kept))) == (text,)
+    if len({edit.start for edit in subset}) == len(subset):
+        assert apply_edits([original], data.draw(st.permutations(subset))) == (text,)
 
 
 @given(texts, texts)
 def test_phrases_join_adjacent_edits(original: str, rewrite: str) -> None:
-    found = find_edits([original], [rewrite])
-    grouped = group_edits(found)
-    assert tuple(edit for phrase in grouped for edit in phrase) == found
+    edits = find_edits([original], [rewrite])
+    grouped = group_edits(edits)
+    assert tuple(edit for phrase in grouped for edit in phrase) == edits
     for one, other in pairwise(grouped):
         assert one[-1].end < other[0].start
 
@@ -133,12 +133,12 @@ words = st.lists(st.sampled_from("abc"), max_size=12)
 
 @given(words, words)
 def test_as_many_words_match_as_possible(old: list[str], new: list[str]) -> None:
-    found = match_words(old, new)
-    assert [old[i] for i, _ in found] == [new[j] for _, j in found]
+    matches = match_words(old, new)
+    assert [old[i] for i, _ in matches] == [new[j] for _, j in matches]
     for side in (0, 1):
-        places = [pair[side] for pair in found]
+        places = [pair[side] for pair in matches]
         assert places == sorted(set(places))
-    assert len(found) == common_length(old, new)
+    assert len(matches) == common_length(old, new)
 
 
 def common_length(old: Sequence[str], new: Sequence[str]) -> int:
@@ -161,11 +161,11 @@ def test_settling_keeps_matches_and_merges_no_changes(old: list[str], new: list[
         [(0, 0), *((2 * at, 2 * at + 1) for at in range(len(words))), (len(text),) * 2]
         for words, text in zip((old, new), texts, strict=True)
     )
-    found = settle_edges(texts, (spans[0], spans[1]), same)
-    assert [ends[0][i] for i, _ in found] == [ends[1][j] for _, j in found] == [ends[0][i] for i, _ in same]
-    for matches in (found, same):
+    settled = settle_edges(texts, (spans[0], spans[1]), same)
+    assert [ends[0][i] for i, _ in settled] == [ends[1][j] for _, j in settled] == [ends[0][i] for i, _ in same]
+    for matches in (settled, same):
         assert all(i < k and j < m for (i, j), (k, m) in pairwise(matches))
-    counts = [sum((k - i, m - j) != (1, 1) for (i, j), (k, m) in pairwise(matches)) for matches in (found, same)]
+    counts = [sum((k - i, m - j) != (1, 1) for (i, j), (k, m) in pairwise(matches)) for matches in (settled, same)]
     assert counts[0] == counts[1]
 
 

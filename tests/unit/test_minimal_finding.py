@@ -39,7 +39,7 @@ def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        outcomes, texts = dict(request.slots.outcomes), [shown.text for shown in request.slots.shown]
+        outcomes, texts = dict(request.slots.outcomes), [responses.text for responses in request.slots.shown]
         has = [all(word in text for word in words) for text in texts]
         best = "first" if has[0] > has[1] or (has[0] == has[1] and texts[0] == WINNER.text) else "second"
         if any(fails in text for text in texts):
@@ -78,16 +78,16 @@ def test_only_the_necessary_words_remain(first: bool) -> None:
     assert result.minimal
     # Both orders of each text; the original and the whole rewrite are asked first, and together.
     assert len(rounds[0]) == 4
-    keys = {request.key for asked in rounds for request in asked}
+    keys = {request.key for batch in rounds for request in batch}
     assert result.requests == len(keys) == 2 * (result.comparisons + 2)
 
 
 def test_partial_rewrite_is_shown_like_the_whole() -> None:
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        for shown in request.slots.shown:
-            assert (shown.author, shown.attack) in {("x", None), ("y", "f"), ("y", None)}
-            assert (shown.attack is None) == (shown.turns in (WINNER.turns, LOSER.turns))
+        for responses in request.slots.shown:
+            assert (responses.author, responses.attack) in {("x", None), ("y", "f"), ("y", None)}
+            assert (responses.attack is None) == (responses.turns in (WINNER.turns, LOSER.turns))
         return make_word_judge("know")(request)
 
     assert isinstance(find(answer)[0], MinimalFlip)
@@ -150,11 +150,11 @@ def test_protocol_without_enough_responses_has_a_reason() -> None:
 
 @functools.cache
 def run_study(
-    judge: str, name: str, asked: tuple[str, ...]
+    judge: str, name: str, requests: tuple[str, ...]
 ) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
     """A run's cases, rows and rewrites, and the keys of all that was asked."""
     cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
-    protocols = tuple(map(get_protocol, asked))
+    protocols = tuple(map(get_protocol, requests))
     parameters = AuditConfig(
         judge, protocols, (get_attack(name), get_attack("null")), WRITERS["rules"], frozenset(("flip",))
     )
@@ -164,7 +164,7 @@ def run_study(
         parts.append(part)
         keys |= {request.key for asked_now in rounds for request in asked_now}
     rows = [row for part in parts for row in part.rows]
-    return cases, rows, [made for part in parts for made in part.rewrites], keys
+    return cases, rows, [rewrite for part in parts for rewrite in part.rewrites], keys
 
 
 @pytest.fixture
@@ -181,16 +181,18 @@ def open_judge(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
 
 
 @pytest.mark.parametrize(("judge", "name"), [("bold", "assertiveness"), ("longer", "prolixity")])
-@pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair"])
+@pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair"])
 def test_smallest_flip_of_a_planted_judge_is_minimal(
-    judge: str, name: str, asked: str, open_judge: Callable[[str], Judge]
+    judge: str, name: str, protocol_name: str, open_judge: Callable[[str], Judge]
 ) -> None:
-    cases, rows, rewrites, _ = run_study(judge, name, (asked,))
-    by, rules = open_judge(judge), get_protocol(asked).rules
-    flips = clearest_flips(rows, rewrites, {asked: rules}, [name], 99)
+    cases, rows, rewrites, _ = run_study(judge, name, (protocol_name,))
+    by, rules = open_judge(judge), get_protocol(protocol_name).rules
+    flips = clearest_flips(rows, rewrites, {protocol_name: rules}, [name], 99)
     assert len(flips) >= 4
     rule = headline("flip_rate", rules)
-    plans = [search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites) for flip in flips[:5]]
+    plans = [
+        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites) for flip in flips[:5]
+    ]
     for flip, one in zip(flips, by.run_all(plans), strict=False):
         assert isinstance(one, MinimalFlip)
         assert one.minimal
@@ -199,11 +201,11 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
 
         def wins(turns: tuple[str, ...], one: MinimalFlip = one, first: bool = flip.first) -> bool:
             """A second look, through the judge's own door."""
-            mine = Response(one.rewritten, turns, name, one.severity)
+            response = Response(one.rewritten, turns, name, one.severity)
             other = next(r for r in one.case.originals if r.author == one.other)
-            pair = (mine, other) if first else (other, mine)
-            said = outcome(by.judgments(Comparison(one.case, *pair), asked), rule)
-            return said == ("a" if first else "b")
+            pair = (response, other) if first else (other, response)
+            result = outcome(by.judgments(Comparison(one.case, *pair), protocol_name), rule)
+            return result == ("a" if first else "b")
 
         assert wins(one.turns)
         for left in one.edits:
@@ -212,11 +214,11 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
             assert len(BOOSTERS.findall(one.turns[0])) > len(BOOSTERS.findall(one.original[0]))
 
 
-@pytest.mark.parametrize("asked", ["pairwise", "absolute", "prepair", "multi-role-round1"])
-def test_original_and_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
-    cases, rows, rewrites, known = run_study("longer", "prolixity", (asked,))
-    flip = clearest_flips(rows, rewrites, {asked: get_protocol(asked).rules}, ["prolixity"], 1)[0]
-    plan = search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites)
+@pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair", "multi-role-round1"])
+def test_original_and_whole_rewrite_are_asked_as_in_the_run(protocol_name: str) -> None:
+    cases, rows, rewrites, known = run_study("longer", "prolixity", (protocol_name,))
+    flip = clearest_flips(rows, rewrites, {protocol_name: get_protocol(protocol_name).rules}, ["prolixity"], 1)[0]
+    plan = search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites)
     new = list[str]()
 
     def answer(request: Request) -> Reply:
@@ -231,7 +233,7 @@ def test_original_and_whole_rewrite_are_asked_as_in_the_run(asked: str) -> None:
     assert result.before == flip.before
     assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
     whole, _ = drive(
-        search_flip(flip, cases[flip.case], get_protocol(asked), DEFAULT, False, rewrites, most=0),
+        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites, most=0),
         lambda request: make_planted("longer")._answer_one(request) if request.key in known else Reply(failure="new"),
     )
     assert isinstance(whole, MinimalFlip)
@@ -296,6 +298,6 @@ def test_flips_name_the_pairs_of_their_cases() -> None:
     cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
     for flip in clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 99):
         (one, two) = pairs(cases[flip.case])[0]
-        mine, other = (one, two) if flip.first else (two, one)
-        assert (mine.author, other.author) == (flip.rewritten, flip.other)
-        assert (mine.severity, other.severity) == flip.severities
+        target, other = (one, two) if flip.first else (two, one)
+        assert (target.author, other.author) == (flip.rewritten, flip.other)
+        assert (target.severity, other.severity) == flip.severities

@@ -21,8 +21,8 @@ def run_search(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Subset]]:
     """The result, and all that was asked about."""
-    found, rounds = run_rounds(groups, enough, most)
-    return found, [kept for sets in rounds for kept in sets]
+    result, rounds = run_rounds(groups, enough, most)
+    return result, [subset for sets in rounds for subset in sets]
 
 
 def run_rounds(
@@ -34,24 +34,24 @@ def run_rounds(
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
         rounds.append(sets)
         yield from ()
-        return [enough(kept) for kept in sets]
+        return [enough(subset) for subset in sets]
 
-    found = step(search(groups, ask, most))
-    assert isinstance(found, PlanResult)
-    return found.value, rounds
+    result = step(search(groups, ask, most))
+    assert isinstance(result, PlanResult)
+    return result.value, rounds
 
 
-def naive_minimal(kept: Subset, enough: Enough) -> bool:
-    return enough(kept) and not any(enough(kept - {one}) for one in kept)
+def naive_minimal(subset: Subset, enough: Enough) -> bool:
+    return enough(subset) and not any(enough(subset - {one}) for one in subset)
 
 
 def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
     """The second implementation: each left out that can be, the last one first."""
-    kept = frozenset(range(n))
+    subset = frozenset(range(n))
     for one in reversed(range(n)):
-        if enough(kept - {one}):
-            kept -= {one}
-    return kept, n
+        if enough(subset - {one}):
+            subset -= {one}
+    return subset, n
 
 
 @st.composite
@@ -69,24 +69,24 @@ def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -
     rng = random.Random(seed)
     likely = rng.random()
 
-    def enough(kept: Subset) -> bool:
-        return known.setdefault(kept, rng.random() < likely)
+    def enough(subset: Subset) -> bool:
+        return known.setdefault(subset, rng.random() < likely)
 
-    found, asked = run_search(groups, enough)
-    assert found.minimal
-    assert naive_minimal(found.kept, enough)
-    assert len(asked) == len(set(asked))
-    assert not {frozenset(), full} & set(asked)
+    result, questions = run_search(groups, enough)
+    assert result.minimal
+    assert naive_minimal(result.kept, enough)
+    assert len(questions) == len(set(questions))
+    assert not {frozenset(), full} & set(questions)
 
 
 @given(groupings(), st.data())
 def test_jointly_necessary_elements_are_identified_exactly(groups: list[list[int]], data: st.DataObject) -> None:
     things = sorted(one for group in groups for one in group)
     needed = frozenset(data.draw(st.sets(st.sampled_from(things), min_size=1)))
-    found, asked = run_search(groups, lambda kept: needed <= kept)
-    assert found == SearchResult(needed, minimal=True)
-    assert reduce_one_by_one(len(things), lambda kept: needed <= kept) == (needed, len(things))
-    assert len(asked) <= 3 * len(things)
+    result, questions = run_search(groups, lambda subset: needed <= subset)
+    assert result == SearchResult(needed, minimal=True)
+    assert reduce_one_by_one(len(things), lambda subset: needed <= subset) == (needed, len(things))
+    assert len(questions) <= 3 * len(things)
 
 
 @each("n", [1, 2, 50, 200, 800])
@@ -97,9 +97,9 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
     k = min(k, n)
     for seed in range(3):
         needed = frozenset(random.Random(seed).sample(range(n), k))
-        found, asked = run_search(groups, lambda kept, needed=needed: needed <= kept)  # type: ignore[misc]
-        assert found == SearchResult(needed, minimal=True)
-        assert len(asked) <= 2 * k * math.log2(n / k) + 4 * k + 2
+        result, questions = run_search(groups, lambda subset, needed=needed: needed <= subset)  # type: ignore[misc]
+        assert result == SearchResult(needed, minimal=True)
+        assert len(questions) <= 2 * k * math.log2(n / k) + 4 * k + 2
 
 
 @each("n", [10, 200])
@@ -107,57 +107,59 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
 def test_additive_effects_also_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
-    wanted = max(1, share * sum(weights))
-    found, asked = run_search([[one] for one in range(n)], lambda kept: sum(weights[one] for one in kept) >= wanted)
-    assert found.minimal
-    assert naive_minimal(found.kept, lambda kept: sum(weights[one] for one in kept) >= wanted)
-    assert len(asked) <= 3 * n
+    expected = max(1, share * sum(weights))
+    result, questions = run_search(
+        [[one] for one in range(n)], lambda subset: sum(weights[one] for one in subset) >= expected
+    )
+    assert result.minimal
+    assert naive_minimal(result.kept, lambda subset: sum(weights[one] for one in subset) >= expected)
+    assert len(questions) <= 3 * n
 
 
 def test_earlier_elements_are_kept_first() -> None:
-    def any_two(kept: Subset) -> bool:
-        return len(kept) >= 2
+    def any_two(subset: Subset) -> bool:
+        return len(subset) >= 2
 
     assert run_search([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
     assert run_search([[3, 0], [2, 1]], any_two)[0].kept == {3, 0}
-    assert run_search([[3, 0], [2, 1]], lambda kept: len(kept) >= 3)[0].kept == {3, 0, 2}
+    assert run_search([[3, 0], [2, 1]], lambda subset: len(subset) >= 3)[0].kept == {3, 0, 2}
 
 
 def test_elements_that_become_removable_later_are_removed() -> None:
     # Neither half of what is kept first is needed once both are gone.
     answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
-    found, _ = run_search([[0], [1], [2]], lambda kept: answers.get(kept, len(kept) == 3))
-    assert found.minimal
+    result, _ = run_search([[0], [1], [2]], lambda subset: answers.get(subset, len(subset) == 3))
+    assert result.minimal
 
 
 def test_independent_questions_are_asked_together() -> None:
-    _, rounds = run_rounds([[one] for one in range(8)], lambda kept: {0, 3, 7} <= kept)
+    _, rounds = run_rounds([[one] for one in range(8)], lambda subset: {0, 3, 7} <= subset)
     # At the end each of the three is left out, and one of the three texts was judged on the way.
     assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
 
 def test_question_limit_is_respected() -> None:
-    def enough(kept: Subset) -> bool:
-        return {2, 31} <= kept
+    def enough(subset: Subset) -> bool:
+        return {2, 31} <= subset
 
     groups = [[one] for one in range(64)]
-    whole, asked = run_search(groups, enough)
-    for most in range(len(asked) + 1):
-        found, fewer = run_search(groups, enough, most)
-        assert fewer == asked[: len(fewer)]
+    whole, questions = run_search(groups, enough)
+    for most in range(len(questions) + 1):
+        result, fewer = run_search(groups, enough, most)
+        assert fewer == questions[: len(fewer)]
         assert len(fewer) <= most
-        assert enough(found.kept)
+        assert enough(result.kept)
         # The best that was seen.
-        assert len(found.kept) == min((len(kept) for kept in fewer if enough(kept)), default=64)
-        assert found.minimal == (most == len(asked))
+        assert len(result.kept) == min((len(subset) for subset in fewer if enough(subset)), default=64)
+        assert result.minimal == (most == len(questions))
     assert whole.kept == {2, 31}
 
 
 def test_single_element_needs_no_question() -> None:
-    assert run_search([[], [5]], lambda kept: False) == (SearchResult(frozenset({5}), minimal=True), [])
+    assert run_search([[], [5]], lambda subset: False) == (SearchResult(frozenset({5}), minimal=True), [])
 
 
 @pytest.mark.parametrize("groups", [[], [[]]])
 def test_search_needs_a_difference_between_all_and_nothing(groups: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="nothing to search"):
-        run_search(groups, lambda kept: True)
+        run_search(groups, lambda subset: True)

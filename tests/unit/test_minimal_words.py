@@ -31,9 +31,9 @@ def test_changes_are_described(original: str, rewrite: str, expected: tuple[str,
 
 
 def test_part_of_a_phrase_is_quoted_verbatim() -> None:
-    found = find_edits(["It might be so."], ["It is so."])
-    assert describe_edits(found[:1]) == ('− "might"',)
-    assert describe_edits([found[0], found[2]]) == ('− "might"', '+ "is"')
+    edits = find_edits(["It might be so."], ["It is so."])
+    assert describe_edits(edits[:1]) == ('− "might"',)
+    assert describe_edits([edits[0], edits[2]]) == ('− "might"', '+ "is"')
 
 
 def test_long_phrases_are_cut() -> None:
@@ -70,5 +70,5 @@ def test_replacement_counts_only_the_new_words() -> None:
 
 
 def test_word_on_both_sides_of_a_change_is_not_counted() -> None:
-    kept = replace(small("a b", "c d"), edits=(Edit(0, 0, 3, "is: so.", "so, it"),))
-    assert count_words([kept]) == (FlipWord("is", "added", 1),)
+    flip = replace(small("a b", "c d"), edits=(Edit(0, 0, 3, "is: so.", "so, it"),))
+    assert count_words([flip]) == (FlipWord("is", "added", 1),)

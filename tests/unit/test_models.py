@@ -36,9 +36,9 @@ def test_judges_of_the_papers_are_known(name: str) -> None:
 
 
 def test_catalogue_lists_25_open_judges_of_reife() -> None:
-    found = {find(name, catalogue()) for name in REIFE.split()}
-    assert len(found) == 25
-    assert found == {m for m in catalogue().values() if "ReIFE" in m.notes and m.engine == "local"}
+    entries = {find(name, catalogue()) for name in REIFE.split()}
+    assert len(entries) == 25
+    assert entries == {m for m in catalogue().values() if "ReIFE" in m.notes and m.engine == "local"}
 
 
 @pytest.mark.parametrize("entry", catalogue().values(), ids=lambda m: m.name)
@@ -82,15 +82,15 @@ def test_user_entries_add_and_replace(tmp_path: Path) -> None:
         '[LLAMA-3.3-70b]\nmodel = "here/it"\nrevision = "abc"\n'
         '["gpt-3.5-turbo"]\nengine = "openai"\nmodel = "x"\nbase_url = "http://localhost:8000/v1"\nkey = "MY_KEY"\n'
     )
-    found = catalogue(own)
-    assert len(found) == len(catalogue()) + 2
-    assert find("gpt-4", found) == CatalogueEntry("mine", "./mine", aliases=("gpt-4",))
-    assert find("llama-3.3-70b", found) == CatalogueEntry("LLAMA-3.3-70b", "here/it", revision="abc")
-    server = find("gpt-3.5-turbo", found)
+    entries = catalogue(own)
+    assert len(entries) == len(catalogue()) + 2
+    assert find("gpt-4", entries) == CatalogueEntry("mine", "./mine", aliases=("gpt-4",))
+    assert find("llama-3.3-70b", entries) == CatalogueEntry("LLAMA-3.3-70b", "here/it", revision="abc")
+    server = find("gpt-3.5-turbo", entries)
     assert server
     assert (server.model, server.key) == ("x", "MY_KEY")
-    assert find("gpt-4-0613", found) is not None
-    assert find("no-such", found) is None
+    assert find("gpt-4-0613", entries) is not None
+    assert find("no-such", entries) is None
     own.write_text('[mine]\nmodel = "x"\naliases = ["GPT-4o"]\n')
     with pytest.raises(DataError, match=r"own\.toml: judge 'mine', field 'aliases': 'gpt-4o' is a judge of its own"):
         catalogue(own)
@@ -170,8 +170,8 @@ def test_unreadable_files_are_one_line(tmp_path: Path) -> None:
 
 
 def test_unquoted_headings_with_dots_are_names() -> None:
-    found = parse('[llama-3]\nmodel="x"\n[llama-3.3-70b]\nmodel="y"\n["q2.5"]\nmodel="z"\n[p-2.0.1]\nmodel="v"', "f")
-    assert [(m.name, m.model) for m in found] == [
+    entries = parse('[llama-3]\nmodel="x"\n[llama-3.3-70b]\nmodel="y"\n["q2.5"]\nmodel="z"\n[p-2.0.1]\nmodel="v"', "f")
+    assert [(m.name, m.model) for m in entries] == [
         ("llama-3", "x"),
         ("llama-3.3-70b", "y"),
         ("q2.5", "z"),
@@ -188,13 +188,13 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
 
 
 def test_alternatives_come_from_the_same_family() -> None:
-    found = catalogue()
-    large = found["llama-3.3-70b"]
+    entries = catalogue()
+    large = entries["llama-3.3-70b"]
     names = "3.1-405b 3.1-70b 3.1-8b 3.2-1b 3.2-3b 4-maverick 4-scout"
-    assert find_alternatives(large, found) == {
-        f"llama-{name}": found[f"llama-{name}"].parameters for name in names.split(" ")
+    assert find_alternatives(large, entries) == {
+        f"llama-{name}": entries[f"llama-{name}"].parameters for name in names.split(" ")
     }
-    assert find_alternatives(CatalogueEntry("mine", "x"), found) == {}
+    assert find_alternatives(CatalogueEntry("mine", "x"), entries) == {}
 
 
 def test_plugin_catalogues_are_read_and_cannot_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,9 +68,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_name_resolves_to_one_target(name: str, options: dict[str, str], expected: Target) -> None:
-    found = resolve(name, Options(**options), KNOWN)  # type: ignore[arg-type]
-    assert found == expected
-    assert found.reason == expected.reason
+    target = resolve(name, Options(**options), KNOWN)  # type: ignore[arg-type]
+    assert target == expected
+    assert target.reason == expected.reason
 
 
 def test_openai_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

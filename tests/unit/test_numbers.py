@@ -85,7 +85,7 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("plan-gate", "--max-flip-rate", "10", "--true-rate", "0.02"), "write 0.10 for 10%"),
         (("plan-gate", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
@@ -101,10 +101,10 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
         (("attack", "--timeout", "inf"), "expected a number from 0.001 to 86400"),
     ],
 )
-def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run(*arguments)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
     assert len(ran.err.splitlines()) == 1
 
 

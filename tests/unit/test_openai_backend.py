@@ -46,16 +46,16 @@ def backend(url: str, **more: Any) -> OpenAI:
 
 def ask(judge: OpenAI, *requests: Request) -> list[Reply]:
     """The replies, one per request."""
-    found = [pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch]
-    assert sorted(index for index, _ in found) == list(range(len(requests))), "a reply was lost or came twice"
-    return [reply for _, reply in sorted(found, key=lambda pair: pair[0])]
+    pairs = [pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch]
+    assert sorted(index for index, _ in pairs) == list(range(len(requests))), "a reply was lost or came twice"
+    return [reply for _, reply in sorted(pairs, key=lambda pair: pair[0])]
 
 
-def prefers_a(asked: ReceivedRequest) -> dict[str, Any]:
+def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
     """A server that continues the start of an answer, or says what it was asked."""
-    if "continue_final_message" in asked.body:
+    if "continue_final_message" in request.body:
         return completion("A", logprobs=[token("A", {"A": 0.6, "B": 0.2, "C": 0.1})], finish="length")
-    return completion(f"re: {asked.content}")
+    return completion(f"re: {request.content}")
 
 
 # Addresses and keys
@@ -105,19 +105,19 @@ def test_key_does_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-0123456789")
-    said = f"Incorrect API key provided: {KEY}.\x1b[31m Bearer {KEY}\nsecond line"
-    with FakeServer(prefers_a, probed=lambda asked: refusal(401, said)) as server:
+    message = f"Incorrect API key provided: {KEY}.\x1b[31m Bearer {KEY}\nsecond line"
+    with FakeServer(prefers_a, probed=lambda request: refusal(401, message)) as server:
         judge = backend(server.url)
         with pytest.raises(UsageError, match=r"refuses: 401 Incorrect API key") as error:
             ask(judge, words())
-        assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {KEY}"}
+        assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}
     assert KEY not in f"{error.value} {judge!r} {vars(judge)}"
     assert "\n" not in str(error.value)
     assert "\x1b" not in str(error.value)
 
 
 def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
-    with FakeServer(prefers_a, probed=lambda asked: refusal(401, "who are you?")) as server:
+    with FakeServer(prefers_a, probed=lambda request: refusal(401, "who are you?")) as server:
         with pytest.raises(UsageError, match="no key was sent"):
             ask(backend(server.url), words())
         assert server.probes[0].headers["authorization"] == "Bearer none"
@@ -129,29 +129,29 @@ def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
 def test_continuing_server_generates_one_token() -> None:
     with FakeServer(prefers_a) as server:
         (reply,) = ask(backend(server.url), verdict())
-    (asked,) = server.chats
+    (arguments,) = server.chats
     assert reply.probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
     assert reply.mass == pytest.approx(0.9)
     assert (reply.finish, reply.tokens_in, reply.tokens_out) == ("choices", 11, 2)
-    assert asked.body["messages"][-1] == {"role": "assistant", "content": "[["}
-    assert asked.body["continue_final_message"] is True
-    assert asked.body["add_generation_prompt"] is False
-    assert (asked.body["max_tokens"], asked.body["temperature"], asked.body["top_logprobs"]) == (1, 0.0, 20)
+    assert arguments.body["messages"][-1] == {"role": "assistant", "content": "[["}
+    assert arguments.body["continue_final_message"] is True
+    assert arguments.body["add_generation_prompt"] is False
+    assert (arguments.body["max_tokens"], arguments.body["temperature"], arguments.body["top_logprobs"]) == (1, 0.0, 20)
 
 
-def tokens_of_vllm(asked: ReceivedRequest) -> dict[str, Any]:
+def tokens_of_vllm(request: ReceivedRequest) -> dict[str, Any]:
     """Two special tokens, ``[[`` as one token, and a token for each character."""
-    if "prompt" in asked.body:
-        text = asked.body["prompt"]
+    if "prompt" in request.body:
+        text = request.body["prompt"]
         return {"tokens": [2] if text in ("<|im_end|>", "[INST]") else [ord(c) for c in text]}
-    text = asked.body["messages"][-1]["content"]
+    text = request.body["messages"][-1]["content"]
     return {"tokens": [1, 7, 9, 500, *(ord(c) for c in text.removeprefix("[["))]}
 
 
 def test_vllm_server_receives_the_token_ids_of_the_choices() -> None:
-    def by_number(asked: ReceivedRequest) -> dict[str, Any]:
-        ids = asked.body["logprob_token_ids"]
-        assert asked.body["return_tokens_as_token_ids"] is True
+    def by_number(request: ReceivedRequest) -> dict[str, Any]:
+        ids = request.body["logprob_token_ids"]
+        assert request.body["return_tokens_as_token_ids"] is True
         shares = dict(zip((f"token_id:{i}" for i in ids), (0.001, 0.003, 0.004), strict=True))
         return completion("Z", logprobs=[token("token_id:9", {"token_id:9": 0.9, **shares})], finish="length")
 
@@ -163,7 +163,7 @@ def test_vllm_server_receives_the_token_ids_of_the_choices() -> None:
 
 
 def test_missing_choices_are_a_failure() -> None:
-    with FakeServer(lambda asked: completion("Z", logprobs=[token("Z", {"Z": 0.9})])) as server:
+    with FakeServer(lambda request: completion("Z", logprobs=[token("Z", {"Z": 0.9})])) as server:
         (reply,) = ask(backend(server.url), verdict())
     assert (reply.mass, reply.failure) == (0.0, "no choice has any probability")
 
@@ -206,11 +206,11 @@ def spell_tokens(*tokens: str | tuple[str, dict[str, float]]) -> list[dict[str, 
 def test_verdicts_are_located_in_the_reply(tokens: list[Any], expected: tuple[float, ...] | None) -> None:
     whole = "".join(t["token"] for t in tokens)
 
-    def free(asked: ReceivedRequest) -> dict[str, Any] | Answer:
-        if "continue_final_message" in asked.body:
+    def free(request: ReceivedRequest) -> dict[str, Any] | Answer:
+        if "continue_final_message" in request.body:
             return refusal(400, "Unrecognized request argument supplied: continue_final_message")
-        assert asked.body["messages"][-1]["role"] == "user"
-        assert asked.body["max_tokens"] == 16
+        assert request.body["messages"][-1]["role"] == "user"
+        assert request.body["max_tokens"] == 16
         return completion(whole, logprobs=tokens)
 
     with FakeServer(free, owner="someone", probed=free) as server:
@@ -219,7 +219,7 @@ def test_verdicts_are_located_in_the_reply(tokens: list[Any], expected: tuple[fl
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("message", "expected"),
     [
         ("[[A]]", "A"),
         ("\n[[B]]", "B"),
@@ -229,11 +229,13 @@ def test_verdicts_are_located_in_the_reply(tokens: list[Any], expected: tuple[fl
         ("neither", None),
     ],
 )
-def test_words_decide_without_probabilities(said: str, expected: str | None) -> None:
-    def silent(asked: ReceivedRequest) -> dict[str, Any] | Answer:
-        if "logprobs" in asked.body:
+def test_words_decide_without_probabilities(message: str, expected: str | None) -> None:
+    def silent(request: ReceivedRequest) -> dict[str, Any] | Answer:
+        if "logprobs" in request.body:
             return refusal(403, "You are not allowed to request logprobs from this model")
-        return completion(said if "continue_final_message" not in asked.body else said.lstrip().removeprefix("[["))
+        return completion(
+            message if "continue_final_message" not in request.body else message.lstrip().removeprefix("[[")
+        )
 
     for owner in ("vllm", "someone"):
         with FakeServer(silent, owner=owner, probed=silent) as server:
@@ -245,8 +247,8 @@ def test_words_decide_without_probabilities(said: str, expected: str | None) -> 
 
 
 def test_missing_probabilities_are_not_requested_again() -> None:
-    def silent(asked: ReceivedRequest) -> dict[str, Any]:
-        return completion("A" if asked.body["max_tokens"] == 1 else "A]]")
+    def silent(request: ReceivedRequest) -> dict[str, Any]:
+        return completion("A" if request.body["max_tokens"] == 1 else "A]]")
 
     with FakeServer(silent, probed=silent) as server:
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"))
@@ -254,11 +256,11 @@ def test_missing_probabilities_are_not_requested_again() -> None:
     assert [(reply.text, reply.probabilities) for reply in replies] == [("A]]", None)] * 2
 
 
-@pytest.mark.parametrize("said", ["[[", "Based"])
-def test_server_that_restarts_answers_gets_no_prefill(said: str) -> None:
-    def anew(asked: ReceivedRequest) -> dict[str, Any]:
-        if "continue_final_message" in asked.body:
-            return completion(said, logprobs=[token(said, {said: 0.9, "A": 0.01})], finish="length")
+@pytest.mark.parametrize("message", ["[[", "Based"])
+def test_server_that_restarts_answers_gets_no_prefill(message: str) -> None:
+    def anew(request: ReceivedRequest) -> dict[str, Any]:
+        if "continue_final_message" in request.body:
+            return completion(message, logprobs=[token(message, {message: 0.9, "A": 0.01})], finish="length")
         return completion("[[A]]", logprobs=spell_tokens("[[", ("A", {"A": 0.8, "B": 0.2}), "]]"))
 
     with FakeServer(anew, owner="someone", probed=anew) as server:
@@ -269,25 +271,25 @@ def test_server_that_restarts_answers_gets_no_prefill(said: str) -> None:
 
 def test_prefix_choices_are_read_in_words() -> None:
     request = Request((Message("user", "rate"),), choices=("1", "10"), prefill="[[")
-    with FakeServer(lambda asked: completion("10]]")) as server:
+    with FakeServer(lambda received: completion("10]]")) as server:
         (reply,) = ask(backend(server.url), request)
         assert "logprobs" not in server.chats[0].body
     assert verdicts.read_shares(reply, "[[", ("1", "10")) == (0.0, 1.0)
 
 
-def reasoning_model(asked: ReceivedRequest) -> dict[str, Any] | Answer:
+def reasoning_model(request: ReceivedRequest) -> dict[str, Any] | Answer:
     """As OpenAI's reasoning models complain, one thing after the other."""
-    if "continue_final_message" in asked.body:
+    if "continue_final_message" in request.body:
         return refusal(400, "Unrecognized request arguments supplied: add_generation_prompt, continue_final_message")
-    if "max_tokens" in asked.body:
-        said = (
+    if "max_tokens" in request.body:
+        message = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
         )
-        return refusal(400, said, param="max_tokens", code="unsupported_parameter")
-    if "temperature" in asked.body:
-        said = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is."
-        return refusal(400, said, param="temperature", code="unsupported_value")
-    if "logprobs" in asked.body:
+        return refusal(400, message, param="max_tokens", code="unsupported_parameter")
+    if "temperature" in request.body:
+        message = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is."
+        return refusal(400, message, param="temperature", code="unsupported_value")
+    if "logprobs" in request.body:
         return refusal(403, "You are not allowed to request logprobs from this model")
     return completion("[[B]]")
 
@@ -295,28 +297,28 @@ def reasoning_model(asked: ReceivedRequest) -> dict[str, Any] | Answer:
 def test_reasoning_model_gets_room_and_no_unsupported_option() -> None:
     with FakeServer(reasoning_model, owner="someone", probed=reasoning_model) as server:
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"), words("three", max_tokens=50))
-        assert [asked.content for asked in server.chats] == ["one", "two", "three"]
-        assert [asked.body["max_completion_tokens"] for asked in server.chats[-2:]] == [4112, 4146]
+        assert [request.content for request in server.chats] == ["one", "two", "three"]
+        assert [request.body["max_completion_tokens"] for request in server.chats[-2:]] == [4112, 4146]
     assert [BRACKETS.read("[[" + reply.text, ABC) for reply in replies[:2]] == ["B", "B"]
 
 
 def test_logprob_count_falls_where_20_are_too_many() -> None:
-    def modest(asked: ReceivedRequest) -> dict[str, Any] | Answer:
-        if asked.body.get("top_logprobs", 0) > 5:
+    def modest(request: ReceivedRequest) -> dict[str, Any] | Answer:
+        if request.body.get("top_logprobs", 0) > 5:
             return refusal(400, "Requested sample logprobs of 20, which is greater than max allowed: 5")
-        return prefers_a(asked)
+        return prefers_a(request)
 
     with FakeServer(modest, probed=modest) as server:
         (reply,) = ask(backend(server.url), verdict())
-        assert [asked.body["top_logprobs"] for asked in server.chats] == [5]
+        assert [request.body["top_logprobs"] for request in server.chats] == [5]
     assert reply.probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
 
 
 def test_system_text_joins_the_first_turn_where_refused() -> None:
-    def systemless(asked: ReceivedRequest) -> dict[str, Any] | Answer:
-        if asked.body["messages"][0]["role"] == "system":
+    def systemless(received: ReceivedRequest) -> dict[str, Any] | Answer:
+        if received.body["messages"][0]["role"] == "system":
             return refusal(400, "System role not supported")
-        return completion(asked.body["messages"][0]["content"])
+        return completion(received.body["messages"][0]["content"])
 
     request = Request((Message("system", "Be brief."), Message("user", "hi")))
     with FakeServer(systemless, probed=systemless) as server:
@@ -326,8 +328,8 @@ def test_system_text_joins_the_first_turn_where_refused() -> None:
 
 
 def test_endless_complaints_end() -> None:
-    def sour(asked: ReceivedRequest) -> Answer:
-        names = [name for name in asked.body if name not in ("model", "messages")]
+    def sour(request: ReceivedRequest) -> Answer:
+        names = [name for name in request.body if name not in ("model", "messages")]
         return refusal(400, f"I do not like {names[0]}" if names else "nor you")
 
     for owner in ("vllm", "someone"):
@@ -361,7 +363,7 @@ def test_endless_complaints_end() -> None:
 )
 def test_rejected_request_gets_its_own_failure(answer: Answer, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with FakeServer(lambda asked: answer if asked.content == "odd" else prefers_a(asked)) as server:
+    with FakeServer(lambda request: answer if request.content == "odd" else prefers_a(request)) as server:
         odd, fine = ask(backend(server.url), words("odd"), words("fine"))
     assert odd.answered
     assert (odd.failure or "").startswith(expected)
@@ -370,15 +372,15 @@ def test_rejected_request_gets_its_own_failure(answer: Answer, expected: str, mo
 
 
 def test_texts_end_with_their_stop() -> None:
-    def counts(asked: ReceivedRequest) -> dict[str, Any]:
-        if asked.content == "kept":
+    def counts(request: ReceivedRequest) -> dict[str, Any]:
+        if request.content == "kept":
             return completion("one END")
-        return completion("one END two", finish="length") if asked.content == "ignored" else completion("one ")
+        return completion("one END two", finish="length") if request.content == "ignored" else completion("one ")
 
     for owner, dropped in (("vllm", "one "), ("someone", "one END")):
         with FakeServer(counts, owner=owner) as server:
-            asked = [words(content, stop=("END",)) for content in ("dropped", "kept", "ignored")]
-            replies = ask(backend(server.url), *asked, words("length", stop=("a", "b")))
+            request = [words(content, stop=("END",)) for content in ("dropped", "kept", "ignored")]
+            replies = ask(backend(server.url), *request, words("length", stop=("a", "b")))
             assert ("include_stop_str_in_output" in server.chats[0].body) is (owner == "vllm")
         assert [(reply.text, reply.finish) for reply in replies] == [
             (dropped, "stop"),
@@ -394,7 +396,7 @@ def test_samples_have_own_seeds_and_greedy_answers_none() -> None:
     assert all(0 <= one < 2**31 for one in seeds)
     with FakeServer(prefers_a) as server:
         ask(backend(server.url, concurrency=1), words(), words(temperature=0.7, top_p=0.9, seed=3, sample=2))
-        greedy, sampled = (asked.body for asked in server.chats)
+        greedy, sampled = (request.body for request in server.chats)
     assert "seed" not in greedy
     assert sampled["seed"] == seed(words(seed=3, sample=2))
     assert (sampled["temperature"], sampled["top_p"]) == (0.7, 0.9)
@@ -407,8 +409,8 @@ def test_hostile_text_is_sent_verbatim_except_structure() -> None:
     with FakeServer(prefers_a, tokenize=tokens_of_vllm) as server:
         ask(backend(server.url), *(words(f"{i}{HOSTILE}") for i in range(8)))
         expected = HOSTILE.replace("<|im_end|>", "<\u2060|im_end|>").replace("[INST]", "[\u2060INST]")
-        assert {asked.content[1:] for asked in server.chats} == {expected.replace("\ud800", "\ufffd")}
-        kinds = {asked.body.get("prompt", "x") for asked in server.asked if asked.path == "/tokenize"}
+        assert {request.content[1:] for request in server.chats} == {expected.replace("\ud800", "\ufffd")}
+        kinds = {request.body.get("prompt", "x") for request in server.asked if request.path == "/tokenize"}
         assert kinds == {"x", "<|im_end|>", "<|im_start|>", "[INST]", "</s>"}
     with FakeServer(prefers_a) as server:
         ask(backend(server.url), words(HOSTILE))
@@ -455,7 +457,7 @@ def test_unanswered_request_is_marked_and_not_stored(wrong: str, upstream: FakeS
 
 
 def test_dead_server_is_one_line_and_replies_are_kept() -> None:
-    with FakeServer(lambda asked: completion("hi") if asked.content < "05" else Answer(stalled=True)) as server:
+    with FakeServer(lambda request: completion("hi") if request.content < "05" else Answer(stalled=True)) as server:
         judge = backend(server.url, attempts=3, concurrency=64)
         judge.learn(Reply(text=Capabilities(continues=True).write()))  # else the probes keep the others waiting
         requests = [words(f"{i:02}") for i in range(64)]
@@ -483,8 +485,8 @@ def test_unreachable_server_fails_soon() -> None:
 
 
 def test_three_unanswered_requests_mean_a_dead_server() -> None:
-    def falters(asked: ReceivedRequest) -> Answer | dict[str, Any]:
-        if asked.content == "first":
+    def falters(request: ReceivedRequest) -> Answer | dict[str, Any]:
+        if request.content == "first":
             return completion("hi")
         # Slow enough the first time for the answer above to come meanwhile.
         return Answer({}, 500, delay=1.0 if len(server.chats) <= 4 else 0.0)
@@ -518,44 +520,44 @@ def test_three_unanswered_requests_mean_a_dead_server() -> None:
     ],
 )
 def test_permanent_fault_ends_the_run_at_once(answer: Answer, part: str) -> None:
-    with FakeServer(prefers_a, probed=lambda asked: answer) as server:
+    with FakeServer(prefers_a, probed=lambda request: answer) as server:
         with pytest.raises((BackendError, UsageError), match=part):
             ask(OpenAI("m2", base_url=server.url, backoff=0.001), words())
         assert (len(server.probes), len(server.chats)) == (1, 0)
 
 
 def test_concurrency_limit_and_order_are_kept() -> None:
-    with FakeServer(lambda asked: Answer(completion("x"), delay=0.01)) as server:
+    with FakeServer(lambda request: Answer(completion("x"), delay=0.01)) as server:
         ask(backend(server.url, concurrency=4), *(words(f"{i:02}") for i in range(40)))
         assert server.peak <= 4
-        order = [int(asked.content) for asked in server.chats]
+        order = [int(request.content) for request in server.chats]
     assert all(abs(place - number) <= 4 for place, number in enumerate(order))
 
 
 def test_requests_wait_for_retry_after_and_concurrency_falls() -> None:
-    told: list[float] = []
+    moments: list[float] = []
     together: list[int] = []
 
-    def busy(asked: ReceivedRequest) -> Answer:
-        if not told and asked.content == "00":
-            told.append(time.monotonic())
+    def busy(request: ReceivedRequest) -> Answer:
+        if not moments and request.content == "00":
+            moments.append(time.monotonic())
             return Answer({"error": {"message": "slow down"}}, 429, {"retry-after-ms": "600"})
-        if told and asked.at > told[0] + 0.3:
+        if moments and request.at > moments[0] + 0.3:
             together.append(server.under_way)
         return Answer(completion("x"), delay=0.02)
 
     with FakeServer(busy) as server:
         replies = ask(backend(server.url, concurrency=8), *(words(f"{i:02}") for i in range(30)))
-        after = [asked.at for asked in server.chats if asked.at > told[0] + 0.3]
-        early = [asked.at for asked in server.chats if told[0] + 0.3 > asked.at]
+        after = [request.at for request in server.chats if request.at > moments[0] + 0.3]
+        early = [request.at for request in server.chats if moments[0] + 0.3 > request.at]
     assert len(early) <= 8, "only what was under way already"
-    assert min(after) >= told[0] + 0.59
+    assert min(after) >= moments[0] + 0.59
     assert max(together[:8]) <= 5, "half as many as before, and one more after as many successes"
     assert {reply.text for reply in replies} == {"x"}
 
 
 def test_64_stalled_requests_do_not_delay_the_end() -> None:
-    with FakeServer(lambda asked: completion("x") if asked.content == "0" else Answer(stalled=True)) as server:
+    with FakeServer(lambda request: completion("x") if request.content == "0" else Answer(stalled=True)) as server:
         stream = backend(server.url, concurrency=64).open()
         for ticket in range(100):
             stream.submit(ticket, words(str(ticket)))
@@ -573,7 +575,7 @@ def test_64_stalled_requests_do_not_delay_the_end() -> None:
 
 
 def test_collecting_nothing_times_out() -> None:
-    with FakeServer(lambda asked: Answer(stalled=True)) as server:
+    with FakeServer(lambda request: Answer(stalled=True)) as server:
         stream = backend(server.url).open()
         try:
             stream.submit(0, words())

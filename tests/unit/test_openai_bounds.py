@@ -51,7 +51,7 @@ def compress_answer(body: object, encoding: str = "gzip") -> Answer:
 
 def serve_odd(answer: Answer) -> FakeServer:
     """A server that answers to ``odd`` in an odd way."""
-    return FakeServer(lambda asked: answer if asked.content == "odd" else completion("fine"))
+    return FakeServer(lambda request: answer if request.content == "odd" else completion("fine"))
 
 
 class Endless(FakeServer):
@@ -78,15 +78,17 @@ class Endless(FakeServer):
         return False
 
 
-def endless(asked: ReceivedRequest) -> Answer | dict[str, Any]:
-    return Answer(b"endless") if asked.content == "odd" else completion("fine")
+def endless(request: ReceivedRequest) -> Answer | dict[str, Any]:
+    return Answer(b"endless") if request.content == "odd" else completion("fine")
 
 
 @pytest.mark.parametrize("status", [200, 400, 429, 500])
 def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
-    with Endless(lambda asked: Answer(b"endless", status) if asked.content == "odd" else completion("fine")) as server:
+    with Endless(
+        lambda request: Answer(b"endless", status) if request.content == "odd" else completion("fine")
+    ) as server:
         odd, fine = ask(server.url, "odd", "fine")
-        assert [asked.content for asked in server.chats].count("odd") == 2
+        assert [request.content for request in server.chats].count("odd") == 2
     assert odd.failure == f"no reply: {TOO_LARGE}, 2 attempts"
     assert fine.text == "fine"
     # What is under way in buffers of two machines comes on top.
@@ -94,7 +96,7 @@ def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
 
 
 def test_endless_headers_fail_too() -> None:
-    with Endless(lambda asked: Answer(b"headers") if asked.content == "odd" else completion("fine")) as server:
+    with Endless(lambda request: Answer(b"headers") if request.content == "odd" else completion("fine")) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert (odd.failure or "").startswith("no reply: ")
     assert len(odd.failure or "") < 100
@@ -114,11 +116,11 @@ def test_answer_may_be_compressed(encoding: str) -> None:
     text = "".join(chr(97 + i * i % 23) for i in range(300_000))
     with serve_odd(compress_answer(completion(text), encoding)) as server:
         assert ask(server.url, "odd")[0].text == text
-        assert {asked.headers["accept-encoding"] for asked in server.asked} == {"gzip"}
+        assert {request.headers["accept-encoding"] for request in server.asked} == {"gzip"}
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (Answer(b"{}", headers={"content-encoding": "br"}), "compressed in a way that was not requested"),
         (Answer(b"{}", headers={"content-encoding": "gzip, gzip"}), "compressed in a way that was not requested"),
@@ -132,10 +134,10 @@ def test_answer_may_be_compressed(encoding: str) -> None:
         (Answer(b"[" * 200_000, 503), "503: [[[["),
     ],
 )
-def test_undecodable_answer_is_one_line(answer: Answer, said: str) -> None:
+def test_undecodable_answer_is_one_line(answer: Answer, message: str) -> None:
     with serve_odd(answer) as server:
         odd, fine = ask(server.url, "odd", "fine")
-    assert said in (odd.failure or "")
+    assert message in (odd.failure or "")
     assert len((odd.failure or "").splitlines()) == 1
     assert len(odd.failure or "") < 300
     assert fine.text == "fine"
@@ -144,14 +146,14 @@ def test_undecodable_answer_is_one_line(answer: Answer, said: str) -> None:
 @pytest.mark.parametrize("path", ["/v1/models", "/tokenize"])
 def test_model_and_token_lists_are_bounded(path: str) -> None:
     class Full(FakeServer):
-        async def answer(self, asked: ReceivedRequest) -> Answer:
+        async def answer(self, request: ReceivedRequest) -> Answer:
             return (
                 Answer(b'{"data":[' + b"{}," * (MOST // 3) + b"{}]}")
-                if asked.path == path
-                else await super().answer(asked)
+                if request.path == path
+                else await super().answer(request)
             )
 
-    with Full(lambda asked: completion("x")) as server, pytest.raises(BackendError, match=TOO_LARGE):
+    with Full(lambda request: completion("x")) as server, pytest.raises(BackendError, match=TOO_LARGE):
         ask(server.url, "a")
     assert len(server.asked) <= 4
 
@@ -164,7 +166,7 @@ def test_large_answers_are_read_off_the_timing_thread(monkeypatch: pytest.Monkey
         return scrub_values(value, scrub)
 
     monkeypatch.setattr("distract.models.server.http.scrub_values", noted)
-    with FakeServer(lambda asked: completion(asked.content * (200_000 if asked.content == "L" else 1))) as server:
+    with FakeServer(lambda request: completion(request.content * (200_000 if request.content == "L" else 1))) as server:
         large, small = ask(server.url, "L", "s")
     assert (len(large.text), small.text) == (200_000, "s")
     assert places[False] == {"distract-server"}
@@ -177,10 +179,10 @@ def test_stated_memory_limit_holds() -> None:
 
 
 def test_redirect_is_reported_and_not_followed() -> None:
-    with FakeServer(lambda asked: completion("elsewhere")) as other:
+    with FakeServer(lambda request: completion("elsewhere")) as other:
         to = other.url.replace("//", "//user:pass-word@") + "/chat/completions"
         moved = Answer({}, 307, {"location": to})
-        there = FakeServer(lambda asked: moved, probed=lambda asked: moved)
+        there = FakeServer(lambda request: moved, probed=lambda request: moved)
         with there as server, pytest.raises((BackendError, UsageError), match="307 it has moved to http") as error:
             ask(server.url, "a")
         assert other.asked == []
@@ -188,8 +190,8 @@ def test_redirect_is_reported_and_not_followed() -> None:
 
 
 def test_requests_are_sent_verbatim() -> None:
-    with FakeServer(lambda asked: completion("x")) as server:
+    with FakeServer(lambda request: completion("x")) as server:
         ask(server.url, 'é日本 \ud800 \x00 "q"')
         assert server.chats[0].content == 'é日本 \ufffd \x00 "q"'
-        assert {asked.path for asked in server.asked} >= {CHAT, "/v1/models", "/tokenize"}
-        assert {asked.headers["content-type"] for asked in server.asked} == {"application/json"}
+        assert {request.path for request in server.asked} >= {CHAT, "/v1/models", "/tokenize"}
+        assert {request.headers["content-type"] for request in server.asked} == {"application/json"}

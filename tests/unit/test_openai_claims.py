@@ -37,8 +37,8 @@ def words(content: str = "hello") -> Request:
 
 
 def ask(judge: OpenAI, *requests: Request) -> list[Reply]:
-    found = dict(pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch)
-    return [found[index] for index in range(len(requests))]
+    result = dict(pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch)
+    return [result[index] for index in range(len(requests))]
 
 
 ODD_TIMES = (
@@ -70,11 +70,11 @@ def test_absurd_delays_are_ignored_or_capped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("delay", "message"),
     [("1e12", "300 s or longer (429: slow down); waiting 300 s"), ("45", "45 s (429: slow down); waiting")],
 )
 def test_long_delay_is_announced_once(
-    asked: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    delay: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(Limiter, "pause", lambda self, seconds: pauses.append(seconds))
@@ -84,15 +84,15 @@ def test_long_delay_is_announced_once(
         nonlocal times
         times += 1
         return (
-            Answer({"error": {"message": "slow down"}}, 429, {"retry-after": asked}) if times < 4 else completion("hi")
+            Answer({"error": {"message": "slow down"}}, 429, {"retry-after": delay}) if times < 4 else completion("hi")
         )
 
     with FakeServer(busy) as server:
         assert [one.text for one in ask(OpenAI("m", base_url=server.url, backoff=0.001), words())] == ["hi"]
-    assert pauses == [min(float(asked), LONGEST_PAUSE)] * 3
-    told = capsys.readouterr().err
-    assert told.count("asks for a pause") == 1
-    assert f"asks for a pause of {said}" in told
+    assert pauses == [min(float(delay), LONGEST_PAUSE)] * 3
+    output = capsys.readouterr().err
+    assert output.count("asks for a pause") == 1
+    assert f"asks for a pause of {message}" in output
 
 
 NAMES = {
@@ -107,26 +107,26 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answering_model_is_compared_with_the_requested_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with FakeServer(lambda asked: {**completion("hi"), "model": name}) as server:
+    with FakeServer(lambda request: {**completion("hi"), "model": name}) as server:
         judge = OpenAI("m", base_url=server.url)
         ask(judge, *map(words, "abc"))
-        said = capsys.readouterr().err
-        assert NAMES[name].format(url=server.url) in said
-        assert len(said.splitlines()) == bool(NAMES[name])
+        output = capsys.readouterr().err
+        assert NAMES[name].format(url=server.url) in output
+        assert len(output.splitlines()) == bool(NAMES[name])
     assert len(judge.reported) == 1
     assert "".join(judge.reported).isprintable()
 
 
 @pytest.mark.parametrize("name", [None, 7, ["m"], {"m": 1}, "", " ", True])
 def test_server_may_omit_the_answering_model(name: object, capsys: pytest.CaptureFixture[str]) -> None:
-    with FakeServer(lambda asked: {**completion("hi"), "model": name}) as server:
+    with FakeServer(lambda request: {**completion("hi"), "model": name}) as server:
         judge = OpenAI("m", base_url=server.url)
         assert ask(judge, words())[0].text == "hi"
     assert (judge.reported, capsys.readouterr().err) == ([], "")
 
 
 def test_recorded_model_names_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
-    with FakeServer(lambda asked: {**completion("hi"), "model": asked.content * 10_000}) as server:
+    with FakeServer(lambda request: {**completion("hi"), "model": request.content * 10_000}) as server:
         judge = OpenAI("m", base_url=server.url)
         ask(judge, *(words(f"{index:02}") for index in range(40)))
     assert len(judge.reported) == 20
@@ -137,7 +137,7 @@ def test_recorded_model_names_are_bounded(capsys: pytest.CaptureFixture[str]) ->
 def test_manifest_and_no_row_lists_answering_models(run: Any) -> None:
     names = iter(["x-2", "x-1"] * 1000)
 
-    def chat(asked: ReceivedRequest) -> dict[str, Any]:
+    def chat(request: ReceivedRequest) -> dict[str, Any]:
         return {**completion(FIRST), "model": next(names)}
 
     with FakeServer(chat) as server:
@@ -187,43 +187,43 @@ def test_invalid_probability_is_left_out(logprob: object, taken: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({}, "no key was sent; set FIRST or SECOND in the environment"),
         ({"SECOND": "k-123456789"}, "the key in SECOND was sent"),
         ({"FIRST": "k-1", "SECOND": "k-2"}, "the key in FIRST was sent"),
     ],
 )
-def test_refused_key_is_named(keys: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_key_is_named(keys: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, key in keys.items():
         monkeypatch.setenv(name, key)
-    said = f"refuses: 401 who are you\\?; {said}$"
+    message = f"refuses: 401 who are you\\?; {message}$"
     with (
-        FakeServer(lambda asked: completion("hi"), probed=lambda asked: refusal(401, "who are you?")) as server,
-        pytest.raises(UsageError, match=said),
+        FakeServer(lambda request: completion("hi"), probed=lambda request: refusal(401, "who are you?")) as server,
+        pytest.raises(UsageError, match=message),
     ):
         ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
 
 
 def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST", "k-123456789")
-    said = OpenAI("m", base_url="http://judge.example/v1", key_names=("FIRST",))._key_words()
-    assert said == "no key was sent: that in FIRST would travel in the open; use https"
+    message = OpenAI("m", base_url="http://judge.example/v1", key_names=("FIRST",))._key_words()
+    assert message == "no key was sent: that in FIRST would travel in the open; use https"
 
 
 @pytest.mark.parametrize(
-    ("path", "said"), [("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$")]
+    ("path", "message"), [("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$")]
 )
-def test_wrong_address_path_is_explained(path: str, said: str) -> None:
-    with FakeServer(lambda asked: completion("hi"), probed=lambda asked: refusal(404, "Not found")) as server:
-        server.probed = lambda asked: refusal(404, "Not found")
-        with pytest.raises(UsageError, match=said) as error:
+def test_wrong_address_path_is_explained(path: str, message: str) -> None:
+    with FakeServer(lambda request: completion("hi"), probed=lambda request: refusal(404, "Not found")) as server:
+        server.probed = lambda request: refusal(404, "Not found")
+        with pytest.raises(UsageError, match=message) as error:
             ask(OpenAI("m", base_url=server.url + path), words())
     assert ("most end in /v1" in str(error.value)) == bool(path)
 
 
 def test_single_attempt_uses_the_singular() -> None:
-    with FakeServer(lambda asked: completion("hi")) as server:
+    with FakeServer(lambda request: completion("hi")) as server:
         server.die()
         with pytest.raises(BackendError, match=r"\(1 attempt\)$"):
             ask(OpenAI("m", base_url=server.url, attempts=1), words())

@@ -95,20 +95,22 @@ def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any
     class Patient(FakeServer):
         """Answers the odd request after the fine one: a server that has answered nothing else would end the run."""
 
-        async def answer(self, asked: ReceivedRequest) -> Answer:
+        async def answer(self, request: ReceivedRequest) -> Answer:
             while (
-                asked.path == CHAT and asked.content == "odd" and not any(one.content == "fine" for one in self.chats)
+                request.path == CHAT
+                and request.content == "odd"
+                and not any(one.content == "fine" for one in self.chats)
             ):
                 await asyncio.sleep(0.001)
-            return await super().answer(asked)
+            return await super().answer(request)
 
-    with Patient(lambda asked: echo if asked.content == "odd" else completion("fine")) as server:
+    with Patient(lambda request: echo if request.content == "odd" else completion("fine")) as server:
         model = OpenAI("m", base_url=server.url, backoff=0.0, attempts=2, concurrency=2)
         with Store(tmp_path / "s", model.identity) as store:
-            found = answer([words("odd"), words("fine")], {"judge": (model, store)}, {}, Tally())
+            replies = answer([words("odd"), words("fine")], {"judge": (model, store)}, {}, Tally())
         assert {one.headers["authorization"] for one in server.chats} == {f"Bearer {KEY}"}
-    assert not is_shown(repr(found))
-    assert found[1].text == "fine"
+    assert not is_shown(repr(replies))
+    assert replies[1].text == "fine"
     assert not any(is_shown(path.read_bytes().decode("latin-1")) for path in tmp_path.iterdir())
 
 
@@ -125,11 +127,11 @@ def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any
 )
 def test_no_server_message_shows_a_key(probed: Answer) -> None:
     class Named(FakeServer):
-        async def answer(self, asked: ReceivedRequest) -> Answer:
+        async def answer(self, request: ReceivedRequest) -> Answer:
             names = [{"id": KEY, "owned_by": KEY}, {"id": f"{SHOWN}", "owned_by": "x"}]
-            return Answer({"data": names}) if asked.path == "/v1/models" else await super().answer(asked)
+            return Answer({"data": names}) if request.path == "/v1/models" else await super().answer(request)
 
-    named = Named(lambda asked: completion("x"), probed=lambda asked: probed)
+    named = Named(lambda request: completion("x"), probed=lambda request: probed)
     with named as server, pytest.raises(DistractError) as error:
         replies(server.url, words("x"))
     assert not is_shown(str(error.value))
@@ -138,7 +140,7 @@ def test_no_server_message_shows_a_key(probed: Answer) -> None:
 def test_key_of_another_server_is_scrubbed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "sk-other-0123456789abcdef")
     OpenAI("m", base_url="https://other.example/v1", key_names=("DISTRACT_API_KEY",))
-    with FakeServer(lambda asked: completion("so sk-other-0123456789abcdef it is")) as server:
+    with FakeServer(lambda request: completion("so sk-other-0123456789abcdef it is")) as server:
         (reply,) = replies(server.url, words("x"))
     assert reply.text == f"so {MARK} it is"
 
@@ -146,28 +148,28 @@ def test_key_of_another_server_is_scrubbed_too(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("dummy", ["none", "EMPTY"])
 def test_dummy_key_is_not_scrubbed(dummy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", dummy)
-    with FakeServer(lambda asked: completion(f"It is {dummy}.")) as server:
+    with FakeServer(lambda request: completion(f"It is {dummy}.")) as server:
         assert replies(server.url, words("x"))[0].text == f"It is {dummy}."
 
 
 def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = [token("So "), token(KEY[:9]), token(KEY[9:]), token(" [["), token("A", {"A": 0.6, "B": 0.2, "C": 0.1})]
-    said = "".join(piece["token"] for piece in pieces) + "]]"
+    message = "".join(piece["token"] for piece in pieces) + "]]"
 
-    def free(asked: ReceivedRequest) -> dict[str, Any] | Answer:
-        if "continue_final_message" in asked.body:
+    def free(received: ReceivedRequest) -> dict[str, Any] | Answer:
+        if "continue_final_message" in received.body:
             return refusal(400, "Unrecognized request argument supplied: continue_final_message")
-        return completion(said, logprobs=[*pieces, token("]]")])
+        return completion(message, logprobs=[*pieces, token("]]")])
 
     request = Request((Message("user", "x"),), choices=("A", "B", "C"), prefill="[[")
-    found = []
+    results = []
     for key in (KEY, "none"):
         monkeypatch.setenv("OPENAI_API_KEY", key)
         with FakeServer(free, owner="someone", probed=free) as server:
-            found += replies(server.url, request)
-    assert found[0].probabilities == found[1].probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
-    assert found[0].text == f"So {MARK} [[A]]"
-    assert found[1].text == said
+            results += replies(server.url, request)
+    assert results[0].probabilities == results[1].probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
+    assert results[0].text == f"So {MARK} [[A]]"
+    assert results[1].text == message
 
 
 def test_run_store_and_tables_show_no_key(
@@ -175,9 +177,9 @@ def test_run_store_and_tables_show_no_key(
 ) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", KEY)
 
-    def echoes(asked: ReceivedRequest) -> dict[str, Any]:
+    def echoes(request: ReceivedRequest) -> dict[str, Any]:
         return completion(
-            f"{asked.headers['authorization']} {SHOWN} {KEY[3:18]}: more words than before. Rating: [[5]]"
+            f"{request.headers['authorization']} {SHOWN} {KEY[3:18]}: more words than before. Rating: [[5]]"
         )
 
     chat: Script = echoes
@@ -185,11 +187,11 @@ def test_run_store_and_tables_show_no_key(
         name = f"{server.url}#m"
         options = ["--attack", "prolixity", "--limit", "2", "--out", tmp_path / "run", "--store", tmp_path / "s"]
         done = run("attack", "--judge", name, "--generator", name, *options)
-        shown = run("check", tmp_path / "run")
-        assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {KEY}"}
+        report = run("check", tmp_path / "run")
+        assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(MARK in path.read_text("utf-8") for path in files if path.name == "rewrites.jsonl")
-    for text in (done.out, done.err, shown.out, shown.err, *(path.read_bytes().decode("latin-1") for path in files)):
+    for text in (done.out, done.err, report.out, report.err, *(path.read_bytes().decode("latin-1") for path in files)):
         assert not is_shown(text)
 
 
@@ -208,33 +210,33 @@ OTHERS = {
 def test_openai_secrets_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
-    with FakeServer(lambda asked: completion("x")) as server:
+    with FakeServer(lambda request: completion("x")) as server:
         replies(server.url, words("x"))
-        assert {asked.path for asked in server.asked} == {CHAT, "/v1/models", "/tokenize"}
-        assert "secret" not in repr([(asked.headers, asked.raw) for asked in server.asked])
+        assert {request.path for request in server.asked} == {CHAT, "/v1/models", "/tokenize"}
+        assert "secret" not in repr([(request.headers, request.raw) for request in server.asked])
 
 
 def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the HTTP client of a server is given to send with every call."""
-    given: list[dict[str, str]] = []
+    headers: list[dict[str, str]] = []
     client = openai.DefaultAsyncHttpxClient
 
     def noted(**more: Any) -> Any:
-        given.append(more["headers"])
+        headers.append(more["headers"])
         return client(**more)
 
     monkeypatch.setattr(openai, "DefaultAsyncHttpxClient", noted)
     OpenAI("m", base_url=url).open().close()
-    return given[0]
+    return headers[0]
 
 
 def test_account_goes_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
-    told = headers_for(OFFICIAL, monkeypatch)
-    assert told["OpenAI-Organization"] == "org-secret"
-    assert told["OpenAI-Project"] == "proj-secret"
-    assert told["Authorization"] == f"Bearer {KEY}"
+    headers = headers_for(OFFICIAL, monkeypatch)
+    assert headers["OpenAI-Organization"] == "org-secret"
+    assert headers["OpenAI-Project"] == "proj-secret"
+    assert headers["Authorization"] == f"Bearer {KEY}"
     for url in ("https://api.openai.com.evil.example/v1", "https://openai.com/v1", "https://h/api.openai.com/v1"):
         assert "secret" not in repr(headers_for(url, monkeypatch))
     monkeypatch.setenv("OPENAI_ORG_ID", "org\n")
@@ -250,7 +252,7 @@ def own_options(tmp_path: Path, text: str) -> Options:
 
 
 @pytest.mark.parametrize(
-    ("entry", "allowed", "said"),
+    ("entry", "allowed", "message"),
     [
         ('key = "MY_API_KEY"', "", ""),
         ('key = "AWS_SECRET_ACCESS_KEY"', "", "only variables that end in _API_KEY are sent"),
@@ -263,19 +265,19 @@ def own_options(tmp_path: Path, text: str) -> Options:
     ],
 )
 def test_catalogue_sends_keys_only_to_its_own_servers(
-    entry: str, allowed: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    entry: str, allowed: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DISTRACT_ALLOW_KEYS", allowed)
     options = own_options(tmp_path, f'base_url = "https://evil.example/v1"\n{entry}')
     name = entry.split('"')[1]
-    if not said:
+    if not message:
         monkeypatch.setenv(name, KEY)
         (note,) = open_models({"judge": "mine"}, options).notes
         assert note == f"mine: {options.catalogue} sends the key in {name} to https://evil.example/v1"
         return
     with pytest.raises(UsageError) as error:
         open_judge("mine", options)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert f"mine: its catalogue sends {name} to https://evil.example/v1, but" in str(error.value)
     assert str(error.value).endswith(f"allow it with DISTRACT_ALLOW_KEYS={name} in the environment")
 
@@ -322,22 +324,22 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
 def test_address_password_appears_in_no_message(
     address: str, run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def said(*arguments: object) -> None:
+    def assert_no_password(*arguments: object) -> None:
         done = run("attack", *arguments)
         assert done.code == 2
         assert PASSWORD not in done.out + done.err
 
-    said("--judge", "openai:m", "--base-url", address)
-    said("--judge", "planted:fair", "--base-url", address)
+    assert_no_password("--judge", "openai:m", "--base-url", address)
+    assert_no_password("--judge", "planted:fair", "--base-url", address)
     for name in (address, f"{address}#m"):
-        said("--judge", name)
-        said("--judge", name, "--dtype", "float32")
-        said("--judge", "planted:fair", "--generator", name, "--attack", "prolixity")
+        assert_no_password("--judge", name)
+        assert_no_password("--judge", name, "--dtype", "float32")
+        assert_no_password("--judge", "planted:fair", "--generator", name, "--attack", "prolixity")
     with pytest.raises(UsageError) as error:
         open_judge("mine", own_options(tmp_path, f'base_url = "{address}"'))
     assert PASSWORD not in str(error.value)
     monkeypatch.setenv("OPENAI_BASE_URL", address)
-    said("--judge", "openai:m")
+    assert_no_password("--judge", "openai:m")
     assert not any(PASSWORD in path.read_text("latin-1") for path in Path().rglob("*") if path.name == "run.json")
 
 
@@ -381,7 +383,7 @@ def test_proxy_password_appears_in_no_message(proxy: str, monkeypatch: pytest.Mo
 
 def test_proxy_that_repeats_its_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     class Proxy(FakeServer):
-        async def answer(self, asked: ReceivedRequest) -> Answer:
+        async def answer(self, request: ReceivedRequest) -> Answer:
             return Answer({})
 
         async def _send(self, answer: Answer, reader: Any, writer: Any) -> bool:
@@ -389,8 +391,8 @@ def test_proxy_that_repeats_its_password_is_not_quoted(monkeypatch: pytest.Monke
             await writer.drain()
             return False
 
-    with Proxy(lambda asked: completion("x")) as proxy:
+    with Proxy(lambda request: completion("x")) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}")
         with pytest.raises(DistractError, match=r"the proxy answers 407 \(2 attempts\)"):
             replies("https://judge.example/v1", words("x"))
-        assert [asked.method for asked in proxy.asked] == ["CONNECT", "CONNECT"]
+        assert [request.method for request in proxy.asked] == ["CONNECT", "CONNECT"]

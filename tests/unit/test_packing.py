@@ -70,17 +70,17 @@ def test_runs_agree_with_the_mask(sequences: list[tuple[int, ...]], budget: int,
 def test_pruning_keeps_whole_forwards_and_their_bases(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, data: st.DataObject
 ) -> None:
-    wanted = data.draw(st.sets(st.sampled_from(range(len(sequences)))))
+    expected = data.draw(st.sets(st.sampled_from(range(len(sequences)))))
     forwards = lay_out(sequences, budget, sharing)
-    left = prune(forwards, wanted)
+    left = prune(forwards, expected)
     assert [f for f in forwards if f in left] == left
     read = {index for forward in left for _, ending in forward.reads for index in ending}
-    assert wanted <= read
+    assert expected <= read
     done: set[int] = set()
     for forward in left:
         assert forward.base is None or forward.base in done
         done.add(forward.index)
-    needed = {f.base for f in left} | {f.index for f in left if any(set(e) & wanted for _, e in f.reads)}
+    needed = {f.base for f in left} | {f.index for f in left if any(set(e) & expected for _, e in f.reads)}
     assert done <= needed
 
 

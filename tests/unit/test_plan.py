@@ -89,8 +89,8 @@ def test_neutral_tap_changes_no_result_in_any_reply_order(shapes: list[list[int]
     inner = [tap(plan, on_replies=lambda requests, _: within.extend(requests)) for plan in bare()]
     assert in_any_order(gather_pairs(inner), data) == expected
     # Each reply passes once, however many rounds it took.
-    asked = sorted(one.key for part in rounds for one in part)
-    assert sorted(one.key for one in outside) == sorted(one.key for one in within) == asked
+    arguments = sorted(one.key for part in rounds for one in part)
+    assert sorted(one.key for one in outside) == sorted(one.key for one in within) == arguments
     assert all(isinstance(one, OpenRequests) for one in watched) or len(shapes) == 1
 
 
@@ -102,7 +102,7 @@ def gather_pairs(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
 
 @given(SHAPE)
 def test_plan_sends_the_requests_that_its_tap_returns(shape: list[int]) -> None:
-    heard, rounds = drive(tap(echo(shape, "p"), lambda asked: [request("x") for _ in asked]), answer)
+    heard, rounds = drive(tap(echo(shape, "p"), lambda received: [request("x") for _ in received]), answer)
     assert heard == ["x"] * sum(shape)
     assert [len(one) for one in rounds] == shape
 
@@ -112,7 +112,7 @@ def test_tap_or_driver_can_end_a_plan(shape: list[int], most: int) -> None:
     whole, rounds = drive(echo(shape, "p"), answer)
     result = whole if len(shape) <= most else ["cut"]
     before, after, driven = iter(range(4)), iter(range(4)), iter(range(4))
-    cut = tap(echo(shape, "p"), lambda asked: asked if next(before) < most else PlanResult(["cut"]))
+    cut = tap(echo(shape, "p"), lambda request: request if next(before) < most else PlanResult(["cut"]))
     assert drive(cut, answer) == (result, rounds[:most])
     cut = tap(echo(shape, "p"), on_replies=lambda *_: PlanResult(["cut"]) if next(after) == most else None)
     assert drive(cut, answer) == (result, rounds[: most + 1])
@@ -123,8 +123,8 @@ class Gone(Exception):
     """Something failed on the way."""
 
 
-@pytest.mark.parametrize("how", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])
-def test_plan_is_closed_however_its_tap_ends(how: str) -> None:
+@pytest.mark.parametrize("mode", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])
+def test_plan_is_closed_however_its_tap_ends(mode: str) -> None:
     ends: list[str] = []
 
     def plan() -> Plan[str]:
@@ -142,19 +142,19 @@ def test_plan_is_closed_however_its_tap_ends(how: str) -> None:
     def end(*_: object) -> Any:
         return PlanResult("ended")
 
-    first = {"on_requests": fail, "requests end it": end}.get(how)
-    second = {"on_replies": fail, "replies end it": end}.get(how)
-    kept = plan()  # somebody else holds it, too
+    first = {"on_requests": fail, "requests end it": end}.get(mode)
+    second = {"on_replies": fail, "replies end it": end}.get(mode)
+    plan_held = plan()  # somebody else holds it, too
     options = {"on_requests": first, "on_replies": second}
-    tapped = tap(kept, **{name: one for name, one in options.items() if one})
-    if how in ("close", "throw"):
+    tapped = tap(plan_held, **{name: one for name, one in options.items() if one})
+    if mode in ("close", "throw"):
         step(tapped)
-        if how == "close":
+        if mode == "close":
             tapped.close()
         else:
             with pytest.raises(Gone):
                 tapped.throw(Gone())
-    elif how.endswith("end it"):
+    elif mode.endswith("end it"):
         assert plans.drive(tapped, answers) == "ended"
     else:
         with pytest.raises(Gone):

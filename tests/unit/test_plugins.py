@@ -97,8 +97,8 @@ def test_broken_plugin_is_reported_with_an_unknown_name(run: Run, plugin: Instal
     assert "plug-in 'theirs' (theirs)" in last
     assert why in last
     assert len(last) < 5000
-    shown = run("list", "attacks")
-    assert (shown.code, "plug-in 'theirs' (theirs)" in shown.err) == (0, True)
+    report = run("list", "attacks")
+    assert (report.code, "plug-in 'theirs' (theirs)" in report.err) == (0, True)
 
 
 @pytest.mark.parametrize(

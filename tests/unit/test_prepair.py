@@ -25,8 +25,8 @@ BOTH = ["prepair", "prepair-tie"]
 
 def answer(request: Request) -> Reply:
     if not request.choices:
-        (shown,) = request.slots.shown if request.slots else ()
-        return Reply(f" The analysis of {shown.author}: [[A]] and {{response_a}}. ")
+        (responses,) = request.slots.shown if request.slots else ()
+        return Reply(f" The analysis of {responses.author}: [[A]] and {{response_a}}. ")
     others = len(request.choices) - 1
     return Reply(probabilities=(0.75, *[0.25 / others] * others))
 
@@ -34,8 +34,8 @@ def answer(request: Request) -> Reply:
 @pytest.mark.parametrize("name", BOTH)
 def test_analyses_come_first_and_both_orders_share_them(name: str) -> None:
     judgments, rounds = drive(ask_in_orders(protocols()[name], Comparison(case(), A, B)), answer)
-    rounds = [list(dict.fromkeys(asked)) for asked in rounds]
-    assert [len(asked) for asked in rounds] == [2, 2]
+    rounds = [list(dict.fromkeys(batch)) for batch in rounds]
+    assert [len(batch) for batch in rounds] == [2, 2]
     analyses, verdicts = rounds
     for request, own, other in zip(analyses, (A, B), (B, A), strict=True):
         content = request.messages[1].content

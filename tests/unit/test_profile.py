@@ -23,8 +23,8 @@ def test_profile_lines_add_up() -> None:
 
 def test_absent_events_are_not_listed() -> None:
     assert len(list(profile_lines(Clock(), 0.5))) == 1 + len(PARTS) + 1
-    asked = Clock({"forward": 1.0}, {"tokens asked": 10.0, "operations": 5.0})
-    assert not any(line.startswith("model:") for line in profile_lines(asked, 1.0))
+    clock = Clock({"forward": 1.0}, {"tokens asked": 10.0, "operations": 5.0})
+    assert not any(line.startswith("model:") for line in profile_lines(clock, 1.0))
 
 
 def test_profiled_run_gives_the_same_bytes(run: Callable[..., CommandResult]) -> None:
@@ -33,8 +33,8 @@ def test_profiled_run_gives_the_same_bytes(run: Callable[..., CommandResult]) ->
     profiled = run(*arguments, "--profile", "--out", "other", "--store", "other.sqlite")
     assert (plain.code, profiled.code) == (0, 0)
     assert plain.out == profiled.out
-    said = [line.split()[0] for line in profiled.err.splitlines() if line.startswith("  ")]
-    assert said == [*PARTS, "rest"]
+    message = [line.split()[0] for line in profiled.err.splitlines() if line.startswith("  ")]
+    assert message == [*PARTS, "rest"]
     # A planted judge takes tokens, and no model computes them.
     assert "tokens:" not in profiled.err
     assert "model:" not in profiled.err

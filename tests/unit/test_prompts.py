@@ -37,9 +37,9 @@ def test_request_key_depends_only_on_the_final_texts(criterion: str, one: str, t
     messages = parse("p", TEXT).fill({"criterion": criterion, "one": one, "two": two})
     assert [f'"{m.flat}"' for m in messages] == [json.dumps(m.content) for m in messages]
     request = Request(messages, choices=("A", "B"), prefill="[[", seed=3)
-    said: list[object] = [[[m.role, m.content] for m in messages], ["A", "B"], "[[", 16, 0.0, 1.0, 3, 0, []]
+    parts: list[object] = [[[m.role, m.content] for m in messages], ["A", "B"], "[[", 16, 0.0, 1.0, 3, 0, []]
     # What stores of earlier versions hold is found under these.
-    assert request.key == hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    assert request.key == hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     assert request.key == replace(request, messages=tuple(Message(m.role, m.content) for m in messages)).key
     other = tuple(replace(message, content=f"{message.content}!") for message in messages)
     assert replace(request, messages=other).key != request.key

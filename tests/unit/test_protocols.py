@@ -45,20 +45,20 @@ def judge_by(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        outcomes, shown = dict(request.slots.outcomes), request.slots.shown
+        outcomes, responses = dict(request.slots.outcomes), request.slots.shown
         if not outcomes:
             return Reply(f"Thoughts of {len(request.messages[1].content)} characters: [[B]] {{response_a}} Output (b)")
-        places = sorted(range(len(shown)), key=lambda place: key(place, shown[place]))
+        places = sorted(range(len(responses)), key=lambda place: key(place, responses[place]))
         if "ranking" in outcomes:
             letters = " > ".join(request.slots.outcomes[place][1] for place in places)
             return Reply(outcomes["ranking"].replace("...", letters))
-        if len(shown) == 1:
-            rating = ord("z") - ord(shown[0].author[0])
+        if len(responses) == 1:
+            rating = ord("z") - ord(responses[0].author[0])
             return Reply(probabilities=tuple(float(i == rating) for i in range(len(request.choices))), mass=0.9)
-        said = outcomes[("first", "second", "third", "fourth")[places[0]]]
+        outcome_text = outcomes[("first", "second", "third", "fourth")[places[0]]]
         if request.choices:
-            return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=0.9)
-        return Reply(f"An explanation.\n\n{said}")
+            return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=0.9)
+        return Reply(f"An explanation.\n\n{outcome_text}")
 
     return answer
 
@@ -97,7 +97,7 @@ def test_every_prompt_matches_its_golden_file(name: str) -> None:
     requests = []
     for of in (PLAIN, FORMAT):
         _, rounds = drive(protocol.ask(comparison(protocol, X, Y, of)), FIRST)
-        requests += [request for asked in rounds for request in asked]
+        requests += [request for batch in rounds for request in batch]
     text = render_requests(requests)
     file = GOLDEN / f"{name}.txt"
     if os.environ.get("DISTRACT_GOLDEN") == "write":
@@ -161,8 +161,8 @@ def test_protocols_state_whether_they_tie(name: str) -> None:
             letters = [text for name, text in request.slots.outcomes if name != "ranking"]
             return Reply(outcomes["ranking"].replace("...", " = ".join(letters)))
         if request.choices and ("tie" in outcomes or len(request.slots.shown) == 1):
-            said = outcomes.get("tie", request.choices[0])
-            return Reply(probabilities=tuple(float(choice == said) for choice in request.choices))
+            outcome_text = outcomes.get("tie", request.choices[0])
+            return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices))
         return LAST(request)
 
     judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), even)
@@ -193,10 +193,10 @@ def test_swap_and_synthesize_files_explanations_by_winner() -> None:
     ("votes", "preferred"), [("aab", "a"), ("abb", "b"), ("a?b", None), ("??b", None), ("?bb", "b")]
 )
 def test_roles_see_the_discussion_and_the_last_majority_decides(votes: str, preferred: str | None) -> None:
-    said = iter("bbb" + votes)
+    answers = iter("bbb" + votes)
 
     def answer(request: Request) -> Reply:
-        letter = next(said)
+        letter = next(answers)
         return Reply("I cannot say." if letter == "?" else f"I see. Therefore, Output ({letter}) is better.")
 
     judgment, rounds = drive(protocols()["multi-role-round2"].ask(Comparison(PLAIN, X, Y)), answer)
@@ -211,7 +211,7 @@ def test_roles_see_the_discussion_and_the_last_majority_decides(votes: str, pref
 def test_strong_reference_comes_from_the_data_or_its_model() -> None:
     protocol = protocols()["strong-reference"]
     _, rounds = drive(protocol.ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
-    assert [[request.to for request in asked] for asked in rounds] == [["reference"], ["judge"]]
+    assert [[request.to for request in batch] for batch in rounds] == [["reference"], ["judge"]]
     _, ((only,),) = drive(protocol.ask(Comparison(FORMAT, X, Y)), ALPHABETIC)
     assert "# Reference response\nred\n" in only.messages[1].content
 
@@ -224,10 +224,10 @@ def test_responses_rotate_through_places_and_a_third_means_tie(name: str, shows:
     for number in range(200):
         pair = comparison(protocol, X, Y, replace(PLAIN, id=f"c{number}"))
         judgments, (requests,) = drive(ask_in_orders(protocol, pair), FIRST)
-        shown = [request.slots.shown for request in requests if request.slots]
-        assert all({row[place] for row in shown} == {X, Y, *pair.others} for place in range(shows))
+        responses = [request.slots.shown for request in requests if request.slots]
+        assert all({row[place] for row in responses} == {X, Y, *pair.others} for place in range(shows))
         assert sorted(str(j.preferred) for j in judgments) == sorted(["a", "b", *["tie"] * (shows - 2)])
-        above += sum(row.index(X) < row.index(Y) for row in shown)
+        above += sum(row.index(X) < row.index(Y) for row in responses)
         wins.update(j.preferred for j in judgments)
     # Whoever is above the other is favoured by many judges: over the cases it is each as often.
     assert wins["a"] == wins["b"] == 200
@@ -245,14 +245,14 @@ def test_ranking_shows_all_and_swapping_reverses_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turn", "shown", "preferred"), [(0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b")]
+    ("turn", "expected", "preferred"), [(0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b")]
 )
-def test_rotated_ranking_is_read_by_place(turn: int, shown: tuple[Response, ...], preferred: str) -> None:
+def test_rotated_ranking_is_read_by_place(turn: int, expected: tuple[Response, ...], preferred: str) -> None:
     protocol = protocols()["rank"]
     turned = Comparison(PLAIN, X, Y, others=(Z,), turn=turn)
     judgment, ((request,),) = drive(protocol.ask(turned), lambda r: Reply("[[A > B > C]]"))
     assert request.slots is not None
-    assert request.slots.shown == shown == turned.shown
+    assert request.slots.shown == expected == turned.shown
     assert judgment.preferred == preferred
 
 
@@ -276,8 +276,8 @@ def test_protocols_share_their_auxiliary_calls() -> None:
 
 def test_role_that_quotes_another_verdict_keeps_its_own() -> None:
     earlier = 'The General Public concludes "Therefore, Output (a) is better." That overlooks the error. '
-    said = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
-    judgment, _ = drive(protocols()["multi-role-round1"].ask(Comparison(PLAIN, X, Z)), lambda r: Reply(next(said)))
+    answers = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
+    judgment, _ = drive(protocols()["multi-role-round1"].ask(Comparison(PLAIN, X, Z)), lambda r: Reply(next(answers)))
     assert judgment.probabilities == pytest.approx((1 / 3, 2 / 3, 0.0))
 
 

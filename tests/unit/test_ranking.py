@@ -51,8 +51,8 @@ def flip_rows(protocol: str, flips: str, attack: str = "f", tokens: int = 0, clu
 def rank(*parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = ()) -> dict[str, ProtocolRank]:
     rows = [one for part in parts for one in part]
     names = dict.fromkeys(one.protocol for one in rows)
-    found = rank_protocols(rows, dict.fromkeys(names, rules), attacks, {"none", "null"})
-    return {standing.protocol: standing for standing in found}
+    ranking = rank_protocols(rows, dict.fromkeys(names, rules), attacks, {"none", "null"})
+    return {standing.protocol: standing for standing in ranking}
 
 
 def test_flips_are_pooled_over_attacks_without_controls() -> None:
@@ -63,12 +63,12 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
         row("gone", [], protocol="p", excluded="no two responses by different authors"),
         row("c0", [A, A], protocol="p", design="severity", severity=1),  # of another design: a comparison, no pair
     ]
-    (found,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
+    (ranking,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.
-    assert (found.k, found.n, found.invalid, found.excluded) == (3, 4, 2, 4)
-    assert (found.value, found.rule, found.against_base) == (0.75, None, None)
-    assert (found.low, found.high) == intervals.rate_interval([1, 0, 1, 1], ["1", "2", "1", "2"])
-    assert found.comparisons == 4 + 4 + 4 + 4 + 1
+    assert (ranking.k, ranking.n, ranking.invalid, ranking.excluded) == (3, 4, 2, 4)
+    assert (ranking.value, ranking.rule, ranking.against_base) == (0.75, None, None)
+    assert (ranking.low, ranking.high) == intervals.rate_interval([1, 0, 1, 1], ["1", "2", "1", "2"])
+    assert ranking.comparisons == 4 + 4 + 4 + 4 + 1
 
 
 @pytest.mark.parametrize("attacks", [[], ["none"], ["null", "none"]])
@@ -82,8 +82,8 @@ def test_scoring_protocol_is_ranked_by_its_score() -> None:
         row("c", [scored((5.2, 5.6), (5, 6))], protocol="s", attack="f", target="b"),
         row("c", [scored((5.4, 5.1), (6, 6))], protocol="s", attack="f", target="a"),
     ]
-    found = rank(rows, rules=("score", "rating"))["s"]
-    assert (found.rule, found.k, found.n) == ("score", 1, 1)
+    ranks = rank(rows, rules=("score", "rating"))["s"]
+    assert (ranks.rule, ranks.k, ranks.n) == ("score", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_scoring_protocol_is_ranked_by_its_score() -> None:
     ],
 )
 def test_protocol_without_valid_units_has_no_rate_and_no_front(rows: list[Row], invalid: int, excluded: int) -> None:
-    (found,) = rank_protocols(rows, {"p": ()}, ["f"], ())
-    assert (found.k, found.n, found.value, found.low, found.high) == (0, 0, None, None, None)
-    assert (found.invalid, found.excluded, found.pareto) == (invalid, excluded, False)
-    assert found.calls == found.comparisons / max(found.comparisons, 1)
+    (ranking,) = rank_protocols(rows, {"p": ()}, ["f"], ())
+    assert (ranking.k, ranking.n, ranking.value, ranking.low, ranking.high) == (0, 0, None, None, None)
+    assert (ranking.invalid, ranking.excluded, ranking.pareto) == (invalid, excluded, False)
+    assert ranking.calls == ranking.comparisons / max(ranking.comparisons, 1)
 
 
 def test_shared_call_counts_once() -> None:
@@ -107,16 +107,16 @@ def test_shared_call_counts_once() -> None:
         replace(one, keys=("shared", f"own {i}"), tokens=((100, 20), (30, 1)))
         for i, one in enumerate([*flip_rows("p", "x."), row("c", [A, A], protocol="p", design="fixed", attack="f")])
     ]
-    found = rank(rows, flip_rows("q", "."))["p"]
-    assert found.comparisons == 5
-    assert found.calls == pytest.approx(6 / 5)
-    assert found.tokens == pytest.approx((120 + 5 * 31) / 5)
-    assert found.answer_tokens == pytest.approx((20 + 5 * 1) / 5)
-    assert (found.cost, found.cost_unit) == (found.tokens, "tokens")
+    ranks = rank(rows, flip_rows("q", "."))["p"]
+    assert ranks.comparisons == 5
+    assert ranks.calls == pytest.approx(6 / 5)
+    assert ranks.tokens == pytest.approx((120 + 5 * 31) / 5)
+    assert ranks.answer_tokens == pytest.approx((20 + 5 * 1) / 5)
+    assert (ranks.cost, ranks.cost_unit) == (ranks.tokens, "tokens")
 
 
 def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
-    found = rank(
+    ranks = rank(
         flip_rows(BASE, "x" * 12 + "." * 8),
         flip_rows("robust", "." * 20),
         flip_rows("same", "x" * 11 + "." * 7 + "x?"),
@@ -128,13 +128,13 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
     adjusted = intervals.holm(p_values)
     assert p_values == pytest.approx([2 * 0.5**12, 1.0, 2 * 0.5**8])
     for (name, (up, down, n)), p, holm in zip(mcnemar.items(), p_values, adjusted, strict=True):
-        standing = found[name]
+        standing = ranks[name]
         assert standing.shared == n
         assert standing.difference == pytest.approx((up - down) / n)
         assert standing.p_value == pytest.approx(p)
         assert standing.p_adjusted == pytest.approx(holm)
-    assert found["robust"].p_adjusted == pytest.approx(3 * 2 * 0.5**12)
-    assert {name: standing.against_base for name, standing in found.items()} == {
+    assert ranks["robust"].p_adjusted == pytest.approx(3 * 2 * 0.5**12)
+    assert {name: standing.against_base for name, standing in ranks.items()} == {
         "robust": "better",
         "same": "not distinguishable",
         BASE: None,
@@ -149,18 +149,18 @@ def test_units_of_one_prompt_count_as_one_prompt() -> None:
     assert rank(base, other)["p"].p_value == pytest.approx(intervals.mcnemar(0, 6))
     twice = [*flip_rows(BASE, "xxxxxx"), *flip_rows("p", "......")]
     twice += [replace(one, attack="g") for one in twice if one.target]
-    found = rank(twice, attacks=("f", "g"))["p"]
-    assert found.shared == 12
-    assert found.p_value == pytest.approx(intervals.mcnemar(0, 6))
+    ranks = rank(twice, attacks=("f", "g"))["p"]
+    assert ranks.shared == 12
+    assert ranks.p_value == pytest.approx(intervals.mcnemar(0, 6))
 
 
 def test_nothing_is_compared_without_the_base() -> None:
-    for found in (rank(flip_rows("p", "x"), flip_rows("q", ".")), rank(flip_rows("p", "x"), flip_rows(BASE, "?"))):
-        assert {(s.against_base, s.difference, s.p_value, s.p_adjusted) for s in found.values()} == {(None,) * 4}
+    for ranks in (rank(flip_rows("p", "x"), flip_rows("q", ".")), rank(flip_rows("p", "x"), flip_rows(BASE, "?"))):
+        assert {(s.against_base, s.difference, s.p_value, s.p_adjusted) for s in ranks.values()} == {(None,) * 4}
 
 
 def test_order_is_by_robustness_then_cost_then_name() -> None:
-    found = rank(
+    ranks = rank(
         flip_rows("none", "??", tokens=1),
         flip_rows("worst", "xx", tokens=1),
         flip_rows("z", "x.", tokens=5),
@@ -168,17 +168,17 @@ def test_order_is_by_robustness_then_cost_then_name() -> None:
         flip_rows("y", "x.", tokens=5),
         flip_rows("best", "..", tokens=99),
     )
-    assert list(found) == ["best", "y", "z", "dear", "worst", "none"]
-    assert [name for name, s in found.items() if s.pareto] == ["best", "y", "z", "worst"]
+    assert list(ranks) == ["best", "y", "z", "dear", "worst", "none"]
+    assert [name for name, s in ranks.items() if s.pareto] == ["best", "y", "z", "worst"]
 
 
 @given(st.lists(st.tuples(st.text("x.?", min_size=1, max_size=4), st.integers(0, 3)), min_size=1, max_size=7))
 def test_front_matches_a_double_loop(protocols: list[tuple[str, int]]) -> None:
-    found = list(rank(*(flip_rows(f"p{i}", flips, tokens=n) for i, (flips, n) in enumerate(protocols))).values())
-    assert {s.cost_unit for s in found} == {"tokens" if any(n for _, n in protocols) else "calls"}
-    for one in found:
+    ranks = list(rank(*(flip_rows(f"p{i}", flips, tokens=n) for i, (flips, n) in enumerate(protocols))).values())
+    assert {s.cost_unit for s in ranks} == {"tokens" if any(n for _, n in protocols) else "calls"}
+    for one in ranks:
         on = one.n > 0
-        for other in found:
+        for other in ranks:
             if other.n > 0 and one.n > 0:
                 robust, cheap = other.k * one.n <= one.k * other.n, other.cost <= one.cost
                 strictly = other.k * one.n < one.k * other.n or other.cost < one.cost
@@ -188,8 +188,8 @@ def test_front_matches_a_double_loop(protocols: list[tuple[str, int]]) -> None:
 
 
 def test_document_is_json_rounded_to_four_decimals() -> None:
-    found = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
-    made = json.loads(json.dumps(document(found.values()), allow_nan=False))
+    ranks = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
+    made = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
     assert [one["protocol"] for one in made] == ["p", BASE]
     assert (made[1]["value"], made[0]["difference"], made[1]["k"]) == (0.3333, -0.3333, 1)
     numbers = [value for one in made for value in one.values() if isinstance(value, float)]
@@ -232,8 +232,8 @@ def test_fewer_than_two_protocols_give_no_table() -> None:
 
 
 def test_table_reads_as_expected() -> None:
-    found = rank(flip_rows(BASE, "x" * 12 + "." * 8, tokens=1200), flip_rows("p", "." * 20, tokens=12000))
-    text = render([replace(found["p"], rule="score"), found[BASE]])
+    ranks = rank(flip_rows(BASE, "x" * 12 + "." * 8, tokens=1200), flip_rows("p", "." * 20, tokens=12000))
+    text = render([replace(ranks["p"], rule="score"), ranks[BASE]])
     lines = text.splitlines()
     assert "A◆ p by score        0.0   0.0–16.1   0/20    1.0  12,000  better <0.001" in lines
     assert "B◆ base             60.0  38.7–78.1  12/20    1.0   1,200" in [one.rstrip() for one in lines]
@@ -253,7 +253,7 @@ def test_table_reads_as_expected() -> None:
 )
 def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str) -> None:
     draw = random.Random(0)
-    found = [
+    standings = [
         make_standing(
             name.replace("{}", str(i)),
             draw.choice([7000, 12000]),
@@ -265,7 +265,7 @@ def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str
         )
         for i in range(many - 1)
     ]
-    text = render([*found, make_standing(BASE, 6000, 0.0)])
+    text = render([*standings, make_standing(BASE, 6000, 0.0)])
     assert all(cell_len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text
     inside = "".join(plot_lines(text))
@@ -278,11 +278,11 @@ def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1e9)), min_size=2, max_size=30))
 def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> None:
-    found = [make_standing(f"p{i}", k, cost, pareto=i % 3 == 0) for i, (k, cost) in enumerate(places)]
-    inside = plot_lines(render(found))
+    standings = [make_standing(f"p{i}", k, cost, pareto=i % 3 == 0) for i, (k, cost) in enumerate(places)]
+    inside = plot_lines(render(standings))
     assert len(inside) == HEIGHT
     assert max(map(len, inside)) <= WIDTH
-    assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(MARKS[: len(found)])
+    assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(MARKS[: len(standings)])
 
 
 def test_staircase_never_climbs_and_joins_the_whole_front() -> None:
@@ -302,8 +302,8 @@ def test_front_mark_keeps_its_place_when_marks_meet() -> None:
 
 
 def test_calls_are_the_cost_without_tokens() -> None:
-    found = rank(flip_rows("p", "..x"), flip_rows("q", "xxx"))
-    text = render(list(found.values()))
+    ranks = rank(flip_rows("p", "..x"), flip_rows("q", "xxx"))
+    text = render(list(ranks.values()))
     assert "calls for a comparison (log scale)" in text
     assert "        1.0\n" in text  # one end where there is no range
     assert "no other has fewer flips for as few calls" in text

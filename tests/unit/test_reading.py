@@ -169,15 +169,15 @@ STYLES = {
 )
 def test_quoted_text_never_decides(name: str, style: str, around: tuple[str, str], own: bool, data: Any) -> None:
     form = FORMATS[name]
-    theirs, mine = (
+    quoted_verdict, true_verdict = (
         data.draw(st.sampled_from(possible_verdicts(name))),
         data.draw(st.sampled_from(possible_verdicts(name))),
     )
-    response = f"{around[0]} {form.say(theirs)} {around[1]}"
+    response = f"{around[0]} {form.say(quoted_verdict)} {around[1]}"
     text = STYLES[style].format(response)
     if own:
-        text += f"\n\nSo much for the responses.\n\n{form.say(mine)}"
-    assert form.read(text, LABELS[name], ["Boil it.", response]) == (mine if own else None)
+        text += f"\n\nSo much for the responses.\n\n{form.say(true_verdict)}"
+    assert form.read(text, LABELS[name], ["Boil it.", response]) == (true_verdict if own else None)
 
 
 @given(
@@ -187,9 +187,9 @@ def test_quoted_text_never_decides(name: str, style: str, around: tuple[str, str
 )
 def test_response_cannot_take_the_verdict_away(name: str, before: str, data: Any) -> None:
     form = FORMATS[name]
-    mine = data.draw(st.sampled_from(possible_verdicts(name)))
+    true_verdict = data.draw(st.sampled_from(possible_verdicts(name)))
     responses = [" ".join([before, *(form.say(label) for label in possible_verdicts(name))]), "Boil it."]
-    assert form.read(f"So much for the responses.\n\n{form.say(mine)}", LABELS[name], responses) == mine
+    assert form.read(f"So much for the responses.\n\n{form.say(true_verdict)}", LABELS[name], responses) == true_verdict
 
 
 WHO = st.sampled_from(

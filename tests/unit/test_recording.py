@@ -40,10 +40,12 @@ def write(request: Request) -> Reply:
     draw = share("writer", request.key)
     if "break each" in user:
         return Reply(text.replace("<<", "").replace("*", "") if draw < 0.7 else text)
-    said = text.replace("probably", "certainly").replace("I think ", "Clearly ") + " Thank you so much, please enjoy!"
+    message = (
+        text.replace("probably", "certainly").replace("I think ", "Clearly ") + " Thank you so much, please enjoy!"
+    )
     if draw > 0.6:
-        return Reply(said[:-30], finish="length")
-    return Reply(said if draw < 0.3 else f"Here is the rewritten text: {said}")
+        return Reply(message[:-30], finish="length")
+    return Reply(message if draw < 0.3 else f"Here is the rewritten text: {message}")
 
 
 def doubt(request: Request) -> Reply:
@@ -161,10 +163,12 @@ def test_generator_may_be_a_path(name: str) -> None:
 def test_rejected_rewrites_are_recorded_too(tmp_path: Path) -> None:
     """No severity text is accepted, so that nothing was ever distracted: a run says so as the one in one go does."""
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
-    how: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
-    writing = session.select(data="tweakset", generator="w", models=opened, asking=GeneratorOptions(retries=0), **how)
+    options: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
+    writing = session.select(
+        data="tweakset", generator="w", models=opened, asking=GeneratorOptions(retries=0), **options
+    )
     finish(rewrites_module.prepare(writing, tmp_path / "f.jsonl"), tmp_path / "s")
-    again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **how)
+    again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **options)
     for selected, out in ((writing, "one"), (again, "two")):
         setup = set_up("planted:fair", make_planted("fair"), tmp_path / out, helpers=selected.models)
         done = finish(session.prepare(selected, setup), tmp_path / "s")

@@ -40,8 +40,8 @@ def third_party(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     module = types.ModuleType("someones_attacks")
     monkeypatch.setitem(sys.modules, "someones_attacks", module)
     entry = importlib.metadata.EntryPoint("theirs", "someones_attacks", "distract.attacks")
-    found = importlib.metadata.EntryPoints([entry])
-    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+    entry_points = importlib.metadata.EntryPoints([entry])
+    monkeypatch.setattr(registry, "entry_points", lambda group: entry_points.select(group=group))
     registry._load.cache_clear()
     yield module
     registry._load.cache_clear()

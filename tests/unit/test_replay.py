@@ -47,8 +47,8 @@ def run(path: Path, rows: list[Row], finish: bool = True) -> Path:
 
 
 def test_folder_gives_all_its_runs_in_order() -> None:
-    found = replay.load(str(DATA))
-    assert [(one.judge, one.protocol) for one in found] == [
+    runs = replay.load(str(DATA))
+    assert [(one.judge, one.protocol) for one in runs] == [
         ("gpt-x", "pair"),
         ("lab/judge-1", "arena_hard"),
         ("reward-1", "reward_model"),
@@ -59,20 +59,20 @@ def test_folder_gives_all_its_runs_in_order() -> None:
         ("gpt-4", "protocol_vote.majority_vote"),
         ("llama-3.1-8b", "base_pairwise.pairwise_vanilla"),
     ]
-    assert found == replay.load(str(DATA))
-    assert len({one.sha256 for one in found}) == len(found), "each is of files of its own"
+    assert runs == replay.load(str(DATA))
+    assert len({one.sha256 for one in runs}) == len(runs), "each is of files of its own"
 
 
 def test_folder_is_recognised_from_within(monkeypatch: pytest.MonkeyPatch) -> None:
     there = DATA / "llmbar" / "Colours" / "evaluators"
     monkeypatch.chdir(there / "judge-1")
     for path, source in ((".", "Rating/result.json"), ("..", "../judge-1/Rating/result.json")):
-        found = replay.load(path)
-        assert [(one.judge, one.protocol, one.data) for one in found] == [
+        runs = replay.load(path)
+        assert [(one.judge, one.protocol, one.data) for one in runs] == [
             ("judge-1", "Rating", "Colours"),
             ("judge-1", "Reference", "Colours"),
         ]
-        assert found[0].source == source
+        assert runs[0].source == source
 
 
 def test_files_of_no_format_are_skipped_unread(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_files_of_no_format_are_skipped_unread(tmp_path: Path) -> None:
     (tmp_path / "z").symlink_to(DATA / "fastchat")
     name = "fastchat/colours/model_judgment/gpt-x_pair.jsonl"
     (tmp_path / "pair.jsonl").write_bytes((DATA / name).read_bytes())
-    found = replay.load(str(tmp_path))
-    assert [(one.data, one.source) for one in found] == [("pair.jsonl", str(tmp_path / "pair.jsonl"))]
+    runs = replay.load(str(tmp_path))
+    assert [(one.data, one.source) for one in runs] == [("pair.jsonl", str(tmp_path / "pair.jsonl"))]
 
 
 def test_run_folder_gives_its_comparisons_of_authors(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
     first, second = replay.load(str(tmp_path))
     assert (replace(first, notes=()),) == whole
     assert [note.partition(": ")[0] for note in first.notes] == ["passed over"] * 4
-    for note, said in zip(first.notes, ("b: the run is unfin", "c: holds no comp", "d", "e: "), strict=True):
-        assert f"{tmp_path}/{said}" in note
+    for note, message in zip(first.notes, ("b: the run is unfin", "c: holds no comp", "d", "e: "), strict=True):
+        assert f"{tmp_path}/{message}" in note
         assert note.isprintable()
     assert not any("passed over" in note for note in second.notes)
     # A folder that is named itself is not passed over.
@@ -178,9 +178,9 @@ def test_llmbar_names_come_from_the_last_folders(
     there.write_bytes((DATA / LLMBAR).read_bytes())
     # Wherever one stands.
     monkeypatch.chdir(there.parent)
-    for named in (str(there), there.name):
-        (found,) = replay.load(named)
-        assert (found.judge, found.protocol, found.data) == names
+    for folder in (str(there), there.name):
+        (runs,) = replay.load(folder)
+        assert (runs.judge, runs.protocol, runs.data) == names
 
 
 def test_llmbar_data_set_is_no_run(tmp_path: Path) -> None:
@@ -361,9 +361,9 @@ def test_slot_letters_map_back_as_in_a_naive_reader(
         path = Path(folder) / "rows.jsonl"
         path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         (published,) = replay.load(str(path))
-    for found in published.rows.values():
-        told = [[{"a": "x", "b": "y", None: None}.get(j.preferred, "tie") for j in one.judgments] for one in found]
-        assert told == expected
+    for result in published.rows.values():
+        message = [[{"a": "x", "b": "y", None: None}.get(j.preferred, "tie") for j in one.judgments] for one in result]
+        assert message == expected
     assert texts <= ("parsed" in published.rows)
 
 

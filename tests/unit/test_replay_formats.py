@@ -197,15 +197,15 @@ def test_templates_with_one_first_word_are_one_protocol(
         text = text.replace(f'"<{number}>"', f'"{template}"')
     path = tmp_path / "x_pair.jsonl"
     path.write_text(text, encoding="utf-8")
-    found = {(one.judge, one.protocol): len(one.rows["stored"]) for one in replay.load(str(path))}
-    assert found == runs
+    run_sizes = {(one.judge, one.protocol): len(one.rows["stored"]) for one in replay.load(str(path))}
+    assert run_sizes == runs
 
 
 def test_judges_in_one_fastchat_file_are_separated(tmp_path: Path) -> None:
     path = tmp_path / "x_pair.jsonl"
     path.write_text((DATA / FASTCHAT).read_text(encoding="utf-8").replace('"gpt-x"', '"other"', 1), encoding="utf-8")
-    found = replay.load(str(path))
-    assert [(one.judge, one.protocol, len(one.rows["stored"])) for one in found] == [
+    runs = replay.load(str(path))
+    assert [(one.judge, one.protocol, len(one.rows["stored"])) for one in runs] == [
         ("other", "pair", 1),
         ("gpt-x", "pair", 2),
     ]
@@ -242,7 +242,7 @@ def test_reife_answers_about_renamed_outputs_are_not_parsed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("asked", "texts", "parsed"),
+    ("question", "texts", "parsed"),
     [
         ("vanilla", ("Output (a)", "Output (a)"), ["a", "b"]),
         ("skywork_critic", ("[[B]]", "[[B]]"), ["b", "a"]),
@@ -254,7 +254,7 @@ def test_reife_answers_about_renamed_outputs_are_not_parsed(tmp_path: Path) -> N
     ],
 )
 def test_judgebench_answers_are_parsed_in_the_requested_format(
-    tmp_path: Path, asked: str, texts: tuple[str, str | None], parsed: list[str] | None
+    tmp_path: Path, question: str, texts: tuple[str, str | None], parsed: list[str] | None
 ) -> None:
     row = {
         "pair_id": "p",
@@ -264,7 +264,7 @@ def test_judgebench_answers_are_parsed_in_the_requested_format(
         "response_A": "It is 2.",
         "response_B": "It is 3.",
         "label": "A>B",
-        "judge_name": asked,
+        "judge_name": question,
         "judgments": [{"judgment": {"judge_model": "j", "response": text}, "decision": "A>B"} for text in texts],
     }
     path = tmp_path / "x.jsonl"

@@ -85,8 +85,8 @@ def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
         with pytest.raises(BackendError, match="was cut short"):
             store.put([(key, Reply("kept")) for key in keys])
     (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as kept:
-        assert kept.get(keys) == dict.fromkeys(keys, Reply("kept"))
+    with Store(beside, WHO) as rescue:
+        assert rescue.get(keys) == dict.fromkeys(keys, Reply("kept"))
 
 
 def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,8 +99,8 @@ def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatc
             with pytest.raises(BackendError, match=r"database is locked; what it could not take is kept in .*kept-"):
                 store.put([(key, Reply("kept"))])
     (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as kept:
-        assert kept.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
+    with Store(beside, WHO) as rescue:
+        assert rescue.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
 
 
 @pytest.mark.parametrize("is_used", [True, False])
@@ -127,10 +127,10 @@ def test_deleted_store_is_noticed_and_its_replies_kept(
     with pytest.raises(BackendError, match=r"was deleted, moved or replaced during|lost its -wal or -shm") as raised:
         use(keys)
     assert "\n" not in str(raised.value)
-    kept = next((file for file in path.parent.glob("s.kept-*.sqlite")), path)
-    assert (kept != path) == (damage in TAKEN.values())
-    assert (str(kept) in str(raised.value)) or kept == path
-    with Store(kept, WHO) as store, Store(kept, HELPER) as helper:
+    rescue = next((file for file in path.parent.glob("s.kept-*.sqlite")), path)
+    assert (rescue != path) == (damage in TAKEN.values())
+    assert (str(rescue) in str(raised.value)) or rescue == path
+    with Store(rescue, WHO) as store, Store(rescue, HELPER) as helper:
         assert store.get(keys) == dict.fromkeys(keys if is_used else keys[:5], Reply("kept"))
         assert len(store.get([store.key(request(str(n))) for n in range(before)])) == before
         assert len(helper) == 1
@@ -258,8 +258,8 @@ FINE = ["text", [0.25, 0.75], 0.5, "stop", None, 3, 4]
 
 
 def test_older_reply_has_no_checksum(tmp_path: Path) -> None:
-    (found,) = read_reply(tmp_path / "s", json.dumps(FINE)).values()
-    assert found == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
+    (reply,) = read_reply(tmp_path / "s", json.dumps(FINE)).values()
+    assert reply == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -278,9 +278,9 @@ def test_value_of_another_type_is_damage(tmp_path: Path, place: int, value: obje
 
 @pytest.mark.parametrize("count", [10**4299, -1, MAX_TOKENS + 1])
 def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
-    (found,) = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
-    assert (found.tokens_in, found.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
-    assert found.text == "text"
+    (reply,) = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
+    assert (reply.tokens_in, reply.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
+    assert reply.text == "text"
 
 
 # What is no store.

@@ -136,7 +136,7 @@ def test_document_is_flat_and_rounded() -> None:
     ]
     results = whole["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
-    wanted = (
+    expected = (
         "measure",
         "protocol",
         "rule",
@@ -150,14 +150,14 @@ def test_document_is_flat_and_rounded() -> None:
         "invalid",
         "excluded",
     )
-    assert set(wanted) | {"unit"} <= flip.keys()
+    assert set(expected) | {"unit"} <= flip.keys()
     assert (flip["value"], flip["k"], flip["n"], flip["unit"]) == (1.0, 1, 1, "share")
     assert flip["low"] == round(flip["low"], 4)
     assert "against" not in flip
 
 
 @pytest.mark.parametrize(
-    ("call", "shown"),
+    ("call", "text"),
     [
         (bar(None), ""), (bar(0.0, 4), "····"), (bar(0.5, 4), "██··"), (bar(1.0, 4), "████"),
         (percent(None), "–"), (percent(1 / 3), "33.3"), (interval(None, None), ""), (interval(0.0, 0.5), "0.0–50.0"),
@@ -167,18 +167,18 @@ def test_document_is_flat_and_rounded() -> None:
         (count(2, "reply", "replies"), "2 replies"),
     ],
 )  # fmt: skip
-def test_numbers_are_formatted_for_people(call: str, shown: str) -> None:
-    assert call == shown
+def test_numbers_are_formatted_for_people(call: str, text: str) -> None:
+    assert call == text
 
 
 def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     name = "protocol-consistency"
     rows = [row(f"c{i}", [A, A], protocol=name) for i in range(240)]
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
-    found = make_run(rows, protocols={name: []})
+    result = make_run(rows, protocols={name: []})
     for threshold in (0.1, 0.0001):
         console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-        verdict_ = decide(found, Limits(threshold))
+        verdict_ = decide(result, Limits(threshold))
         show(gate_report(verdict_), console)
         assert isinstance(console.file, io.StringIO)
         lines = console.file.getvalue().splitlines()

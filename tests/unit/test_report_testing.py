@@ -39,15 +39,15 @@ def test_unused_judge_is_not_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "said"),
+    ("counts", "message"),
     [
         ((1, 0, 0, 0, 0), "judge j: 1 call made, 0 saved by the store"),
         ((1200, 34, 0, 5000, 7), "judge j: 1,200 calls made, 34 saved by the store; 5,000 tokens in, 7 out"),
         ((0, 0, 2, 0, 0), "judge j: 0 calls made, 0 saved by the store, 2 without an answer"),
     ],
 )
-def test_calls_are_summarised(counts: tuple[int, ...], said: str) -> None:
-    assert lines(make_report(counts=counts)) == [said]
+def test_calls_are_summarised(counts: tuple[int, ...], message: str) -> None:
+    assert lines(make_report(counts=counts)) == [message]
 
 
 def test_workers_are_added_up_and_crashed_ones_counted() -> None:
@@ -97,8 +97,8 @@ def test_search_shows_its_smallest_change() -> None:
 def test_number_of_changes_shown_is_bounded() -> None:
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.2, "upper": 0.3}
     many = [make_finding(1, 1, "fail", words=(f"word {number:02}",), **rate) for number in range(FLIPS + 3)]
-    said = lines(make_report(*many, *many))
-    assert said[-2:] == ["swap_consistent pairwise: word 09", "and 3 more"]
+    output = lines(make_report(*many, *many))
+    assert output[-2:] == ["swap_consistent pairwise: word 09", "and 3 more"]
 
 
 def test_worker_report_is_printable_and_serialisable(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ BROKEN = replace(case("broken", responses=[GOOD]), constraints=(TITLE,))
 PLAIN = case("plain")
 
 
-def names(found: Scope) -> list[str]:
-    return [treatment.name for treatment in found.treatments]
+def names(scope: Scope) -> list[str]:
+    return [treatment.name for treatment in scope.treatments]
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def names(found: Scope) -> list[str]:
     ],
 )
 def test_attack_names_are_composed(name: str, expected: str) -> None:
-    found = parse_attack(name)
-    assert found.name == expected
-    assert isinstance(found, Degradation) is expected.startswith("severity")
+    attack = parse_attack(name)
+    assert attack.name == expected
+    assert isinstance(attack, Degradation) is expected.startswith("severity")
 
 
 @pytest.mark.parametrize("name", ["severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity"])
@@ -61,32 +61,32 @@ def test_unknown_parts_are_refused(name: str) -> None:
 
 
 def test_default_is_the_distractors_in_two_designs() -> None:
-    found = find_scope([], [], TWEAKSET)
-    assert names(found) == ["assertiveness", "prolixity", "sycophancy"]
-    assert found.designs == {"fixed", "flip"}
-    assert (found.degradations, found.notes) == ((), ())
+    scope = find_scope([], [], TWEAKSET)
+    assert names(scope) == ["assertiveness", "prolixity", "sycophancy"]
+    assert scope.designs == {"fixed", "flip"}
+    assert (scope.degradations, scope.notes) == ((), ())
 
 
 def test_severity_alone_uses_only_its_design() -> None:
-    found = find_scope(["severity-3", "severity-1+assertiveness", "severity-1"], [], TWEAKSET)
-    assert names(found) == ["severity-1", "severity-1+assertiveness", "severity-3"]
-    assert found.designs == {"severity"}
-    assert found.attacks == ()
-    assert {part.name for part in found.writing} == {"severity-1", "severity-3", "assertiveness"}
+    scope = find_scope(["severity-3", "severity-1+assertiveness", "severity-1"], [], TWEAKSET)
+    assert names(scope) == ["severity-1", "severity-1+assertiveness", "severity-3"]
+    assert scope.designs == {"severity"}
+    assert scope.attacks == ()
+    assert {part.name for part in scope.writing} == {"severity-1", "severity-3", "assertiveness"}
     both = find_scope(["severity-1", "prolixity"], [], TWEAKSET)
     assert both.designs == {"fixed", "flip", "severity"}
 
 
 def test_severity_measure_covers_all_severities_and_distractors() -> None:
-    found = find_scope([], ["severity_accuracy"], TWEAKSET)
-    assert len(found.degradations) == 3 * 4
-    assert found.designs == {"severity"}
-    kept = keep_recorded(found, [], TWEAKSET)
-    assert [d.name for d in kept.degradations] == [
+    scope = find_scope([], ["severity_accuracy"], TWEAKSET)
+    assert len(scope.degradations) == 3 * 4
+    assert scope.designs == {"severity"}
+    recorded_scope = keep_recorded(scope, [], TWEAKSET)
+    assert [d.name for d in recorded_scope.degradations] == [
         *("severity-1", "severity-1+assertiveness", "severity-1+prolixity", "severity-1+sycophancy"),
         *("severity-2", "severity-2+assertiveness", "severity-3", "severity-3+assertiveness"),
     ]
-    assert "severity-2+prolixity is left out: the data hold no recorded rewrites for it" in kept.notes
+    assert "severity-2+prolixity is left out: the data hold no recorded rewrites for it" in recorded_scope.notes
 
 
 @pytest.mark.parametrize(
@@ -112,19 +112,19 @@ def test_explicit_unfit_choice_is_an_error(
 
 
 def test_unfit_default_is_a_note() -> None:
-    found = find_scope([], ["severity_accuracy"], [TWO_CONSTRAINTS])
-    assert {d.severity for d in found.degradations} == {1, 2}
-    assert sum("no good response has 3 constraints" in note for note in found.notes) == 4
-    found = find_scope(["assertiveness"], [], [ONE_CONSTRAINT])
-    assert found.designs == {"fixed"}
-    assert found.notes == ("flip_rate does not apply: no case has two responses by different authors",)
+    scope = find_scope([], ["severity_accuracy"], [TWO_CONSTRAINTS])
+    assert {d.severity for d in scope.degradations} == {1, 2}
+    assert sum("no good response has 3 constraints" in note for note in scope.notes) == 4
+    scope = find_scope(["assertiveness"], [], [ONE_CONSTRAINT])
+    assert scope.designs == {"fixed"}
+    assert scope.notes == ("flip_rate does not apply: no case has two responses by different authors",)
 
 
 def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
-    found = find_scope(["severity-2+prolixity"], [], TWEAKSET)
-    assert not has_recorded(found, TWEAKSET)
+    scope = find_scope(["severity-2+prolixity"], [], TWEAKSET)
+    assert not has_recorded(scope, TWEAKSET)
     with pytest.raises(UsageError, match=r"severity-2\+prolixity: the data hold no recorded.*--generator rules"):
-        keep_recorded(found, ["severity-2+prolixity"], TWEAKSET)
+        keep_recorded(scope, ["severity-2+prolixity"], TWEAKSET)
     controlled = find_scope(["severity-2+null", "null"], [], TWEAKSET)
     assert keep_recorded(controlled, ["severity-2+null", "null"], TWEAKSET) == controlled
     assert not has_recorded(Scope((get_attack("null"),), (), frozenset({"fixed"})), TWEAKSET)

@@ -130,8 +130,8 @@ by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.name for samp
 
 def slugs(sample: Sample, rewrite: str, attack: Attack | None, *constraints: Constraint) -> set[str]:
     marker, most_new = (attack.marker, attack.max_new_content) if attack else (None, None)
-    found = inspect((sample.prompt,), (sample.answer,), (rewrite,), constraints, marker, max_new_content=most_new)[0]
-    return {reason.partition(":")[0] for reason in found}
+    reasons = inspect((sample.prompt,), (sample.answer,), (rewrite,), constraints, marker, max_new_content=most_new)[0]
+    return {reason.partition(":")[0] for reason in reasons}
 
 
 def rewritten(sample: Sample, attack: Attack) -> str:
@@ -283,15 +283,15 @@ MISTAKES = (
 def test_correction_is_detected(attack: Attack) -> None:
     for sample in SAMPLES:
         for correction in CORRECTIONS:
-            found = slugs(sample, f"{rewritten(sample, attack)} {correction}", attack)
-            assert "correction" in found, (sample.name, correction)
+            reasons = slugs(sample, f"{rewritten(sample, attack)} {correction}", attack)
+            assert "correction" in reasons, (sample.name, correction)
     for prompt, answer, wrong, right in MISTAKES:
         mended = attack.rewrite(answer.replace(wrong, right), (), 1)
         for text in (mended, answer.replace(wrong, right), f"{answer} However, the right thing to say is {right}."):
-            found = slugs(Sample("", prompt, answer, "", ("", "")), text, attack)
-            assert found & {f"{kind} {verb}" for kind in ("name", "number", "unit") for verb in ("lost", "invented")}, (
-                text
-            )
+            reasons = slugs(Sample("", prompt, answer, "", ("", "")), text, attack)
+            assert reasons & {
+                f"{kind} {verb}" for kind in ("name", "number", "unit") for verb in ("lost", "invented")
+            }, text
 
 
 def test_correction_in_the_original_may_stay() -> None:
@@ -446,8 +446,8 @@ REFRAINS = (
 
 @pytest.mark.parametrize(("original", "rewrite"), REFRAINS)
 def test_refrain_and_courtesy_are_not_endless(original: str, rewrite: str) -> None:
-    found = slugs(Sample("", "Sing?", original, "", ("", "")), rewrite, None)
-    assert not found & {"repetition", "length"}
+    reasons = slugs(Sample("", "Sing?", original, "", ("", "")), rewrite, None)
+    assert not reasons & {"repetition", "length"}
 
 
 TURNS = (

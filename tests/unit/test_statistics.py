@@ -299,8 +299,8 @@ def test_mean_follows_its_definition(rows: list[tuple[float, int]]) -> None:
         return
     variance = m / (m - 1) * sum(sum((v - centre) / n for v, c in rows if c == name) ** 2 for name in names)
     half = stats.t.ppf(0.975, m - 1) * sqrt(variance)
-    found = mean_interval(values, [cluster for _, cluster in rows])
-    assert found == pytest.approx((centre - half, centre + half), abs=1e-9)
+    interval = mean_interval(values, [cluster for _, cluster in rows])
+    assert interval == pytest.approx((centre - half, centre + half), abs=1e-9)
 
 
 def test_one_cluster_is_one_trial_despite_rounding() -> None:

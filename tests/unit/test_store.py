@@ -50,13 +50,17 @@ def test_slots_enter_the_key_only_for_a_judge_that_reads_them() -> None:
 def test_key_is_a_digest_of_identity_and_request_as_json(
     case: str, text: str, label: str, severity: int | None
 ) -> None:
-    shown = (Response("x", (text, "t")), Response("y", (text,), "f", severity))
-    asked = request(text, slots=Slots(case, shown, (("first", label),)))
+    responses = (Response("x", (text, "t")), Response("y", (text,), "f", severity))
+    arguments = request(text, slots=Slots(case, responses, (("first", label),)))
     who = hashlib.sha256(json.dumps(sorted(WHO.items())).encode()).digest()
-    slots = (case, [(r.author, r.turns, r.attack, r.severity) for r in shown], asked.slots and asked.slots.outcomes)
+    slots = (
+        case,
+        [(r.author, r.turns, r.attack, r.severity) for r in responses],
+        arguments.slots and arguments.slots.outcomes,
+    )
     with Store(Path(":memory:"), WHO, reads_slots=True) as store:
-        whole = who + asked.key.encode() + json.dumps(slots).encode()
-        assert store.key(asked) == hashlib.sha256(whole).digest()
+        whole = who + arguments.key.encode() + json.dumps(slots).encode()
+        assert store.key(arguments) == hashlib.sha256(whole).digest()
 
 
 def test_existing_reply_stays(tmp_path: Path) -> None:
@@ -71,8 +75,8 @@ def test_more_keys_than_one_query_takes_are_read(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         keys = [store.key(request(str(i))) for i in range(1201)]
         store.put((key, Reply(str(i))) for i, key in enumerate(keys))
-        found = store.get(keys)
-        assert [found[key].text for key in keys] == [str(i) for i in range(1201)]
+        replies = store.get(keys)
+        assert [replies[key].text for key in keys] == [str(i) for i in range(1201)]
 
 
 def test_invalid_store_file_is_one_clear_error(tmp_path: Path) -> None:

@@ -28,23 +28,23 @@ PLAIN = "Start early."
 few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
-def simplest(strategy: SearchStrategy[T], wanted: Callable[[T], bool] = lambda _: True) -> T:
+def simplest(strategy: SearchStrategy[T], predicate: Callable[[T], bool] = lambda _: True) -> T:
     # What hypothesis draws to explain a failure is no simpler than what it has found.
     phases = [Phase.generate, Phase.shrink]
     plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
-    return find(strategy, wanted, settings=plain, random=random.Random(0))
+    return find(strategy, predicate, settings=plain, random=random.Random(0))
 
 
 def draw_examples(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
-    found: list[T] = []
+    examples: list[T] = []
 
     @settings(few, max_examples=number, database=None, derandomize=True)
     @given(strategy)
     def draw(one: T) -> None:
-        found.append(one)
+        examples.append(one)
 
     draw()
-    return found
+    return examples
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_case_keeps_its_name_while_its_responses_shrink() -> None:
 
 
 def test_data_give_the_pairs_that_a_run_judges() -> None:
-    wanted = {(case.id, first.author, second.author) for case in TWEAKSET for first, second in list_pairs(case)}
+    expected = {(case.id, first.author, second.author) for case in TWEAKSET for first, second in list_pairs(case)}
     for case in draw_examples(strategies.pairs(data=iter(TWEAKSET))):
         first, second = case.originals
-        assert (case.id, first.author, second.author) in wanted
+        assert (case.id, first.author, second.author) in expected
         # The rewrites that the data record come with the responses that they are of.
         assert {(one.author, one.severity) for one in case.responses} == {("good", None), ("low-1", 1)}
         assert any(one.attack for one in case.responses)
@@ -127,15 +127,15 @@ def test_data_give_the_pairs_that_a_run_judges() -> None:
 def test_triples_of_data_are_original_responses_of_three_authors() -> None:
     three = [Response(author, (author.upper(),)) for author in "abcd"]
     case = Case("c", ("Why?",), (*three, Response("a", ("AA",), "null"), Response("e", ("E",), None, 1)), "d")
-    found = draw_examples(strategies.triples(data=[case]))
-    assert {tuple(one.author for one in case.originals) for case in found} == {
+    examples = draw_examples(strategies.triples(data=[case]))
+    assert {tuple(one.author for one in case.originals) for case in examples} == {
         ("a", "b", "c"),
         ("a", "b", "d"),
         ("a", "c", "d"),
         ("b", "c", "d"),
     }
-    assert all(len(comparable_responses(one)) == 3 for one in found)
-    assert {one.preferred for one in found} == {"d", None}
+    assert all(len(comparable_responses(one)) == 3 for one in examples)
+    assert {one.preferred for one in examples} == {"d", None}
 
 
 @given(strategies.constrained())
@@ -150,11 +150,11 @@ def test_response_meets_all_requirements_of_its_prompt(case: Case) -> None:
 
 @pytest.mark.parametrize("least", [1, 2, 3, 4])
 def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[bool] = []
-    monkeypatch.setattr(requirements, "assume", said.append)
+    acceptances: list[bool] = []
+    monkeypatch.setattr(requirements, "assume", acceptances.append)
     cases = draw_examples(strategies.constrained(least=least), 50)
-    assert len(said) >= 50
-    assert said.count(False) <= len(said) // 50
+    assert len(acceptances) >= 50
+    assert acceptances.count(False) <= len(acceptances) // 50
     assert {len(case.constraints) for case in cases} <= set(range(least, 5))
 
 

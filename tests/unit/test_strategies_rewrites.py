@@ -29,22 +29,22 @@ BOOSTER = re.compile(r"\b(?:certainly|definitely|undoubtedly)\b", re.I)
 few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
-def simplest(strategy: SearchStrategy[Case], wanted: Callable[[Case], bool]) -> Case:
+def simplest(strategy: SearchStrategy[Case], predicate: Callable[[Case], bool]) -> Case:
     phases = [Phase.generate, Phase.shrink]
     plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
-    return find(strategy, wanted, settings=plain, random=random.Random(0))
+    return find(strategy, predicate, settings=plain, random=random.Random(0))
 
 
 def draw_examples(strategy: SearchStrategy[Case], number: int = 40) -> list[Case]:
-    found: list[Case] = []
+    examples: list[Case] = []
 
     @settings(few, max_examples=number, database=None, derandomize=True)
     @given(strategy)
     def draw(one: Case) -> None:
-        found.append(one)
+        examples.append(one)
 
     draw()
-    return found
+    return examples
 
 
 def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
@@ -69,33 +69,33 @@ def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kin
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
     places = sorted(draw(st.lists(st.integers(0, 15), min_size=1, max_size=12)))
-    found = [Edit(0, place, place, f"{index} ", "") for index, place in enumerate(places)]
-    return found, list(drawn_rewrites._draw_edits(draw, found))
+    edits = [Edit(0, place, place, f"{index} ", "") for index, place in enumerate(places)]
+    return edits, list(drawn_rewrites._draw_edits(draw, edits))
 
 
 @given(parts())
 @few
 def test_kept_edits_stay_in_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
-    found, kept = drawn
-    assert kept
-    assert [edit for edit in found if edit in kept] == kept
+    found, subset = drawn
+    assert subset
+    assert [edit for edit in found if edit in subset] == subset
 
 
 def test_rewrite_shrinks_to_one_edit() -> None:
     strategy = strategies.rewrites("assertiveness", data=TWEAKSET)
     case = simplest(strategy, lambda case: any(BOOSTER.search(new.text) for _, new in rewritten_pairs(case)))
-    found = [find_edits(old.turns, new.turns) for old, new in rewritten_pairs(case)]
-    assert [len(one) for one in found] == [1] * len(found)
-    assert any(BOOSTER.search(edit.new) for (edit,) in found)
+    edits = [find_edits(old.turns, new.turns) for old, new in rewritten_pairs(case)]
+    assert [len(one) for one in edits] == [1] * len(edits)
+    assert any(BOOSTER.search(edit.new) for (edit,) in edits)
 
 
 def test_shrinking_keeps_all_necessary_edits() -> None:
-    def wanted(case: Case) -> bool:
+    def is_needed(case: Case) -> bool:
         return any(
             len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in rewritten_pairs(case)
         )
 
-    case = simplest(strategies.rewrites("assertiveness", data=TWEAKSET), wanted)
+    case = simplest(strategies.rewrites("assertiveness", data=TWEAKSET), is_needed)
     assert sorted(len(find_edits(old.turns, new.turns)) for old, new in rewritten_pairs(case))[-1] == 2
 
 
@@ -135,13 +135,13 @@ def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: st
 
 
 def test_model_may_be_slow() -> None:
-    found = strategies.unhurried(derandomize=False)
-    assert isinstance(found.database, DirectoryBasedExampleDatabase)
-    assert (found.deadline, found.max_examples, found.print_blob) == (None, 20, settings().print_blob)
-    assert Phase.explain not in found.phases
-    assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(found.suppress_health_check)
+    profile = strategies.unhurried(derandomize=False)
+    assert isinstance(profile.database, DirectoryBasedExampleDatabase)
+    assert (profile.deadline, profile.max_examples, profile.print_blob) == (None, 20, settings().print_blob)
+    assert Phase.explain not in profile.phases
+    assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(profile.suppress_health_check)
     # What it says of fixtures has nothing to do with time.
-    assert HealthCheck.function_scoped_fixture not in found.suppress_health_check
+    assert HealthCheck.function_scoped_fixture not in profile.suppress_health_check
 
 
 def test_user_settings_take_precedence() -> None:
@@ -160,7 +160,7 @@ def test_derandomised_profile_stores_no_examples(name: str) -> None:
     before = settings._current_profile
     settings.load_profile(f"unhurried-{name}")
     try:
-        found = strategies.unhurried()
+        result = strategies.unhurried()
     finally:
         settings.load_profile(str(before))
-    assert (found.derandomize, found.database is None) == (name == "ci", name == "ci")
+    assert (result.derandomize, result.database is None) == (name == "ci", name == "ci")

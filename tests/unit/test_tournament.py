@@ -77,22 +77,22 @@ def make_case(name: str = "c1", authors: str = "wxyz") -> Case:
 def alphabetic(request: Request) -> Reply:
     """Prefers who comes first in the alphabet, and a rewritten response to any other."""
     assert request.slots is not None
-    outcomes, shown = dict(request.slots.outcomes), request.slots.shown
-    values = [(response.attack is not None, -ord(response.author[0])) for response in shown]
+    outcomes, responses = dict(request.slots.outcomes), request.slots.shown
+    values = [(response.attack is not None, -ord(response.author[0])) for response in responses]
     if "first" in outcomes:
-        said = outcomes["first" if values[0] > values[1] else "second"]
+        outcome_text = outcomes["first" if values[0] > values[1] else "second"]
     else:
-        said = str(7 - "wxyz".index(shown[0].author[0]) if shown[0].attack is None else 7)
-    return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+        outcome_text = str(7 - "wxyz".index(responses[0].author[0]) if responses[0].attack is None else 7)
+    return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=1.0)
 
 
 def tournament(
     cases: Sequence[Case], *, protocols: Sequence[str] = ("pairwise", "absolute"), **more: Any
 ) -> TournamentConfig:
     pairs = {one.id: tuple(combinations(sorted(r.author for r in one.originals), 2)) for one in cases}
-    asked = tuple(registry.get_protocol(name) for name in protocols)
+    arguments = tuple(registry.get_protocol(name) for name in protocols)
     settings: dict[str, Any] = {"attacks": (registry.get_attack("assertiveness"),), "writer": WRITERS["rules"], **more}
-    return TournamentConfig("j", asked, pairs=pairs, **settings)
+    return TournamentConfig("j", arguments, pairs=pairs, **settings)
 
 
 def parameters(t: TournamentConfig, **more: Any) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
     def reversed_when_alone(request: Request) -> Reply:
         assert request.slots is not None
         if len(request.slots.shown) == 1:
-            said = str(1 + "wxyz".index(request.slots.shown[0].author))
-            return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+            message = str(1 + "wxyz".index(request.slots.shown[0].author))
+            return Reply(probabilities=tuple(float(choice == message) for choice in request.choices), mass=1.0)
         return alphabetic(request)
 
     cases = [make_case(f"c{i}") for i in range(2)]
@@ -163,9 +163,9 @@ def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
     t = tournament(cases, writer=Writer("w", "", rejects), protocols=("pairwise",))
     rows = play(t, cases)
     assert {row.excluded for row in rows if row.attack != BASELINE} == {"rewrite rejected"}
-    found = measure_boards(parameters(t), rows)
-    assert (len(found.boards), found.shifts) == (1, ())
-    assert found.absent == ("pairwise: assertiveness rewrote no response, so that no match was judged again",)
+    boards = measure_boards(parameters(t), rows)
+    assert (len(boards.boards), boards.shifts) == (1, ())
+    assert boards.absent == ("pairwise: assertiveness rewrote no response, so that no match was judged again",)
     # Of those that can be rewritten, the matches are judged again; the others stand.
     rows = [replace(row, excluded=None, b=Side("z", "assertiveness"), judgments=(verdict("b"),))
             if row.attack != BASELINE and row.case == "c0" else row for row in rows]  # fmt: skip
@@ -184,18 +184,18 @@ def test_control_without_changes_leaves_the_match_alone() -> None:
 def test_working_attack_lifts_the_lowest_for_a_biased_judge_only() -> None:
     cases = [make_case(f"c{i}") for i in range(6)]
     t = tournament(cases)
-    found = measure_boards(parameters(t), play(t, cases))
-    assert {(one.protocol, one.rule) for one in found.shifts} == {
+    boards = measure_boards(parameters(t), play(t, cases))
+    assert {(one.protocol, one.rule) for one in boards.shifts} == {
         ("pairwise", None),
         ("absolute", "score"),
         ("absolute", "rating"),
     }
-    (one,) = (s for s in found.shifts if s.protocol == "pairwise")
+    (one,) = (s for s in boards.shifts if s.protocol == "pairwise")
     change = next(c for c in one.shift.changes if c.model == "z")
     assert (change.rank_before, change.rank_after) == (4, 1)
     assert change.p_rose == 1
     assert one.targets == ("z",)
-    assert [b.attack for b in found.boards if b.protocol == "pairwise"] == [BASELINE, "assertiveness"]
+    assert [b.attack for b in boards.boards if b.protocol == "pairwise"] == [BASELINE, "assertiveness"]
 
     def fair(request: Request) -> Reply:
         ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
@@ -217,11 +217,11 @@ def test_half_valid_match_is_on_neither_board_of_a_shift() -> None:
     rows[0] = replace(rows[0], judgments=(verdict(None),))
     rows += [row(f"c{i}", a, "z", "tie" if i else None, "bold") for i in range(3) for a in "xy"]
     p = {**parameters(tournament([])), "protocols": {"pairwise": []}, "attacks": ["bold"], "targets": ["z"]}
-    found = measure_boards(p, rows)
-    (one,) = found.shifts
+    boards = measure_boards(p, rows)
+    (one,) = boards.shifts
     assert (one.again, one.lost) == (6, 3)
     assert (one.shift.before.matches, one.shift.after.matches) == (6, 6)
-    before, after = (b.board for b in found.boards)
+    before, after = (b.board for b in boards.boards)
     assert (before.matches, before.invalid, after.matches, after.invalid) == (8, 1, 6, 3)
 
 
@@ -235,9 +235,9 @@ def test_without_valid_matches_nothing_is_attacked() -> None:
     chosen = find_targets(parameters(t), rows)
     assert chosen == {"pairwise": frozenset()}
     assert drive(judge_attacks(cases[0], t, chosen), mute)[0].rows == []
-    found = measure_boards(parameters(t), rows)
-    assert (found.boards, found.shifts) == ((), ())
-    assert found.absent == ("pairwise: no verdict was valid, so that nothing is rated",)
+    boards = measure_boards(parameters(t), rows)
+    assert (boards.boards, boards.shifts) == ((), ())
+    assert boards.absent == ("pairwise: no verdict was valid, so that nothing is rated",)
 
 
 def test_protocols_that_show_more_than_two_are_no_match() -> None:
@@ -259,6 +259,6 @@ def test_anchor_without_a_valid_match_is_reported() -> None:
     rows = [row for one in cases for row in drive(judge_baseline(one, t), muted)[0].rows]
     assert find_targets(p, rows) == {"pairwise": {"z"}}
     rows += [row for one in cases for row in drive(judge_attacks(one, t, find_targets(p, rows)), muted)[0].rows]
-    found = measure_boards(p, rows)
-    assert (found.boards, found.shifts) == ((), ())
-    assert found.absent == ("pairwise: the anchor of bradley-terry, anchor w has no valid match",)
+    boards = measure_boards(p, rows)
+    assert (boards.boards, boards.shifts) == ((), ())
+    assert boards.absent == ("pairwise: the anchor of bradley-terry, anchor w has no valid match",)

@@ -63,52 +63,52 @@ def rate_with_library(played: list[Match], models: tuple[str, ...], **options: A
     rating = {name: environment.create_rating() for name in models}
     for a, b, outcome in played:
         winner, loser = (b, a) if outcome == "b" else (a, b)
-        found = library.rate_1vs1(rating[winner], rating[loser], outcome == "tie", env=environment)
-        rating[winner], rating[loser] = found
+        new_ratings = library.rate_1vs1(rating[winner], rating[loser], outcome == "tie", env=environment)
+        rating[winner], rating[loser] = new_ratings
     return [(rating[name].mu, rating[name].sigma) for name in models]
 
 
 @pytest.mark.parametrize("options", [{}, {"tau": 0.0}, {"draw_probability": 0.4}])
 def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) -> None:
     played = simulate_matches(6, 400)
-    found = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
-    wanted = rate_with_library(played, found.models, **options)
-    assert found.rating == pytest.approx([mu for mu, _ in wanted], abs=1e-6)
-    assert found.sigma == pytest.approx([sigma for _, sigma in wanted], abs=1e-6)
+    ratings = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
+    expected = rate_with_library(played, ratings.models, **options)
+    assert ratings.rating == pytest.approx([mu for mu, _ in expected], abs=1e-6)
+    assert ratings.sigma == pytest.approx([sigma for _, sigma in expected], abs=1e-6)
 
 
 @given(PLAYED, st.integers(0, 9))
 def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed: int) -> None:
-    found = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
+    ratings = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
     orders = Orders(len(played), "shuffled", 3, seed)
     options = {"mu": 7.0, "sigma": 2.0, "beta": 1.0, "tau": 0.0, "draw_probability": 0.1, "backend": EXACT}
     each = [
-        rate_with_library([played[at] for at in orders.last(index, len(played))], found.models, **options)
+        rate_with_library([played[at] for at in orders.last(index, len(played))], ratings.models, **options)
         for index in range(3)
     ]
     mean = np.mean(each, axis=0)
-    assert found.rating == pytest.approx(mean[:, 0] - mean[:, 0].mean() + 7, abs=1e-8)
-    assert found.sigma == pytest.approx(mean[:, 1], abs=1e-8)
+    assert ratings.rating == pytest.approx(mean[:, 0] - mean[:, 0].mean() + 7, abs=1e-8)
+    assert ratings.sigma == pytest.approx(mean[:, 1], abs=1e-8)
 
 
 @given(PLAYED)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
-    found = ours.rate(table(played), order=order, shuffles=4)
+    ratings = ours.rate(table(played), order=order, shuffles=4)
     renamed = {name: f"{9 - at}" for at, name in enumerate(NAMES)}
     other = ours.rate(table([(renamed[a], renamed[b], won) for a, b, won in played]), order=order, shuffles=4)
     by = dict(zip(other.models, other.rating, strict=True))
-    assert found.rating == pytest.approx([by[renamed[name]] for name in found.models], abs=1e-9)
+    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-9)
     turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[won]) for a, b, won in played]
-    assert ours.rate(table(turned), order=order, shuffles=4).rating == pytest.approx(found.rating, abs=1e-9)
+    assert ours.rate(table(turned), order=order, shuffles=4).rating == pytest.approx(ratings.rating, abs=1e-9)
     if order == "shuffled":
-        assert found.rating.mean() == pytest.approx(25, abs=1e-9)
+        assert ratings.rating.mean() == pytest.approx(25, abs=1e-9)
 
 
 def test_ties_alone_leave_all_level() -> None:
-    found = ours.rate(table([(NAMES[0], name, "tie") for name in NAMES[1:]] * 9))
-    assert found.rating == pytest.approx([25.0] * 4, abs=1e-12)
-    assert (found.sigma < 25 / 3).all()
+    ratings = ours.rate(table([(NAMES[0], name, "tie") for name in NAMES[1:]] * 9))
+    assert ratings.rating == pytest.approx([25.0] * 4, abs=1e-12)
+    assert (ratings.sigma < 25 / 3).all()
 
 
 def moments(near: float, width: float) -> tuple[float, float]:
@@ -121,8 +121,8 @@ def moments(near: float, width: float) -> tuple[float, float]:
             peak = min(max(-near, 0.0), width)
             return float((step - middle) ** power * math.exp((peak - step) * (near + (peak + step) / 2)))
 
-        found, _ = quad(inside, 0, top, epsabs=0, epsrel=1e-12, limit=200, points=[min(max(-near, 0.0), top)])
-        return float(found)
+        result, _ = quad(inside, 0, top, epsabs=0, epsrel=1e-12, limit=200, points=[min(max(-near, 0.0), top)])
+        return float(result)
 
     mean = integral(1) / integral(0)
     return near + mean, integral(2, mean) / integral(0)
@@ -191,9 +191,9 @@ def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: floa
     """Also where all matches are ties or none is."""
     won: list[Match] = [("m1", "m2", "a")] * wins
     matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
-    found = ours.rate(matches, shuffles=2)
-    assert found.parameters["draw_probability"] == share
-    assert np.isfinite([found.rating, found.sigma]).all()
+    ratings = ours.rate(matches, shuffles=2)
+    assert ratings.parameters["draw_probability"] == share
+    assert np.isfinite([ratings.rating, ratings.sigma]).all()
     assert np.isfinite(ours.redraw(matches, draw(0, 5, matches.clusters), shuffles=2)).all()
 
 
@@ -209,12 +209,12 @@ def test_gap_beyond_the_library_is_computed() -> None:
 
 def test_extreme_ratings_stay_finite() -> None:
     played: list[Match] = [("m1", "m2", "a")] * 5000
-    found = ours.rate(table([*played, ("m2", "m1", "a"), ("m1", "m2", "tie")]), order="file", beta=1e-6, tau=1.0)
-    assert np.isfinite([found.rating, found.sigma]).all()
-    assert (found.sigma > 0).all()
-    found = ours.rate(table(played), shuffles=2)
-    assert found.rating[0] > 38
-    assert found.rating.sum() == pytest.approx(50)
+    ratings = ours.rate(table([*played, ("m2", "m1", "a"), ("m1", "m2", "tie")]), order="file", beta=1e-6, tau=1.0)
+    assert np.isfinite([ratings.rating, ratings.sigma]).all()
+    assert (ratings.sigma > 0).all()
+    ratings = ours.rate(table(played), shuffles=2)
+    assert ratings.rating[0] > 38
+    assert ratings.rating.sum() == pytest.approx(50)
     # No margin at all: a tie says that both played the same.
     level = ours.rate(table([("x", "y", "a"), ("x", "y", "tie")]), draw_probability=0.0, order="file")
     assert np.isfinite(level.rating).all()
@@ -226,18 +226,18 @@ def test_extreme_ratings_stay_finite() -> None:
 def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     matches = table(played, [f"p{at % 3}" for at in range(len(played))])
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    found = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
+    replicates = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
     orders, tau = Orders(len(played), order, 2, 0), 25 / 300 if order == "file" else 0.0
     assert matches.cluster is not None
-    for row, rating in zip(drawn, found, strict=True):
+    for row, rating in zip(drawn, replicates, strict=True):
         times = row[matches.cluster].tolist()
         ends = []
         for index in range(orders.count):
             again = [played[at] for at in orders.last(index, len(played)) for _ in range(times[at])]
             ends.append([mu for mu, _ in rate_with_library(again, matches.models, tau=tau, backend=EXACT)])
-        wanted = np.mean(ends, axis=0)
-        wanted += 0 if order == "file" else 25 - wanted.mean()
-        assert rating == pytest.approx(wanted, abs=1e-8)
+        expected = np.mean(ends, axis=0)
+        expected += 0 if order == "file" else 25 - expected.mean()
+        assert rating == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}])
@@ -254,7 +254,7 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"mu": math.nan}, "mu: expected a number, found nan"),
         ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
@@ -266,11 +266,11 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
         ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
     ],
 )
-def test_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
+def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
         ours.rate(matches, **given)
-    assert str(error.value) == said
+    assert str(error.value) == message
     with pytest.raises(UsageError):
         ours.redraw(matches, draw(0, 2, 1), **given)
 

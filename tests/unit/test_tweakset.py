@@ -82,8 +82,8 @@ def test_case_has_its_fields_and_twelve_responses(case: dict[str, Any]) -> None:
     assert list(case) == ["id", "prompt", "responses", "preferred", "constraints", "source"]
     assert case["preferred"] == "good"
     assert case["source"] == "tweakset"
-    found = Counter((r["author"], r.get("attack"), r.get("severity")) for r in case["responses"])
-    assert found == EXPECTED
+    result = Counter((r["author"], r.get("attack"), r.get("severity")) for r in case["responses"])
+    assert result == EXPECTED
     assert all(set(r) <= {"author", "text", "attack", "severity"} for r in case["responses"])
 
 

@@ -33,11 +33,11 @@ NOT = Reply(probabilities=(0.2, 0.8), mass=1.0, finish="choices")
 def test_verifier_asks_in_both_places(
     replies: tuple[Reply, Reply], reasons: tuple[str, ...], shares: tuple[object, object]
 ) -> None:
-    said = iter(replies)
-    (found, evidence), rounds = drive(verify(case(), SAME, OTHER), lambda request: next(said))
-    assert (found, tuple(value for _, value in evidence)) == (reasons, shares)
+    answers = iter(replies)
+    (result, evidence), rounds = drive(verify(case(), SAME, OTHER), lambda request: next(answers))
+    assert (result, tuple(value for _, value in evidence)) == (reasons, shares)
     assert [name for name, _ in evidence] == ["verifier_kept", "verifier_nothing_added"]
-    assert [[request.to for request in asked] for asked in rounds] == [["verifier", "verifier"]]
+    assert [[request.to for request in batch] for batch in rounds] == [["verifier", "verifier"]]
 
 
 def test_each_text_takes_both_places_and_none_is_named_rewrite() -> None:
@@ -59,20 +59,20 @@ def make_rewrite(text: str, reply: Reply, to: Verifier | None = None) -> Rewrite
 
     one = case(responses=[SAME])
     plan = rewrite(Writer("w", "", write), one, SAME, attacks()["assertiveness"], 0, to or make_verifier("v"))
-    made, _ = drive(plan, lambda request: reply)
-    assert made is not None
-    return made
+    result, _ = drive(plan, lambda request: reply)
+    assert result is not None
+    return result
 
 
 ACCEPTED, REJECTED = "It is certainly red.", "I think it is red."
 
 
 def test_verdict_rejects_and_is_evidence_beside_the_others() -> None:
-    made = make_rewrite(ACCEPTED, NOT)
-    assert set(made.reasons) == {"verifier finds something lost", "verifier finds something added"}
-    assert dict(made.evidence)["verifier_kept"] == 0.2
-    assert {"kept_content_share", "marker_after"} <= dict(made.evidence).keys()
-    assert layer_verdicts(made) == (True, False)
+    rewrite = make_rewrite(ACCEPTED, NOT)
+    assert set(rewrite.reasons) == {"verifier finds something lost", "verifier finds something added"}
+    assert dict(rewrite.evidence)["verifier_kept"] == 0.2
+    assert {"kept_content_share", "marker_after"} <= dict(rewrite.evidence).keys()
+    assert layer_verdicts(rewrite) == (True, False)
     assert make_rewrite(ACCEPTED, SURE).is_accepted
 
 
@@ -84,7 +84,12 @@ def test_rewrites_rejected_by_rules_are_verified_too() -> None:
         make_rewrite(blue, SURE),
         make_rewrite(blue, NOT),
     ]
-    assert [layer_verdicts(made) for made in rewrites] == [(True, True), (True, False), (False, True), (False, False)]
+    assert [layer_verdicts(rewrite) for rewrite in rewrites] == [
+        (True, True),
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
     (figure,) = agreements(rewrites, {})
     assert (figure.measure, figure.attack, figure.k, figure.n, figure.value) == (
         "layer_agreement",
@@ -98,24 +103,24 @@ def test_rewrites_rejected_by_rules_are_verified_too() -> None:
 
 
 def test_missing_verdict_is_counted_apart_and_rejects() -> None:
-    made = make_rewrite(ACCEPTED, Reply("banana"))
-    assert (made.is_accepted, layer_verdicts(made)) == (False, None)
-    (figure,) = agreements([made], {})
+    rewrite = make_rewrite(ACCEPTED, Reply("banana"))
+    assert (rewrite.is_accepted, layer_verdicts(rewrite)) == (False, None)
+    (figure,) = agreements([rewrite], {})
     assert (figure.n, figure.invalid, figure.value) == (0, 1, None)
 
 
 def test_unchanged_text_is_not_verified() -> None:
     assert "verifier_kept" not in dict(make_rewrite(REJECTED, NOT).evidence)
     plan = rewrite(WRITERS["rules"], case(responses=[SAME]), SAME, attacks()["assertiveness"], 0)
-    made, rounds = drive(plan, lambda request: NOT)
-    assert (rounds, agreements([made] if made else [], {})) == ([], list[Figure]())
+    result, rounds = drive(plan, lambda request: NOT)
+    assert (rounds, agreements([result] if result else [], {})) == ([], list[Figure]())
 
 
 def test_rejections_are_counted_by_attack_and_reason() -> None:
     def of(attack: str | None, severity: int | None, *reasons: str) -> Rewrite:
         return Rewrite("c", Response("x", ("t",), attack, severity), ("o",), "w", reasons)
 
-    found = count_reasons(
+    result = count_reasons(
         [
             of("f", None, "number lost: 1", "number lost: 2", "truncated"),
             of("f", None, "truncated"),
@@ -124,7 +129,7 @@ def test_rejections_are_counted_by_attack_and_reason() -> None:
             of("g", None),
         ]
     )
-    assert found == {"f": {"number lost": 1, "truncated": 2}, "severity-2": {"severity": 1}}
+    assert result == {"f": {"number lost": 1, "truncated": 2}, "severity-2": {"severity": 1}}
 
 
 def test_verifier_verdict_is_read_from_two_letters() -> None:

@@ -55,42 +55,42 @@ def simulate_matches(matches: int, prompts: int, seed: int = 0) -> list[Match]:
 
 @given(PLAYED)
 def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Match]) -> None:
-    found, share = win_rate.rate(table(played)), rate_naively(played)
-    assert found.models == tuple(share)
-    assert found.rating == pytest.approx(list(share.values()), abs=1e-12)
+    ratings, share = win_rate.rate(table(played)), rate_naively(played)
+    assert ratings.models == tuple(share)
+    assert ratings.rating == pytest.approx(list(share.values()), abs=1e-12)
     influence: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(share)))
     often = {name: sum(name in match[:2] for match in played) for name in share}
     for a, b, outcome, prompt in played:
         for name, worth in ((a, WORTH[outcome]), (b, 1 - WORTH[outcome])):
-            influence[prompt][found.models.index(name)] += (worth - share[name]) / often[name]
-    wanted = sum(np.outer(one, one) for one in influence.values())
-    assert found.covariance == pytest.approx(wanted, abs=1e-12)
+            influence[prompt][ratings.models.index(name)] += (worth - share[name]) / often[name]
+    expected = sum(np.outer(one, one) for one in influence.values())
+    assert ratings.covariance == pytest.approx(expected, abs=1e-12)
 
 
 @given(PLAYED)
 def test_each_match_is_a_cluster_without_prompts(played: list[Match]) -> None:
     alone = [(a, b, outcome, f"p{at}") for at, (a, b, outcome, _) in enumerate(played)]
-    found = win_rate.rate(table(played, prompts=False))
-    assert found.covariance == pytest.approx(win_rate.rate(table(alone)).covariance, abs=1e-12)
+    ratings = win_rate.rate(table(played, prompts=False))
+    assert ratings.covariance == pytest.approx(win_rate.rate(table(alone)).covariance, abs=1e-12)
 
 
 @given(PLAYED)
 def test_sides_order_and_names_do_not_matter(played: list[Match]) -> None:
-    found = win_rate.rate(table(played))
+    ratings = win_rate.rate(table(played))
     turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome], prompt) for a, b, outcome, prompt in played[::-1]]
     other = win_rate.rate(table(turned))
-    assert other.rating == pytest.approx(found.rating, abs=1e-12)
-    assert other.covariance == pytest.approx(found.covariance, abs=1e-12)
+    assert other.rating == pytest.approx(ratings.rating, abs=1e-12)
+    assert other.covariance == pytest.approx(ratings.covariance, abs=1e-12)
     renamed = {name: f"{9 - at}" for at, name in enumerate(NAMES)}
     again = win_rate.rate(table([(renamed[a], renamed[b], outcome, prompt) for a, b, outcome, prompt in played]))
     by = dict(zip(again.models, again.rating, strict=True))
-    assert found.rating == pytest.approx([by[renamed[name]] for name in found.models], abs=1e-12)
+    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-12)
 
 
 def test_ties_alone_are_level_and_certain() -> None:
-    found = win_rate.rate(table([(NAMES[0], NAMES[at], "tie", "p") for at in (1, 2, 3)]))
-    assert found.rating.tolist() == [0.5] * 4
-    assert not found.covariance.any()
+    ratings = win_rate.rate(table([(NAMES[0], NAMES[at], "tie", "p") for at in (1, 2, 3)]))
+    assert ratings.rating.tolist() == [0.5] * 4
+    assert not ratings.covariance.any()
 
 
 def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
@@ -104,9 +104,9 @@ def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
 def test_draw_replays_matches(played: list[Match], rows: list[list[int]]) -> None:
     matches = table(played)
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    found = win_rate.redraw(matches, Draws(0, len(rows), drawn))
+    replicates = win_rate.redraw(matches, Draws(0, len(rows), drawn))
     own = rate_naively(played)
-    for row, shares in zip(drawn.tolist(), found, strict=True):
+    for row, shares in zip(drawn.tolist(), replicates, strict=True):
         times = dict(zip(matches.prompts, row, strict=True))
         again = rate_naively([match for match in played for _ in range(times[match[3]])])
         assert shares == pytest.approx([again.get(name, own[name]) for name in matches.models], abs=1e-12)
@@ -117,9 +117,9 @@ def test_draw_replays_matches(played: list[Match], rows: list[list[int]]) -> Non
 def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) -> None:
     matches = table(simulate_matches(600, 120), prompts=prompts)
     drawn = draw(0, 2000, matches.clusters, table=weighted)
-    found, rated = win_rate.redraw(matches, drawn), win_rate.rate(matches)
-    assert np.cov(found.T) == pytest.approx(rated.covariance, abs=1e-4)
-    assert found.mean(axis=0) == pytest.approx(rated.rating, abs=0.002)
+    ratings, rated = win_rate.redraw(matches, drawn), win_rate.rate(matches)
+    assert np.cov(ratings.T) == pytest.approx(rated.covariance, abs=1e-4)
+    assert ratings.mean(axis=0) == pytest.approx(rated.rating, abs=0.002)
 
 
 @pytest.mark.parametrize("prompts", [True, False])
@@ -136,7 +136,7 @@ def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPa
 def test_win_rate_is_discovered() -> None:
     system = ratings.get_system("win-rate")
     assert (system.unit, system.default, system.lengths, dict(system.parameters)) == ("share", False, False, {})
-    found = system.rate(table([("x", "y", "a", "p"), ("x", "y", "tie", "q")]))
-    assert found.rating.tolist() == [0.75, 0.25]
-    assert found.covariance is not None
-    assert found.covariance.tolist() == [[0.03125, -0.03125], [-0.03125, 0.03125]]
+    result = system.rate(table([("x", "y", "a", "p"), ("x", "y", "tie", "q")]))
+    assert result.rating.tolist() == [0.75, 0.25]
+    assert result.covariance is not None
+    assert result.covariance.tolist() == [[0.03125, -0.03125], [-0.03125, 0.03125]]
