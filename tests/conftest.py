@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import CommandResult
-from fuzzing import Fuzz, add_options
+from command_result import CommandResult
+from fuzzer import Fuzz, add_options
 from hypothesis import settings
-from serving import NAME, vllm_server
+from vllm_servers import NAME, vllm_server
 
 from distract.cli import main
 from distract.core import registry
@@ -26,7 +26,7 @@ from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.vllm.backend import Vllm
 
 # Runs of pytest inside of a test, for the plugin; what holds in each folder of tests.
-pytest_plugins = ["pytester", "guarding"]
+pytest_plugins = ["pytester", "guards"]
 
 # Examples of each property: few for a person who waits, more for CI, which draws the same ones for the same commit.
 # No example is timed: on a busy machine one takes longer than the 200 ms that hypothesis gives it.

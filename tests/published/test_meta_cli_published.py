@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import fits
+from command_result import fits
 from test_meta_cli import LLMBAR, PAIRS, published
 
 NATURAL = LLMBAR / "Natural" / "evaluators"

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import request
-from commanding import CommandResult
+from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token

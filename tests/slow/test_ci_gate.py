@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from commanding import CommandResult
+from command_result import CommandResult
 
 from distract.data.datasets import load
 from distract.studies.gate.settings import load_settings as settings

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commanding import fits
+from command_result import fits
 from test_gate_cli import (
     GATE,
     NASTY,

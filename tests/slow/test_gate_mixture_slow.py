@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from looping import each
+from loops import each
 from test_gate_mixture import SIDES, log_counted
 
 from distract.studies.gate.mixture import Bets, Direction, log_mean, outcome_gains

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from builders import case
-from fuzzing import Fuzz
+from fuzzer import Fuzz
 from test_constraints_break import HOSTILE
 
 from distract.core import printable, registry

@@ -16,8 +16,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from commanding import CommandResult
-from fuzzing import Fuzz
+from command_result import CommandResult
+from fuzzer import Fuzz
 from loopback import FakeServer, ReceivedRequest, completion
 
 Run = Callable[..., CommandResult]

@@ -28,8 +28,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from forked import Forks, Process
-from fuzzing import Fuzz
+from forks import Forks, Process
+from fuzzer import Fuzz
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 KILLS = 100

@@ -6,7 +6,7 @@ import itertools
 import json
 from pathlib import Path
 
-from commanding import fits
+from command_result import fits
 from test_leaderboard_cli import PLAY, Run, data, votes
 
 from distract.core.runs import load

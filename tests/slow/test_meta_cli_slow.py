@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import fits
+from command_result import fits
 from test_meta_cli import ASKED, REPLAY, render, source, write, write_curly_data
 
 # Published runs of LLMBar.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import CommandResult
-from overwriting import overwrite
+from command_result import CommandResult
+from overwrites import overwrite
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Request

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commanding import CommandResult
+from command_result import CommandResult
 
 from distract.cli import streams
 from distract.core import signals

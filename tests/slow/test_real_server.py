@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from builders import request
 from loopback import FaultProxy
-from serving import NAME
+from vllm_servers import NAME
 
 from distract.models.server.backend import OpenAI
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from commanding import CommandResult
+from command_result import CommandResult
 from test_replyfile import (
     ATTACK,
     CUT,

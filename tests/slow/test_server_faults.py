@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from faulty import FAULTS, KEY, Fault, Faulty, redirect
-from forked import Forks, Process
-from fuzzing import Fuzz
+from faults import FAULTS, KEY, Fault, Faulty, redirect
+from forks import Forks, Process
+from fuzzer import Fuzz
 from loopback import FakeServer, ReceivedRequest, completion, token
 
 COMMON = "--judge openai:m --generator rules --attack sycophancy --protocol pairwise --limit all --out run --store s"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from builders import request
-from running import CommandProcess, HeldServer
+from processes import CommandProcess, HeldServer
 from test_flow import Shuffled
-from test_run import Recording
+from test_loop import Recording
 
 from distract.core.loop import execute
 from distract.core.plan import Plan

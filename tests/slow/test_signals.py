@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from loopback import Answer, FakeServer, ReceivedRequest, refusal
-from running import CommandProcess, HeldServer, count_replies
+from processes import CommandProcess, HeldServer, count_replies
 
 from distract.core import signals
 

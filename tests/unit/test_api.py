@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 
 import click
 import pytest
-from commanding import CommandResult
+from command_result import CommandResult
 
 import distract
 from distract.cli import arguments

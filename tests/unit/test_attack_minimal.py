@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import finish, set_up
-from commanding import CommandResult, fits
+from command_result import CommandResult, fits
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError, DataError

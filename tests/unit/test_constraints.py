@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.core.records import Constraint

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overwriting import overwrite
+from overwrites import overwrite
 
 from distract.models import digests as module
 from distract.models.cache import keep, recall

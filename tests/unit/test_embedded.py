@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from overwriting import overwrite
+from overwrites import overwrite
 
 from distract.core.errors import BackendError
 from distract.models import digests

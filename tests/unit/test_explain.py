@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from builders import small
-from commanding import CommandResult, fits
+from command_result import CommandResult, fits
 from hypothesis import given
 from hypothesis import strategies as st
 

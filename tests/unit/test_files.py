@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import case, row, verdict
-from commanding import CommandResult
+from command_result import CommandResult
 
 from distract.cli import gate_outputs
 from distract.core import files

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from commanding import CommandResult, fits
+from command_result import CommandResult, fits
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError

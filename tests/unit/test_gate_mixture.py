@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.studies.gate.mixture import BETS, Bets, Direction, bet_rates, log_mean, outcome_gains
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import CommandResult, fits
+from command_result import CommandResult, fits
 
 from distract.core.runs import load
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import verdict
-from commanding import fits
+from command_result import fits
 from rich.console import Console
 
 from distract.core.records import Row, Side

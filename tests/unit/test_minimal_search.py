@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.core.plan import Plan, PlanResult, step
 from distract.studies.attack.minimal.search import SearchResult, Subset, search

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from commanding import CommandResult
+from command_result import CommandResult
 
 from distract.core.errors import PluginError
 from distract.core.plan import Attack

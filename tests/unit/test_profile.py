@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from commanding import CommandResult
+from command_result import CommandResult
 
 from distract.core.timer import Clock
 from distract.report.profile import PARTS, profile_lines

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive
-from looping import each
+from loops import each
 
 from distract.core.plan import Comparison, Protocol
 from distract.core.records import Case, Constraint, Reply, Request, Response

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from commanding import CommandResult
+from command_result import CommandResult
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import MAX_TOKENS, Reply

@@ -8,7 +8,7 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.core.records import Case
 from distract.core.registry import attacks

@@ -12,7 +12,7 @@ import trueskill as library
 from distract.leaderboards.orders import Orders
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive, request, verdict
-from commanding import CommandResult
+from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 from scipy.stats import binom
 
 from distract.core.errors import UsageError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_reading import FORMATS, LABELS, load_texts, read
+from test_parsers import FORMATS, LABELS, load_texts, read
 
 OPEN = load_texts("open_verdicts.jsonl")
 """Eighteen sets of 120 by writers who never saw the reader; rules were mended by each. The last six were sealed:

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 from loopback import Answer, FakeServer, completion
-from test_openai_bounds import TOO_LARGE, Endless, ask, compress_answer, serve_odd, words
+from test_server_bounds import TOO_LARGE, Endless, ask, compress_answer, serve_odd, words
 
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request

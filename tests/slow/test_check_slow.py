@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_checking import DEVELOPED, HELD_OUT, rates
+from test_check import DEVELOPED, HELD_OUT, rates
 
 HARD = ("number",)
 """Kinds of change that a rule of the first layer sees: none may be missed."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import row, scored
-from commanding import CommandResult
+from command_result import CommandResult
 from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_gate_deciding import (
+from test_gate_live_rule import (
     BOTH,
     MEASURES,
     Asked,

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from commanding import CommandResult
+from command_result import CommandResult
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 PATIENCE = 120.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_meta_figures import (
+from test_meta_measures import (
     CONTROLS,
     KINDS,
     check,

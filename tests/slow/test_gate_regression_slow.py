@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from test_gate_worse import Run, compare, decide
+from test_gate_regression import Run, compare, decide
 
 from distract.core.runs import LoadedRun, load
 from distract.studies.gate.limits import Limits

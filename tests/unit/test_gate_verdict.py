@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from gate_builders import check, skipped
-from looping import each
+from loops import each
 
 from distract.studies.gate.verdict import Decision, combine_checks
 

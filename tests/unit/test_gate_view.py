@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from commanding import fits
+from command_result import fits
 from gate_builders import check, verdict
 from rich.console import Console
 

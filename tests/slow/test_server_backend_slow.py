@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from commanding import CommandResult
+from command_result import CommandResult
 from loopback import Answer, FakeServer, FaultProxy, completion
-from test_openai_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
+from test_server_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
 
 from distract.core.backend import StreamingBackend
 from distract.models.server.backend import OpenAI

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_meta_judges import (
+from test_meta_panel import (
     JUDGES,
     PROTOCOLS,
     accuracy,
@@ -139,7 +139,7 @@ def test_judges_are_compared_on_their_common_comparisons(
 SCRIPT = """
 import sys
 sys.path[:0] = {tests!r}
-from test_meta_judges import judges
+from test_meta_panel import judges
 print(judges(["d1", "d2", "d4"], ["d2", "d1"], ["d3", "d2", "d1"]))
 print(judges(["d1"], ["d1"], ["d2"], ["d2"], ["d3"], ["d3"]))
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import CommandResult
+from command_result import CommandResult
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 
 from distract.core.errors import DistractError, UsageError

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_boards_arena import read_source, vote
+from test_sources_arena import read_source, vote
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:

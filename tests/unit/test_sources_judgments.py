@@ -13,7 +13,7 @@ import pytest
 from builders import scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
-from test_runfolder import PARAMETERS
+from test_runs import PARAMETERS
 
 from distract.core.errors import DataError
 from distract.core.recorder import Recorder

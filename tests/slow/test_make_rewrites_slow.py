@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from builders import finish, set_up
-from test_recording import ASKING, ATTACKS, models, record
+from test_make_rewrites import ASKING, ATTACKS, models, record
 
 from distract.models.scripted import make_planted
 from distract.studies.attack import session

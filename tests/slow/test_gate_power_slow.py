@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 from scipy.stats import binom
-from test_gate_planning import ALPHA
+from test_gate_power import ALPHA
 
 from distract.core.errors import UsageError
 from distract.studies.gate import monitor as gate

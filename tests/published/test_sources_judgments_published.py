@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_boards_judged import Played, list_games, prompt_id
+from test_sources_judgments import Played, list_games, prompt_id
 
 from distract.judging import published as replay
 from distract.judging.verdicts import outcome
