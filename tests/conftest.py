@@ -119,7 +119,7 @@ def run(
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Installs a module of plug-ins of somebody else."""
+    """Installs a module of third-party plug-ins."""
     entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in ("attacks", "judges")]
     entry_points = importlib.metadata.EntryPoints(entries)
     monkeypatch.setattr(registry, "entry_points", lambda group: entry_points.select(group=group))

@@ -1,4 +1,4 @@
-"""What holds in each folder of tests: unit tests stay light, and what CI must run is not skipped in silence."""
+"""Guards for each folder of tests: unit tests stay light, and tests that CI must run are never skipped silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+"""Test ``distract consistency`` on published answers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from distract.data.formats.native import format_line as native
 MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
 
 
-# What is drawn.
+# Draws.
 
 
-# What is asked.
+# Requests.
 
 
-# What is counted.
+# Counts.
 
 
-# What is run.
+# Runs.
 
 
-# What is said.
+# Reports.
 
 
 # The command line.

@@ -1,4 +1,4 @@
-"""Reading data sets: what is right is read, what is wrong is one clear line."""
+"""Test reading data sets: valid data load, errors are one clear line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What configurations say about attention, in the words of several families."""
+"""Test how configurations of several families describe attention."""
 
 from __future__ import annotations
 

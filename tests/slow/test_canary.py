@@ -1,4 +1,4 @@
-"""A judge behind a server's name: exchanged, drifting, asked afresh, told apart by a version."""
+"""Test a judge behind a server's name: replaced, drifting, asked afresh, identified by a version."""
 
 from __future__ import annotations
 

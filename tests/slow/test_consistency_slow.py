@@ -1,4 +1,4 @@
-"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+"""Slow tests of ``distract consistency``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from distract.studies.consistency import design
 from distract.studies.consistency.measures import figures
 from distract.studies.estimate import estimate
 
-# What is drawn.
+# Draws.
 
 
-# What is asked.
+# Requests.
 
 
 @pytest.mark.parametrize("name", ["pairwise", "rank", "absolute", "triadic", "cot-consistency", "prepair"])
@@ -41,13 +41,13 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
     assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
 
 
-# What is counted.
+# Counts.
 
 
-# What is run.
+# Runs.
 
 
-# What is said.
+# Reports.
 
 
 def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:

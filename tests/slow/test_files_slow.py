@@ -1,4 +1,4 @@
-"""Files that are written: what a user names, what is ours, and that one module writes them all."""
+"""Test writing files: targets named by the user, own files, and that one module writes them all."""
 
 from __future__ import annotations
 
@@ -78,4 +78,4 @@ def test_standard_output_receives_the_whole_file(tmp_path: Path, mode: str) -> N
     assert whole == (tmp_path / "plain.jsonl").read_bytes() + plain.stdout
 
 
-# What is ours.
+# Own files.

@@ -1,4 +1,4 @@
-"""The gate as a user, a CI system and somebody hostile meet it: exit codes, outputs, what is asked and what is not."""
+"""Test the gate as a user, a CI system and an attacker meet it: exit codes, outputs, requests."""
 
 from __future__ import annotations
 

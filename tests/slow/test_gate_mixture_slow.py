@@ -1,4 +1,4 @@
-"""What takes long of ``test_gate_mixture``."""
+"""Slow tests of ``test_gate_mixture``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that led astray: each says what is meant, what to write instead, and no more than fits a line."""
+"""Test messages that once misled: each states the meaning and the correction within one line."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from distract.studies.meta.panel import compare_judges
 # Difficulty.
 
 
-# What is compared at all.
+# Common comparisons.
 
 
 COMPARISONS = [(data, i) for data in ("d1", "d2") for i in range(3)]

@@ -1,4 +1,4 @@
-"""``distract meta`` as plans and as a run: what is judged, planted accuracies, controls, data sets, resuming."""
+"""Test ``distract meta`` as plans and as a run: judged pairs, planted accuracies, controls, data sets, resuming."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: d
     )
 
 
-# What is selected.
+# Selection.
 
 
 # What cannot be done.

@@ -1,4 +1,4 @@
-"""What a writer model does wrong is caught each time, whatever the text and the attack, and what it may do is not."""
+"""Slow tests of the misbehaviour of writers."""
 
 from __future__ import annotations
 

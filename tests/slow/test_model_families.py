@@ -1,4 +1,4 @@
-"""Tiny random models of every family: what is read is what one forward per prompt reads, whatever the layout."""
+"""Test tiny random models of every family: each layout reads the same as one forward per prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plug-ins of somebody else that are wrong in any way: one line that names them, and never a hang or a traceback."""
+"""Test third-party plug-ins that fail in any way: one line names them, without a hang or a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The precision that a machine runs in: what rates say, what is remembered, what is asked of memory."""
+"""Test the choice of precision on a machine: measured rates, remembered results, memory use."""
 
 from __future__ import annotations
 

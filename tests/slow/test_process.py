@@ -1,4 +1,4 @@
-"""What may end a command that is no verdict: code of plug-ins, broken streams, signals."""
+"""Test ends of a command that are no verdict: code of plug-ins, broken streams, signals."""
 
 from __future__ import annotations
 

@@ -121,4 +121,4 @@ def test_commands_report_any_damaged_page_in_one_line(
         assert ran.err.splitlines()[-1].startswith("distract: s: ")
 
 
-# What is no store.
+# Other files.

@@ -1,4 +1,4 @@
-"""What a server will not answer: a reply to keep where the content is at fault, else one that is asked for again."""
+"""Test refusals of a server: content faults are stored, other faults are asked again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what is under way is waited for and stored, for a few seconds and unless they come again."""
+"""Test Ctrl-C and SIGTERM: requests under way finish and are stored, for a few seconds, unless the signal repeats."""
 
 from __future__ import annotations
 

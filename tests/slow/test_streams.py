@@ -1,4 +1,4 @@
-"""What every command prints of hostile text: in encodings that lack its characters, and to a runner of CI."""
+"""Test how commands print hostile text: in encodings that lack its characters, and under a CI runner."""
 
 from __future__ import annotations
 

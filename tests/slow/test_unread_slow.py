@@ -1,4 +1,4 @@
-"""What a judge said where its verdict could not be read: kept beside the run, and one example shown."""
+"""Test unreadable verdicts: replies kept beside the run, and one example shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of servers, however they come in: one form, or one line."""
+"""Test server addresses: each has one normal form or fails in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compared with what, with planted judges and small attacks made for the test."""
+"""Test the design of attacks with planted judges and small attacks made for the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to figures on hand-counted rows."""
+"""Test figures on hand-counted rows."""
 
 from __future__ import annotations
 

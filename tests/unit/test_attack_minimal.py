@@ -1,4 +1,4 @@
-"""The smallest flips of a run: what is kept of them, in the same bytes each time, and what is shown."""
+"""Test the smallest flips of a run: the stored record, its reproducibility, and the output."""
 
 from __future__ import annotations
 

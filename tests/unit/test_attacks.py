@@ -1,4 +1,4 @@
-"""The rule attacks: invariants over arbitrary text, faithful rewrites of real data, and texts checked by eye."""
+"""Test the rule attacks: properties on any text, faithful rewrites of real data, hand-checked rewrites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards: intervals by plain loops, ranks, groups, what has no interval, and every rating system under hard input."""
+"""Test boards: intervals by plain loops, ranks, groups, missing intervals, every rating system on hard input."""
 
 from __future__ import annotations
 

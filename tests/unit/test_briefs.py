@@ -1,4 +1,4 @@
-"""Rows in brief count as the rows themselves do, and records on disk are what was written."""
+"""Test compact rows against full rows, and records on disk against the written ones."""
 
 from __future__ import annotations
 

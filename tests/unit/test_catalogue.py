@@ -1,4 +1,4 @@
-"""The catalogue of judges: what it holds, and what a wrong file of the user's is told."""
+"""Test the catalogue of judges: its entries, and the messages for wrong user files."""
 
 from __future__ import annotations
 

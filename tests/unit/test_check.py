@@ -1,4 +1,4 @@
-"""``distract check``: the labelled sets, both error rates, two files, and what is wrong in a file."""
+"""Test ``distract check``: labelled sets, both error rates, two files, and errors in a file."""
 
 from __future__ import annotations
 

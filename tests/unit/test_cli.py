@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+"""Test the command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
 
 from __future__ import annotations
 

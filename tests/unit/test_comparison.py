@@ -1,4 +1,4 @@
-"""One comparison judged: what is shown first, what labels say, what a failing protocol is, what is drawn anew."""
+"""Test judging one comparison: leading sides, labels, failing protocols, resampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+"""Test ``distract consistency``: draws, requests, counts, runs, reports."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def judge_cases(
     return [row for one in cases for row in drive(design.judge_case(one, parameters), answer)[0].rows]
 
 
-# What is drawn.
+# Draws.
 
 
 @pytest.mark.parametrize(("n", "sets", "three", "four"), [(3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4)])
@@ -148,7 +148,7 @@ def test_one_original_per_author_is_compared() -> None:
     assert comparable_responses(case(responses=[y, x, *others])) == (x, y)
 
 
-# What is asked.
+# Requests.
 
 
 def test_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
@@ -184,7 +184,7 @@ def test_triples_with_a_common_pair_share_its_answers() -> None:
     assert units == {frozenset(triple) for triple in combinations("wxyz", 3)}
 
 
-# What is counted.
+# Counts.
 
 
 def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "xyz") -> list[Row]:
@@ -348,7 +348,7 @@ def test_unjudged_is_excluded_and_verdictless_is_invalid() -> None:
     assert (cut.n, cut.excluded) == (11, 2)
 
 
-# What is run.
+# Runs.
 
 
 def ready(
@@ -466,7 +466,7 @@ def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -
     assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
 
 
-# What is said.
+# Reports.
 
 
 def render(parameters: dict[str, Any], rows: Sequence[Row]) -> str:

@@ -1,4 +1,4 @@
-"""Digests of files: remembered while nothing has touched a file, and only then."""
+"""Test digests of files: remembered exactly while the file is untouched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts drawn again: the same for the same seed, each as often as chance has it."""
+"""Test draws of prompts: reproducible by seed, with the frequencies of chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elo, and the orders it shares with TrueSkill: against evalica, against loops over names, and by its invariants."""
+"""Test Elo, and the orders it shares with TrueSkill, against evalica, loops over names, and invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded judge's files: fetched once, checked, converted once, whatever goes wrong."""
+"""Test the embedded judge's files: fetched once, checked, converted once, despite any failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An error is one line that cannot move the cursor, whatever it names."""
+"""Test that an error is one line that cannot move the cursor."""
 
 from __future__ import annotations
 

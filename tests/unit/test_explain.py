@@ -1,4 +1,4 @@
-"""``distract explain``: which words turned a verdict over, and every way in which that cannot be said."""
+"""Test ``distract explain``: the words that flipped a verdict, and every reason why none can be shown."""
 
 from __future__ import annotations
 

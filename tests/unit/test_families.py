@@ -1,4 +1,4 @@
-"""Families of models, told from their names."""
+"""Test how names reveal families of models."""
 
 from __future__ import annotations
 

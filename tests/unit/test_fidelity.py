@@ -1,4 +1,4 @@
-"""Each rule of the first layer of fidelity: what it accepts, what it rejects, and that no text can hurt it."""
+"""Test each rule of the first layer of fidelity: accepted and rejected rewrites, and any text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are written: what a user names, what is ours, and that one module writes them all."""
+"""Test writing files: targets named by the user, own files, and that one module writes them all."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_command_reports_unusable_pipe_or_folder_in_one_line(
         assert place in ran.err.splitlines()[-1]
 
 
-# What is ours.
+# Own files.
 
 OURS = ("run.json", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "summary.json", "manifest.json")
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 2)

@@ -1,4 +1,4 @@
-"""What the machine has, and what is said of a model that does not fit on it."""
+"""Test hardware detection, and the explanation for a model that does not fit."""
 
 from __future__ import annotations
 

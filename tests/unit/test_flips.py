@@ -1,4 +1,4 @@
-"""The clearest flips: those that are counted, by how much each went over, and where the two texts part."""
+"""Test the clearest flips: selection, margins, and excerpts around the first difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run loop of streaming backends: no plan waits for a stranger, and results are those of rounds in lockstep."""
+"""Test the run loop of streaming backends: plans do not block each other, and results equal lockstep."""
 
 from __future__ import annotations
 

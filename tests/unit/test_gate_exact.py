@@ -1,4 +1,4 @@
-"""The decisions of a gate on a finished run, and that it fails closed."""
+"""Test the decisions of a gate on a finished run, and that it fails closed."""
 
 from __future__ import annotations
 

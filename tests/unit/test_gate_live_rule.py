@@ -1,4 +1,4 @@
-"""A live gate on rows made by hand: what it asks for, when it stops, and that a gate read back says what it said."""
+"""Test a live gate on hand-made rows: open questions, stopping, and reading a record back."""
 
 from __future__ import annotations
 

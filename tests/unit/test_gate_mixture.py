@@ -1,4 +1,4 @@
-"""The bets against exact arithmetic, and that none of them gains under a rate on the wrong side."""
+"""Test the bets against exact arithmetic, and that none gains under a rate on the wrong side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a check stops and what it says, against a slow rule that looks at everything that may still come."""
+"""Test when a check stops and what it reports, against a slow rule that examines every possible future."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many comparisons a gate needs: published figures, brute force by scipy's binomial, and the gate's own monitor."""
+"""Test the required number of comparisons: published figures, brute force by scipy, the gate's own monitor."""
 
 from __future__ import annotations
 

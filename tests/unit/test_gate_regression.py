@@ -1,4 +1,4 @@
-"""Whether a judge got worse: counts, the exact test, what never passes, and runs that cannot be compared."""
+"""Test whether a judge got worse: counts, the exact test, cases that never pass, incomparable runs."""
 
 from __future__ import annotations
 

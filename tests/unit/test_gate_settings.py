@@ -1,4 +1,4 @@
-"""The gate's table in ``pyproject.toml``: what it sets, what overrides it, and what a wrong one is told."""
+"""Test the gate's table in ``pyproject.toml``: its values, what overrides it, and errors in it."""
 
 from __future__ import annotations
 

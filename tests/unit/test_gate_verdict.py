@@ -1,4 +1,4 @@
-"""What several checks come to: nothing passes unless everything does."""
+"""Test how several checks combine: nothing passes unless every check does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of two runs: it says what the checks say, fits 80 columns and shows hostile names as they are."""
+"""Test the table of two runs: it matches the checks, fits 80 columns and shows hostile names verbatim."""
 
 from __future__ import annotations
 

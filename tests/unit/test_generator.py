@@ -1,4 +1,4 @@
-"""A generator model as a writer: what it is asked, what it does wrong, trying again, the best of several."""
+"""Test a generator model as a writer: its prompt, its errors, retries, the best of several samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IFEval: prompts joined with responses, what is left out, and questions split from their format."""
+"""Test IFEval data: join prompts with responses, skip unusable ones, split questions from their format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals and tests against published figures, scipy's own implementations, and simulation."""
+"""Test intervals and tests against published figures, scipy, and simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of an invariant asks, finds, puts on record and says, with judges made for the purpose."""
+"""Test calls of invariants with judges made for the purpose: requests, findings, records, messages."""
 
 from __future__ import annotations
 

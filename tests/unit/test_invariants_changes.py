@@ -1,4 +1,4 @@
-"""Changes that no reader minds: every word, all code and the format stay."""
+"""Test harmless changes: every word, all code and the format stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each planted judge violates exactly the invariants that it should, and the fair one none of them."""
+"""Test that each planted judge violates exactly its invariants, and the fair one none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in stages: each sees the rows of all before it, and is begun only when they are on disk."""
+"""Test a run in stages: each sees the stored rows of all earlier stages."""
 
 from __future__ import annotations
 

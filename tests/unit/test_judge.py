@@ -1,4 +1,4 @@
-"""A judge that is asked from code: what it asks, what it finds stored, and what it does about a model that fails."""
+"""Test a judge called from Python: its requests, stored replies, and failing models."""
 
 from __future__ import annotations
 

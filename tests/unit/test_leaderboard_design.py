@@ -1,4 +1,4 @@
-"""Tournaments: who plays whom, what is judged again after an attack, and what the boards are made of."""
+"""Test tournaments: pairings, matches judged again after an attack, and the resulting boards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that took quadratic time take linear time; tests/slow/test_growth.py looks for others."""
+"""Test that texts that once took quadratic time take linear time; test_growth.py looks for others."""
 
 from __future__ import annotations
 

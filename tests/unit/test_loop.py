@@ -1,4 +1,4 @@
-"""The run loop: what is stored is not asked again, batches are stored as they come, chunks are bounded."""
+"""Test the run loop: stored requests are not repeated, batches are stored on arrival, chunks are bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A better and a worse answer from a reference: what is accepted, what is rejected and why, and what is asked again."""
+"""Test making pairs of answers from a reference: acceptance, rejection with reasons, retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``distract rewrite``: what it records, and that a run with it is the run that writes for itself."""
+"""Test ``distract rewrite``: its records, and that a run with them equals a run that writes by itself."""
 
 from __future__ import annotations
 

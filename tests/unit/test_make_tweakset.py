@@ -1,4 +1,4 @@
-"""Questions with format constraints: which go together, what a writer must do, and how its answer is made worse."""
+"""Test making questions with constraints: compatible constraints, the writer's task, worse answers."""
 
 from __future__ import annotations
 

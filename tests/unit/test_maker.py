@@ -1,4 +1,4 @@
-"""Making data as the command does: draw, ask, keep what was made with its lineage, and use it."""
+"""Test making data as the command does: draw, ask, store with lineage, and use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names to numbers and back, and what cannot be matches."""
+"""Test encoding names as numbers and back, and invalid matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs of another meaning: what each one sees, what it lets pass, and that no text can hurt it."""
+"""Test signs of a changed meaning: what each detects, what it lets pass, and any text."""
 
 from __future__ import annotations
 

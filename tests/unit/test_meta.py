@@ -1,4 +1,4 @@
-"""``distract meta`` as plans and as a run: what is judged, planted accuracies, controls, data sets, resuming."""
+"""Test ``distract meta`` as plans and as a run: judged pairs, planted accuracies, controls, data sets, resuming."""
 
 from __future__ import annotations
 
@@ -560,7 +560,7 @@ def test_document_figures_are_rounded_at_any_depth() -> None:
     assert json.loads(json.dumps(document)) == document
 
 
-# What is selected.
+# Selection.
 
 
 def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``distract meta`` as a user meets it: published figures, live judges, run folders, wrong input, hostile names."""
+"""Test ``distract meta`` as a user meets it: published figures, live judges, run folders, errors, hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measures of meta-evaluation against a second, naive implementation, straight from rows by loops (measure 5)."""
+"""Test the measures of meta-evaluation against a naive implementation by loops over rows."""
 
 from __future__ import annotations
 

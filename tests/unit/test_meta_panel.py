@@ -1,4 +1,4 @@
-"""Several judges side by side: the panel against a naive implementation on random accuracies (ReIFE, section 6)."""
+"""Test the panel of judges against a naive implementation on random accuracies (ReIFE, section 6)."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
     assert (got.difficulty.never, got.difficulty.always) == (never, always)
 
 
-# What is compared at all.
+# Common comparisons.
 
 
 def judges(*sets: Sequence[str]) -> Panel | None:

@@ -1,4 +1,4 @@
-"""Edits in words: as a reader says them, and which of them flip most often."""
+"""Test the descriptions of edits, and the words that flip most often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits between two texts: all of them make the rewrite, any of them a text, and each is about a word."""
+"""Test edits between two texts: all make the rewrite, any subset makes a text, each covers a word."""
 
 from __future__ import annotations
 

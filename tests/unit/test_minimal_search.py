@@ -1,4 +1,4 @@
-"""What is enough, found by asking: minimal whatever the answers, and with few questions where more is better."""
+"""Test the search for a sufficient subset: minimal for any answers, with few questions in monotone cases."""
 
 from __future__ import annotations
 

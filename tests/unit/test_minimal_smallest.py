@@ -1,4 +1,4 @@
-"""The smallest flip: minimal for planted judges on real rewrites, of the run's own requests, or a reason."""
+"""Test the smallest flip: minimal for planted judges on real rewrites, by the run's own requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a writer model does wrong is caught each time, whatever the text and the attack, and what it may do is not."""
+"""Test detection of a writer model's errors for every text and attack, without false alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge's name means, on machines with and without GPUs and vLLM."""
+"""Test how judge names resolve on machines with and without GPUs and vLLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of the command line: every option of every command takes plain ones within bounds, and says so in a line."""
+"""Test numeric options of every command: within bounds, or refused in one line."""
 
 from __future__ import annotations
 

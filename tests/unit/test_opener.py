@@ -1,4 +1,4 @@
-"""Opening the models of a run: one load for one name, options for whom they fit."""
+"""Test opening the models of a run: one load per name, options for the models they apply to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Position swap, rotations and self-consistency as combinators, driven without a backend."""
+"""Test position swap, rotations and self-consistency as combinators, without a backend."""
 
 from __future__ import annotations
 

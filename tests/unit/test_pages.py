@@ -1,4 +1,4 @@
-"""README and docs speak of commands, options and files that exist."""
+"""Test that README and docs mention only commands, options and files that exist."""
 
 from __future__ import annotations
 

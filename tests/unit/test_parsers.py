@@ -1,4 +1,4 @@
-"""Reading a verdict in a judge's own words: hostile texts one by one, published judgments, and what always holds."""
+"""Test parsing verdicts in a judge's own words: hostile texts, published judgments, properties."""
 
 from __future__ import annotations
 

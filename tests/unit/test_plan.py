@@ -1,4 +1,4 @@
-"""gather and tap, driven without a backend; what a protocol may be."""
+"""Test gather and tap without a backend, and the validation of protocols."""
 
 from __future__ import annotations
 

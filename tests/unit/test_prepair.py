@@ -1,4 +1,4 @@
-"""PrePair: one analysis per response, made once whatever it is compared with, and a verdict that reads it."""
+"""Test PrePair: one analysis per response, shared by all comparisons, and a verdict that reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--profile``: what is said of where the time went, and that it changes nothing else."""
+"""Test ``--profile``: its report, and that it changes nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompt files: roles before slots, one pass, nothing parsed again."""
+"""Test prompt files: roles before slots, one pass, nothing parsed again."""
 
 from __future__ import annotations
 

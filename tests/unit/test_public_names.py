@@ -1,4 +1,4 @@
-"""What ``import distract`` offers: which names, from where, and that nothing takes their place."""
+"""Test the public face of ``import distract``: its names, their modules, and that nothing shadows them."""
 
 from __future__ import annotations
 

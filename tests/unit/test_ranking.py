@@ -1,4 +1,4 @@
-"""Protocols ranked on hand-counted rows, and what is printed of it."""
+"""Test the ranking of protocols on hand-counted rows, and its output."""
 
 from __future__ import annotations
 

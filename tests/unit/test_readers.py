@@ -1,4 +1,4 @@
-"""Readers of published sets: golden files in the true schemas, what is wrong in a row, and the real sets whole."""
+"""Test readers of published sets: golden files in the true schemas, errors in rows, whole real sets."""
 
 from __future__ import annotations
 

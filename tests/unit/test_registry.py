@@ -1,4 +1,4 @@
-"""Plug-ins are found, third-party ones too, and every one of them can be used."""
+"""Test discovery of plug-ins, third-party ones included."""
 
 from __future__ import annotations
 

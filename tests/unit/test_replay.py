@@ -1,4 +1,4 @@
-"""Finding published runs in folders, run folders of our own, and what is wrong with files."""
+"""Test discovery of published runs and own run folders, and errors in their files."""
 
 from __future__ import annotations
 

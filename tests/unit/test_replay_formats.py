@@ -1,4 +1,4 @@
-"""Published outputs, format by format: hand-written files with what they say, by stored winner and by stored text."""
+"""Test formats of published outputs on hand-written files, by stored winner and by stored text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published comparisons joined with data sets: by texts, by names, and what is in none."""
+"""Test joining published comparisons with data sets: by texts, by names, and without a match."""
 
 from __future__ import annotations
 

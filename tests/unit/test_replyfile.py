@@ -1,4 +1,4 @@
-"""A store's file that is deleted, replaced, cut short or damaged while it is used, or was before."""
+"""Test a store's file that is deleted, replaced, truncated or damaged, before or during use."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) 
     assert reply.text == "text"
 
 
-# What is no store.
+# Other files.
 
 
 def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is printed is safe, fits 80 columns, and says what the figures say."""
+"""Test that reports are safe, fit 80 columns, and match the figures."""
 
 from __future__ import annotations
 

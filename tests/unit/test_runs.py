@@ -1,4 +1,4 @@
-"""The run folder: identity, growth, completeness, damage."""
+"""Test the run folder: identity, growth, completeness, damage."""
 
 from __future__ import annotations
 

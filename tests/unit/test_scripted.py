@@ -1,4 +1,4 @@
-"""Planted judges do what their names say, under every protocol there is."""
+"""Test that planted judges follow their bias under every protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one scrub: what it takes out of a text, and that it leaves every other text as it is."""
+"""Test the scrubber: it removes keys and leaves every other text unchanged."""
 
 from __future__ import annotations
 

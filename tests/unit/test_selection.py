@@ -1,4 +1,4 @@
-"""What is asked for, what fits, what is left out and what is an error."""
+"""Test the selection of attacks, measures and cases: choices that fit, notes, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backend for OpenAI-compatible servers, against servers on this machine."""
+"""Test the backend for OpenAI-compatible servers, against servers on this machine."""
 
 from __future__ import annotations
 

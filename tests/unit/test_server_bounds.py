@@ -1,4 +1,4 @@
-"""Answers of any size: none is taken in whole that is too large, and reading a large one holds up no other."""
+"""Test answers of any size: oversized ones are cut off, and large ones delay no other."""
 
 from __future__ import annotations
 

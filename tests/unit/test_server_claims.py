@@ -1,4 +1,4 @@
-"""What a server claims, and nobody believes blindly: which model answered, how long to wait, how likely tokens were."""
+"""Test unreliable claims of a server: the answering model, delays, token probabilities."""
 
 from __future__ import annotations
 

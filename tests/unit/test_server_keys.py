@@ -1,4 +1,4 @@
-"""Keys: which variable goes to which server, and that nothing a server sends back shows one anywhere."""
+"""Test keys: each goes to its own server only, and no output shows one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream in a thread: what it does at its end, whatever its session does."""
+"""Test a stream in a thread: closing it, however slow its session is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Severity attacks: exactly so many constraints break, the facts stay, and what cannot be done is left alone."""
+"""Test severity attacks: the exact number of constraints breaks, facts stay, impossible ones change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shifts between two boards: by plain loops, under invariants, and where prompts cannot be paired."""
+"""Test shifts between two boards: against plain loops, under invariants, without paired prompts."""
 
 from __future__ import annotations
 

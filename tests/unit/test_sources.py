@@ -1,4 +1,4 @@
-"""What a spec of matches means, and how formats are told."""
+"""Test how a spec of matches is resolved and how formats are recognised."""
 
 from __future__ import annotations
 

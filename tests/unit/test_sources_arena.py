@@ -1,4 +1,4 @@
-"""Files of votes: every form gives the same matches, and whatever is wrong is one line that names its place."""
+"""Test files of votes: every form gives the same matches, and errors are located in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of absolute scores as comparisons: who wins, what ties, what is no score, what is wrong."""
+"""Test files of absolute scores as comparisons: wins, ties, missing scores, errors."""
 
 from __future__ import annotations
 

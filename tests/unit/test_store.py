@@ -1,4 +1,4 @@
-"""The reply store: keys, transactions, two processes, damage."""
+"""Test the reply store: keys, transactions, two processes, damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies stay paid for: the keys under which they are stored do not change with the code."""
+"""Test that the keys of stored replies never change, so that replies stay paid for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn: kinds of texts, cases written and taken from data, and what each shrinks to."""
+"""Test strategies: kinds of texts, written cases and cases from data, and how each shrinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn rewrites: their strength, what they shrink to, and how a failing one is replayed without asking the model."""
+"""Test drawn rewrites: strength, shrinking, and replay of a failure without the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Length-controlled Bradley-Terry against plain loops, statsmodels, and lengths whose worth is planted."""
+"""Test length-controlled Bradley-Terry against plain loops, statsmodels, and planted length effects."""
 
 from __future__ import annotations
 

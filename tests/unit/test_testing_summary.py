@@ -1,4 +1,4 @@
-"""The summary of a test session: sums over processes, in an order that does not depend on theirs."""
+"""Test the summary of a test session: sums over processes in any order."""
 
 from __future__ import annotations
 

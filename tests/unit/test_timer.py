@@ -1,4 +1,4 @@
-"""Seconds by part: nested parts, nobody looking, another thread."""
+"""Test seconds by part: nested parts, no observer, other threads."""
 
 from __future__ import annotations
 

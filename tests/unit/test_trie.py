@@ -1,4 +1,4 @@
-"""A trie holds every sequence once, and nothing else."""
+"""Test that a trie holds every sequence once, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TrueSkill against the library of that name, its functions against integrals, scalar code against that of arrays."""
+"""Test TrueSkill against the library of that name, its functions against integrals, scalar against array code."""
 
 from __future__ import annotations
 

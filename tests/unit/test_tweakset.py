@@ -1,4 +1,4 @@
-"""The embedded data set keeps its promises: who wrote what, which constraints hold, and what rewrites keep."""
+"""Test the embedded data set: authors, satisfied and broken constraints, and faithful rewrites."""
 
 from __future__ import annotations
 

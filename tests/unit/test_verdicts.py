@@ -1,4 +1,4 @@
-"""Reading verdicts from probabilities and from text."""
+"""Test reading verdicts from probabilities and from text."""
 
 from __future__ import annotations
 

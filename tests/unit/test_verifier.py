@@ -1,4 +1,4 @@
-"""The verifier: asked both ways, its verdict beside that of the rules, and how often the two agree."""
+"""Test the verifier: asked in both places, its verdict beside the rules, and their agreement."""
 
 from __future__ import annotations
 

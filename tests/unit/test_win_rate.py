@@ -1,4 +1,4 @@
-"""Win rates against loops over matches; their covariance against loops over prompts and against draws."""
+"""Test win rates against loops over matches, and their covariance against loops and draws."""
 
 from __future__ import annotations
 
