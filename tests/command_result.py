@@ -33,7 +33,7 @@ class CommandResult:
 
     @property
     def words(self) -> str:
-        """What was printed, on one line."""
+        """Everything printed, on one line."""
         return " ".join(self.out.split())
 
 

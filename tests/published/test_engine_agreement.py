@@ -25,7 +25,7 @@ pytestmark = pytest.mark.vllm
 LLMBAR = Path(__file__).parents[3] / "shared" / "data" / "llmbar" / "Natural" / "dataset.json"
 ITEMS = 4
 WITHIN = 0.01
-"""Of a probability: how far engines may be apart."""
+"""Largest difference in probability between engines."""
 
 Verdicts = dict[str, tuple[Judgment, ...]]
 Replies = dict[str, tuple[float, ...]]

@@ -40,7 +40,7 @@ def verdicts(row: Row) -> tuple[Outcome | None, Outcome | None]:
 
 
 def figures(rows: Sequence[Row]) -> dict[str, str]:
-    """What LLMBar publishes: a null is wrong and stays in n, and is equal to a null."""
+    """LLMBar's convention: a null is wrong, stays in n, and equals another null."""
     n = len(rows)
     right = [[verdict == row.label for verdict in verdicts(row)] for row in rows]
     first, second = (sum(column) for column in zip(*right, strict=True))

@@ -82,7 +82,7 @@ class Process:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def send(self, number: int) -> bool:
-        """Send a signal; False where there is nobody to hear it."""
+        """Send a signal; False where no process receives it."""
         self.begun.wait(HUNG)
         if self.ended.is_set():
             return False
@@ -100,12 +100,12 @@ class Process:
 
     @property
     def out(self) -> str:
-        """What it has printed."""
+        """Its output so far."""
         return (self.folder / "out").read_text(encoding="utf-8", errors="replace")
 
     @property
     def err(self) -> str:
-        """What it has printed on stderr."""
+        """Its output on stderr so far."""
         return (self.folder / "err").read_text(encoding="utf-8", errors="replace")
 
 

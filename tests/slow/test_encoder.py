@@ -236,7 +236,7 @@ def test_failed_trial_prevents_cuts(make_tokenizer: Callable[..., Any], monkeypa
 
 
 def record_texts(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the tokenizer is asked from now on."""
+    """Record the texts that the tokenizer receives from now on."""
     texts: list[str] = []
     plain = encoder._encode_batch
 

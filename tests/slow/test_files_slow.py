@@ -24,7 +24,7 @@ ALLOWED = {
     ("distract/cli/streams.py", "open"),  # the null device, in the place of a closed stream
     ("distract/core/replyfile.py", "truncate"),  # back to its size: SQLite has it mapped
 }
-"""What else writes, and why."""
+"""Other writers, with the reason."""
 
 
 def find_writers(path: Path) -> Iterator[str]:

@@ -420,7 +420,7 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
 
 
 def test_threshold_holds_beside_a_baseline(run: Run) -> None:
-    """A judge that is as bad as it was is no better for that."""
+    """An unchanged bad judge still fails."""
     attack = ("attack", "--judge", "planted:longer", *RULES, "--limit", "all", "--measure", "flip_rate", "--out")
     for out in ("before", "now"):
         assert run(*attack, out).code == 0

@@ -281,7 +281,7 @@ def test_simulated_gates_match_real_ones() -> None:
 
 
 def make_monitor(test: Hypothesis, n: int, k: int) -> Monitor:
-    """One that has come to k flips in n comparisons without a decision, on whichever way."""
+    """A monitor with k flips in n comparisons and no decision yet, by any path."""
     monitor = Monitor(test)
     monitor.n, monitor.k, monitor.eligible, monitor.low, monitor.high = n, k, n, float(k), float(k)
     monitor.asked, monitor.left = n, sum(test.pairs) - n

@@ -32,7 +32,7 @@ def test_real_rise_seldom_passes(n: int, before: float, now: float, most: float)
 
 @pytest.mark.parametrize("prompts", [None, 25])
 def test_unchanged_judge_fails_no_more_often_than_allowed(prompts: int | None) -> None:
-    """Flips drawn anew at the same rates: each prompt has one, which its pairs share."""
+    """New flips at the same rates: each prompt has one, which its pairs share."""
     rng, failed, trials = random.Random(5), 0, 1000
     for _ in range(trials):
         rates = [rng.choice((0.05, 0.3, 0.7)) for _ in range(prompts or 50)]

@@ -26,7 +26,7 @@ TEXTS = 300
 OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-"""What a terminal obeys, or what reorders a line."""
+"""Characters that control a terminal or reorder a line."""
 SEEDS = (
     "", " ", "\n", "\t", "\r\n", "a\r\nb\rc", "\x00", "a\x00b", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07",
     "\x1b]8;;http://x\x1b\\x", "\x9b2J", "\x7f", "\x08\x08\x08", "\u202eevil\u202c", "\u2066x\u2069", "\u200f\u200e",

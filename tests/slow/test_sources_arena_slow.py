@@ -11,7 +11,7 @@ from test_sources_arena import read_source, vote
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:
-    """A file many times larger than what is kept of it."""
+    """The file is many times larger than the data kept in memory."""
     tracemalloc = pytest.importorskip("tracemalloc")
     buffer = io.StringIO()
     for index in range(2_000):

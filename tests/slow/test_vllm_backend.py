@@ -171,7 +171,7 @@ class Planted:
 
 
 class Invalid(ValueError):
-    """As pydantic says what is wrong."""
+    """An error in the format of pydantic."""
 
     def errors(self) -> list[dict[str, str]]:
         return [{"msg": "Value error, Unknown quantization method: int3"}]

@@ -44,7 +44,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def format_options(options: Mapping[str, Any], singular: Mapping[str, str]) -> list[str]:
-    """Keyword arguments as a command line."""
+    """Format keyword arguments as a command line."""
     line = []
     for name, value in options.items():
         option = f"--{singular.get(name, name).replace('_', '-')}"

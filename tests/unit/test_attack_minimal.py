@@ -55,7 +55,7 @@ def run_attack(
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
-    """A run with two smallest flips; nobody changes it."""
+    """A run with two smallest flips; no test changes it."""
     folder = tmp_path_factory.mktemp("finished")
     return run_attack(Failing(), folder / "r", folder / "s")[0]
 

@@ -163,7 +163,7 @@ def test_run_of_another_command_is_refused(run: Run) -> None:
 
 
 def change_record(path: str, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change what a run says of itself."""
+    """Change a run's own record."""
     record = json.loads(Path(path).read_text(encoding="utf-8"))
     change(record)
     Path(path).write_text(json.dumps(record), encoding="utf-8")

@@ -46,7 +46,7 @@ def is_enough(threshold: float, side: Direction, alpha: float, hits: int, others
 
 
 def chance(threshold: float, side: Direction) -> Fraction:
-    """Of a hit at the threshold."""
+    """Chance of a hit at the threshold."""
     return Fraction(threshold) if side == "above" else 1 - Fraction(threshold)
 
 

@@ -111,7 +111,7 @@ def suite(path: str) -> ElementTree.Element:
 
 
 def is_green(path: str) -> bool:
-    """Whether a CI system takes a JUnit file for a success."""
+    """Whether a CI system would read a JUnit file as a success."""
     root = suite(path)
     return (root.get("errors"), root.get("failures"), root.get("tests") == "0") == ("0", "0", False)
 

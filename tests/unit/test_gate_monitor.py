@@ -111,7 +111,7 @@ def trials(draw: st.DrawFn) -> Hypothesis:
 
 @st.composite
 def prompts(draw: st.DrawFn, test: Hypothesis) -> list[PromptOutcome]:
-    """What came of all its prompts, in any order, in runs of much the same."""
+    """Outcomes of all prompts, in any order, in runs of similar ones."""
     pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
     outcomes: list[PromptOutcome] = []
     while len(outcomes) < len(pairs):

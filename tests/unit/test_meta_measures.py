@@ -131,7 +131,7 @@ def rows_under(one: JudgeRows, rule: str | None, attack: str = "none") -> list[R
 
 
 def list_places(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | None]]:
-    """The same places for everybody, whoever was asked there."""
+    """The same places for every judge, even without rows there."""
     rows = [row for one in judged for some in one.rows.values() for row in some if row.design == "people"]
     sets = sorted({row.data for row in rows})
     result: list[tuple[str | None, str | None]] = [] if len(sets) == 1 else [(None, None)]

@@ -301,12 +301,12 @@ Said = Sequence[Sequence[str | None]]
 
 
 def able_judges(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[Said]:
-    """Those with a verdict about anything that is labelled."""
+    """Judges with a verdict on any labelled comparison."""
     return [one for one in verdict_table if any(label and any(v) for v, label in zip(one, labels, strict=True))]
 
 
 def common_comparisons(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[int]:
-    """What all of them were asked that is labelled."""
+    """Indices of labelled comparisons that all judges have."""
     return [i for i, label in enumerate(labels) if label is not None and all(one[i] for one in verdict_table)]
 
 

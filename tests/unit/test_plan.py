@@ -144,7 +144,7 @@ def test_plan_is_closed_however_its_tap_ends(mode: str) -> None:
 
     first = {"on_requests": fail, "requests end it": end}.get(mode)
     second = {"on_replies": fail, "replies end it": end}.get(mode)
-    plan_held = plan()  # somebody else holds it, too
+    plan_held = plan()  # a second reference keeps it alive
     options = {"on_requests": first, "on_replies": second}
     tapped = tap(plan_held, **{name: one for name, one in options.items() if one})
     if mode in ("close", "throw"):

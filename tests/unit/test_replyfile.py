@@ -243,7 +243,7 @@ def whole_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[b
 
 
 def read_reply(path: Path, text: str) -> dict[bytes, Reply]:
-    """What is read where a file holds this as a reply."""
+    """Read a reply stored as this text."""
     with Store(path, WHO) as store:
         key = store.key(request())
         store.put([(key, Reply("fine"))])

@@ -25,7 +25,7 @@ def make_finding(k: int = 0, n: int = 10, decision: Decision = "pass", **more: A
 def make_report(
     *findings: InvariantFinding, name: str = "j", counts: tuple[int, ...] = (4, 2, 0, 0, 0)
 ) -> dict[str, Any]:
-    """What a process hands on about a judge."""
+    """The report of a process about a judge."""
     rows = [{key: getattr(one, key) for key in InvariantFinding.__dataclass_fields__} for one in findings]
     return {"judge": name, "counts": list(counts), "findings": [{**row, "words": list(row["words"])} for row in rows]}
 
