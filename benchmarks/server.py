@@ -50,11 +50,11 @@ def heavy(content: str) -> float:
 
 def serve(seconds: Callable[[str], float], port: Any, times: Any) -> None:
     """A server in this process; puts its port, and at the end the seconds of all replies, in order."""
-    from loopback import Answer, Asked, FakeServer, completion, token
+    from loopback import Answer, FakeServer, ReceivedRequest, completion, token
 
     given: list[float] = []
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ReceivedRequest) -> Answer:
         given.append(seconds(asked.content))
         likely = {"A": 0.6, "B": 0.3, "C": 0.1}
         return Answer(completion("A", logprobs=[token("A", likely)]), delay=given[-1])

@@ -91,7 +91,7 @@ def row(
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:
     """A flip of which all edits are needed."""
-    found = find_edits([original], [rewrite])
+    edits = find_edits([original], [rewrite])
     return MinimalFlip(
         case=Case("c", ("p",), ()),
         protocol="pairwise",
@@ -100,8 +100,8 @@ def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0
         rewritten="y",
         severity=None,
         other="x",
-        edits=found,
-        of=len(found),
+        edits=edits,
+        of=len(edits),
         original=(original,),
         turns=(rewrite,),
         before=(0.0, 1.0),

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import Ran
-from fuzzing import Fuzz, add_options
+from command_result import CommandResult
+from fuzzer import Fuzz, add_options
 from hypothesis import settings
-from serving import NAME, vllm_server
+from vllm_servers import NAME, vllm_server
 
 from distract.cli import main
 from distract.core import registry
@@ -26,7 +26,7 @@ from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.vllm.backend import Vllm
 
 # Runs of pytest inside of a test, for the plugin; what holds in each folder of tests.
-pytest_plugins = ["pytester", "guarding"]
+pytest_plugins = ["pytester", "guards"]
 
 # Examples of each property: few for a person who waits, more for CI, which draws the same ones for the same commit.
 # No example is timed: on a busy machine one takes longer than the 200 ms that hypothesis gives it.
@@ -97,12 +97,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., CommandResult]:
     """Runs a command line in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 
-    def call(*arguments: object) -> Ran:
+    def call(*arguments: object) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["distract", *map(str, arguments)])
         code = 0
         try:
@@ -110,17 +112,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         except SystemExit as stop:
             code = int(stop.code or 0)
         streams = capsys.readouterr()
-        return Ran(code, streams.out, streams.err)
+        return CommandResult(code, streams.out, streams.err)
 
     return call
 
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Installs a module of plug-ins of somebody else."""
+    """Installs a module of third-party plug-ins."""
     entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in ("attacks", "judges")]
-    found = importlib.metadata.EntryPoints(entries)
-    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+    entry_points = importlib.metadata.EntryPoints(entries)
+    monkeypatch.setattr(registry, "entry_points", lambda group: entry_points.select(group=group))
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(code: str) -> None:
@@ -168,13 +170,13 @@ def folders(smollm2: Transformers, tmp_path_factory: pytest.TempPathFactory) -> 
         "mistral": transformers.MistralConfig(**shape, sliding_window=8),
         "bloom": transformers.BloomConfig(hidden_size=32, **small),
     }
-    made = {}
+    paths = {}
     for name, config in configs.items():
         torch.manual_seed(0)
-        made[name] = tmp_path_factory.mktemp(name)
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(made[name])
-        smollm2._chat.tokenizer.save_pretrained(made[name])
-    return made
+        paths[name] = tmp_path_factory.mktemp(name)
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(paths[name])
+        smollm2._chat.tokenizer.save_pretrained(paths[name])
+    return paths
 
 
 @pytest.fixture(scope="session")

@@ -40,34 +40,34 @@ SCORED = [[scored(scores, (5, 5))] for scores in ((5.2, 5.1), (5.1, 5.2), (5.0, 
 
 def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: int | None = None) -> list[Row]:
     """A pair for each sign: 1 flips, 0 holds, ? has no valid verdict, ! had none, t was a tie, x is excluded."""
-    made = []
+    row_list = []
     good, bad, tie = SCORED if protocol == "absolute" else ([A, A], [B, B], [A, B])
     nothing = [verdict_of(None)] * len(good)
     before, after = {"t": tie, "!": nothing}, {"1": bad, "0": good, "?": nothing}
     for index, sign in enumerate(pairs):
         name, cluster = f"c{index}", f"p{index % prompts}" if prompts else None
-        made.append(row(name, before.get(sign, good), protocol=protocol, cluster=cluster))
-        said, left_out = after.get(sign, []), None if sign in after else "rewrite rejected"
+        row_list.append(row(name, before.get(sign, good), protocol=protocol, cluster=cluster))
+        message, left_out = after.get(sign, []), None if sign in after else "rewrite rejected"
         if sign not in before:
-            made.append(
-                row(name, said, attack=attack, target="b", protocol=protocol, cluster=cluster, excluded=left_out)
+            row_list.append(
+                row(name, message, attack=attack, target="b", protocol=protocol, cluster=cluster, excluded=left_out)
             )
-    return made
+    return row_list
 
 
-def made(found: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> LoadedRun:
+def make_run(rows: Sequence[Row], name: str = "now", flaw: str | None = None, **parameters: Any) -> LoadedRun:
     usual: dict[str, Any] = {
         "judge": "j",
         "data": {"name": "d.jsonl", "sha256": "0" * 64, "cases": 9},
         "limit": 9,
         "seed": 0,
-        "attacks": list(dict.fromkeys(one.attack for one in found if one.attack != "none")) or ["f"],
+        "attacks": list(dict.fromkeys(one.attack for one in rows if one.attack != "none")) or ["f"],
         "controls": [],
-        "protocols": {one.protocol: ["score", "rating"] if one.protocol == "absolute" else [] for one in found}
+        "protocols": {one.protocol: ["score", "rating"] if one.protocol == "absolute" else [] for one in rows}
         or {"pairwise": []},
         "generator": "rules",
     }
-    return LoadedRun(Path(name), {**usual, **parameters}, tuple(found), (), flaw, None)
+    return LoadedRun(Path(name), {**usual, **parameters}, tuple(rows), (), flaw, None)
 
 
 def check(decision: Decision, **more: Any) -> Check:

@@ -20,7 +20,7 @@ CHAT = "/v1/chat/completions"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request as it came in; ``at`` is a time of ``time.monotonic``."""
 
     method: str
@@ -31,9 +31,9 @@ class Asked:
 
     @property
     def body(self) -> dict[str, Any]:
-        found = json.loads(self.raw or b"{}")
-        assert isinstance(found, dict)
-        return found
+        document = json.loads(self.raw or b"{}")
+        assert isinstance(document, dict)
+        return document
 
     @property
     def content(self) -> str:
@@ -62,7 +62,7 @@ class Answer:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
-def refused(status: int, message: str, **more: str | None) -> Answer:
+def refusal(status: int, message: str, **more: str | None) -> Answer:
     """An error in OpenAI's form."""
     return Answer({"error": {"message": message, **more}}, status)
 
@@ -87,7 +87,7 @@ class Loopback:
     """A server on a free port of 127.0.0.1, in a thread of its own, while it is entered."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.under_way = self.peak = self.port = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -100,14 +100,14 @@ class Loopback:
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
-    def chats(self) -> list[Asked]:
+    def chats(self) -> list[ReceivedRequest]:
         """The chat completions asked for, but for probes."""
-        return [asked for asked in self.asked if asked.path == CHAT and not asked.is_probe]
+        return [request for request in self.asked if request.path == CHAT and not request.is_probe]
 
     @property
-    def probes(self) -> list[Asked]:
+    def probes(self) -> list[ReceivedRequest]:
         """The chat completions asked for as probes."""
-        return [asked for asked in self.asked if asked.is_probe]
+        return [request for request in self.asked if request.is_probe]
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -122,7 +122,7 @@ class Loopback:
         """Refuse connections from now on and reset those that are open."""
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, request: ReceivedRequest) -> Answer:
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -152,12 +152,12 @@ class Loopback:
         assert task is not None
         self._open[task] = writer
         try:
-            while not self._stopping and (asked := await _read(reader)) is not None:
-                self.asked.append(asked)
+            while not self._stopping and (arguments := await _read(reader)) is not None:
+                self.asked.append(arguments)
                 self.under_way += 1
                 self.peak = max(self.peak, self.under_way)
                 try:
-                    gone = not await self._send(await self.answer(asked), reader, writer)
+                    gone = not await self._send(await self.answer(arguments), reader, writer)
                 finally:
                     self.under_way -= 1
                 if gone:
@@ -185,12 +185,12 @@ class Loopback:
         return not answer.cut
 
 
-Script = Callable[[Asked], Answer | dict[str, Any]]
+Script = Callable[[ReceivedRequest], Answer | dict[str, Any]]
 
 
-def continues(asked: Asked) -> dict[str, Any]:
+def continues(request: ReceivedRequest) -> dict[str, Any]:
     """The answer to a probe of a server that takes everything."""
-    if "continue_final_message" in asked.body:
+    if "continue_final_message" in request.body:
         return completion("A", logprobs=[token("A", {"A": 0.9})], finish="length")
     return completion("OK")
 
@@ -207,16 +207,16 @@ class FakeServer(Loopback):
         super().__init__()
         self.chat, self.owner, self.tokenize, self.probed = chat, owner, tokenize, probed
 
-    async def answer(self, asked: Asked) -> Answer:
-        if asked.path == CHAT:
-            found = self.probed(asked) if asked.is_probe else self.chat(asked)
-        elif asked.path == "/v1/models":
-            found = Answer({"object": "list", "data": [{"id": "m", "owned_by": self.owner}]})
-        elif asked.path == "/tokenize" and self.tokenize:
-            found = self.tokenize(asked)
+    async def answer(self, request: ReceivedRequest) -> Answer:
+        if request.path == CHAT:
+            result = self.probed(request) if request.is_probe else self.chat(request)
+        elif request.path == "/v1/models":
+            result = Answer({"object": "list", "data": [{"id": "m", "owned_by": self.owner}]})
+        elif request.path == "/tokenize" and self.tokenize:
+            result = self.tokenize(request)
         else:
-            found = Answer({"detail": "Not Found"}, 404)
-        return found if isinstance(found, Answer) else Answer(found)
+            result = Answer({"detail": "Not Found"}, 404)
+        return result if isinstance(result, Answer) else Answer(result)
 
 
 Plan = Callable[[str, int], str | None]
@@ -237,11 +237,11 @@ class FaultProxy(Loopback):
         self._plan, self._after = plan, retry_after
         self.times: Counter[str] = Counter()
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, request: ReceivedRequest) -> Answer:
         wrong = None
-        if asked.path == CHAT:
-            self.times[asked.content] += 1
-            wrong = self._plan(asked.content, self.times[asked.content])
+        if request.path == CHAT:
+            self.times[request.content] += 1
+            wrong = self._plan(request.content, self.times[request.content])
         match wrong:
             case "429":
                 return Answer({"error": {"message": "slow down"}}, 429, {"retry-after": self._after})
@@ -251,16 +251,16 @@ class FaultProxy(Loopback):
                 return Answer(stalled=True)
             case "reset":
                 raise ConnectionResetError
-        answer = await self._forwarded(asked)
+        answer = await self._forwarded(request)
         return _spoilt(answer, wrong) if wrong else answer
 
-    async def _forwarded(self, asked: Asked) -> Answer:
+    async def _forwarded(self, request: ReceivedRequest) -> Answer:
         reader, writer = await asyncio.open_connection(*self._where)
         try:
-            kept = {k: v for k, v in asked.headers.items() if k not in ("host", "connection", "accept-encoding")}
-            head = "".join(f"{name}: {value}\r\n" for name, value in kept.items())
+            forwarded = {k: v for k, v in request.headers.items() if k not in ("host", "connection", "accept-encoding")}
+            head = "".join(f"{name}: {value}\r\n" for name, value in forwarded.items())
             # 1.0: the reply ends where the connection does, and is never in chunks.
-            writer.write(f"{asked.method} {asked.path} HTTP/1.0\r\nhost: x\r\n{head}\r\n".encode() + asked.raw)
+            writer.write(f"{request.method} {request.path} HTTP/1.0\r\nhost: x\r\n{head}\r\n".encode() + request.raw)
             first = await reader.readline()
             headers = await _headers(reader)
             length = headers.get("content-length")
@@ -294,7 +294,7 @@ def _spoilt(answer: Answer, wrong: str) -> Answer:
     return Answer(data, answer.status)
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked | None:
+async def _read(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     """The next request of a connection; None at its end."""
     first = await reader.readline()
     if not first:
@@ -302,12 +302,12 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
     method, path, _ = first.decode().split()
     headers = await _headers(reader)
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(method, path, headers, raw, time.monotonic())
+    return ReceivedRequest(method, path, headers, raw, time.monotonic())
 
 
 async def _headers(reader: asyncio.StreamReader) -> dict[str, str]:
-    found = {}
+    headers = {}
     while line := (await reader.readline()).decode().strip():
         name, _, value = line.partition(":")
-        found[name.strip().lower()] = value.strip()
-    return found
+        headers[name.strip().lower()] = value.strip()
+    return headers

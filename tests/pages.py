@@ -36,14 +36,14 @@ class Block:
 
 def blocks(language: str = "") -> list[Block]:
     """All blocks of all pages, in order, or those in one language."""
-    found = []
+    results = []
     for path in PAGES:
         text = path.read_text(encoding="utf-8")
         for match in _BLOCK.finditer(text):
             line = text.count("\n", 0, match.start("text"))
             page = str(path.relative_to(ROOT))
-            found.append(Block(page, line, match["language"], match["text"], match["mark"] or ""))
-    return [block for block in found if not language or block.language == language]
+            results.append(Block(page, line, match["language"], match["text"], match["mark"] or ""))
+    return [block for block in results if not language or block.language == language]
 
 
 def text_of(page: str) -> str:

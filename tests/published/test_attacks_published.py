@@ -20,21 +20,23 @@ from distract.rewriting.fidelity import inspect
 LLMBAR = ROOT / "../shared/data/llmbar/Natural/dataset.json"
 
 
-def rejected(attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]) -> tuple[int, list[str]]:
+def find_rejections(
+    attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]
+) -> tuple[int, list[str]]:
     total, failures = 0, []
-    for seed, (prompt, text, kept) in enumerate(answers):
+    for seed, (prompt, text, constraints) in enumerate(answers):
         total += 1
-        found = inspect((prompt,), (text,), (attack.rewrite(text, kept, seed),), kept, attack.marker)[0]
-        failures += [f"{seed}: {'; '.join(found)}"] if found else []
+        reasons = inspect((prompt,), (text,), (attack.rewrite(text, constraints, seed),), constraints, attack.marker)[0]
+        failures += [f"{seed}: {'; '.join(reasons)}"] if reasons else []
     return total, failures
 
 
 @by_distractor
-def test_most_rewrites_of_natural_answers_are_accepted(attack: Attack) -> None:
+def test_most_rewrites_of_natural_answers_pass(attack: Attack) -> None:
     if not LLMBAR.exists():
         pytest.skip(f"no {LLMBAR.parent}")
     rows = json.loads(LLMBAR.read_text(encoding="utf-8"))
-    total, failures = rejected(attack, ((r["input"], r[f"output_{r['label']}"], ()) for r in rows))
+    total, failures = find_rejections(attack, ((r["input"], r[f"output_{r['label']}"], ()) for r in rows))
     assert total == 100
     assert len(failures) <= 15, failures
 
@@ -42,9 +44,9 @@ def test_most_rewrites_of_natural_answers_are_accepted(attack: Attack) -> None:
 def answers(attacked: str | None) -> Iterator[tuple[str, str, str, tuple[Constraint, ...]]]:
     """Prompt, original, recorded rewrite (or the original again) and constraints, from the embedded set."""
     for case in tweakset():
-        kept = tuple(parse(c) for c in case["constraints"])  # type: ignore[attr-defined]
+        constraints = tuple(parse(c) for c in case["constraints"])  # type: ignore[attr-defined]
         responses: list[dict[str, str]] = case["responses"]  # type: ignore[assignment]
         originals = {(r["author"], r.get("severity")): r["text"] for r in responses if not r.get("attack")}
         for r in responses:
             if r.get("attack") == attacked:
-                yield str(case["prompt"]), originals[r["author"], r.get("severity")], r["text"], kept
+                yield str(case["prompt"]), originals[r["author"], r.get("severity")], r["text"], constraints

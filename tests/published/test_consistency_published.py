@@ -1,4 +1,4 @@
-"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+"""Test ``distract consistency`` on published answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_consistency import of
+from test_consistency import make_case
 
 from distract.cli import main
 from distract.cli.consistency import consistency
@@ -17,19 +17,19 @@ from distract.data.formats.native import format_line as native
 MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
 
 
-# What is drawn.
+# Draws.
 
 
-# What is asked.
+# Requests.
 
 
-# What is counted.
+# Counts.
 
 
-# What is run.
+# Runs.
 
 
-# What is said.
+# Reports.
 
 
 # The command line.
@@ -41,7 +41,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setitem(main.cli.commands, "consistency", consistency)
     Path("d.jsonl").write_text(
-        "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
+        "".join(native(one) + "\n" for one in (make_case(), make_case("c2", "xyz", "Two."), make_case("c3", "xy"))),
+        encoding="utf-8",
     )
 
     def call(*arguments: str) -> tuple[int, str, str]:
@@ -58,9 +59,9 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.mark.skipif(not MT_BENCH.is_dir(), reason=f"needs {MT_BENCH}")
-def test_answers_of_ten_models_make_triples_and_quadruples(command: Any) -> None:
+def test_ten_models_answers_form_triples_and_quadruples(command: Any) -> None:
     code, out, _ = command("--judge", "planted:fair", "--data", f"mt-bench:{MT_BENCH}", "--limit", "2", "--json")
     assert code == 0
-    found = {(r["measure"], r["protocol"], r["place"]): (r["k"], r["n"]) for r in json.loads(out)["results"]}
-    assert found["intransitivity", "pairwise", None] == found["intransitivity", "rank", None] == (0, 8)
-    assert found["choice_set_sensitivity", "rank", "first"] == (0, 8)
+    document = {(r["measure"], r["protocol"], r["place"]): (r["k"], r["n"]) for r in json.loads(out)["results"]}
+    assert document["intransitivity", "pairwise", None] == document["intransitivity", "rank", None] == (0, 8)
+    assert document["choice_set_sensitivity", "rank", "first"] == (0, 8)

@@ -30,26 +30,26 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 @needs_ifeval
-def test_every_constraint_of_ifeval_is_read_and_said() -> None:
+def test_every_ifeval_constraint_parses_and_describes_itself() -> None:
     for row in rows("input_data.jsonl"):
         for kind, arguments in zip(row["instruction_id_list"], row["kwargs"], strict=True):
             assert describe(parse({"kind": kind, **arguments}))
 
 
 @needs_ifeval
-def test_agreement_with_the_original_checkers() -> None:
+def test_constraints_agree_with_the_original_checkers() -> None:
     prompts = {row["prompt"]: row for row in rows("input_data.jsonl")}
     reworded = next(row for row in prompts.values() if row["key"] == 1174)
     labels, disagreements = Counter[str](), list[tuple[int, str, str]]()
     for result in rows("eval_results_strict_gpt4.jsonl"):
         prompt = prompts.get(result["prompt"], reworded)
         assert prompt["instruction_id_list"] == result["instruction_id_list"]
-        told = zip(prompt["instruction_id_list"], prompt["kwargs"], result["follow_instruction_list"], strict=True)
-        for kind, arguments, theirs in told:
+        results = zip(prompt["instruction_id_list"], prompt["kwargs"], result["follow_instruction_list"], strict=True)
+        for kind, arguments, follows in results:
             labels[kind] += 1
             ours = check(parse({"kind": kind, **arguments}), result["response"])
-            if ours is not theirs:
-                disagreements.append((prompt["key"], kind, f"ours {ours}, theirs {theirs}"))
+            if ours is not follows:
+                disagreements.append((prompt["key"], kind, f"ours {ours}, theirs {follows}"))
     assert labels.total() == 832
     assert set(labels) == set(list_kinds())
     assert len(disagreements) <= 0.01 * labels.total()

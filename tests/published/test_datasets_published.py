@@ -1,4 +1,4 @@
-"""Reading data sets: what is right is read, what is wrong is one clear line."""
+"""Test reading data sets: valid data load, errors are one clear line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
     [("Natural", 100), ("Adversarial/GPTInst", 92), ("Adversarial/GPTOut", 47), ("Adversarial/Manual", 46),
      ("Adversarial/Neighbor", 134), ("MT-Bench", 200)],
 )  # fmt: skip
-def test_llmbar_as_published(folder: str, rows: int) -> None:
+def test_llmbar_loads_as_published(folder: str, rows: int) -> None:
     path = SHARED / "llmbar" / folder / "dataset.json"
     if not path.exists():
         pytest.skip(f"needs {SHARED / 'llmbar'}")

@@ -1,4 +1,4 @@
-"""IFEval: prompts joined with responses, what is left out, and questions split from their format."""
+"""Test IFEval data: join prompts with responses, skip unusable ones, split questions from their format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"IFEval's data are not in {SHARED}")
-def test_the_real_data_are_read_whole() -> None:
+def test_real_ifeval_data_load_completely() -> None:
     loaded = load(f"ifeval:{SHARED / 'input_data.jsonl'}", [str(SHARED / "responses_gpt4.jsonl")])
     assert loaded.size == 541
     assert loaded.left_out == {"the prompt has no response": 2, "a response matches no prompt": 1}

@@ -14,12 +14,12 @@ answers = pytest.mark.skipif(not MT_BENCH.is_dir(), reason=f"needs the answers o
 
 
 @published
-def test_published_judgments_are_rated_by_every_system(run: Run) -> None:
+def test_every_system_rates_published_judgments(run: Run) -> None:
     source = f"mtbench-judges:{PAIRS}/judgments/qwen-judge_14B"
     systems = [part for name in ("bradley-terry", "elo", "trueskill") for part in ("--system", name)]
-    found = run("leaderboard", "--matches", source, *systems, "--json")
-    assert (found.code, found.err) == (0, "")
-    boards = found.document["boards"]
+    result = run("leaderboard", "--matches", source, *systems, "--json")
+    assert (result.code, result.err) == (0, "")
+    boards = result.document["boards"]
     assert [board["system"] for board in boards] == ["bradley-terry", "elo", "trueskill"]
     for board in boards:
         assert (board["matches"] + board["invalid"], board["prompts"], len(board["rows"])) == (1200, 80, 6)
@@ -29,13 +29,13 @@ def test_published_judgments_are_rated_by_every_system(run: Run) -> None:
 
 
 @answers
-def test_the_embedded_judge_plays_a_small_tournament(run: Run, smollm2: object) -> None:
+def test_embedded_judge_plays_a_small_tournament(run: Run, smollm2: object) -> None:
     models = "gpt-4,llama-13b"
     command = ["leaderboard", "--judge", "smollm2-135m", "--data", f"mt-bench:{MT_BENCH}", "--models", models]
     command += ["--attack", "assertiveness", "--generator", "rules", "--lowest", "1", "--limit", "1", "--json"]
-    found = run(*command)
-    assert found.code == 0, found.err
-    document = found.document
+    result = run(*command)
+    assert result.code == 0, result.err
+    document = result.document
     assert {(one["protocol"], one["condition"]) for one in document["boards"]} == {
         (protocol, condition) for protocol in ("absolute", "pairwise") for condition in ("baseline", "attacked")
     }
@@ -45,5 +45,5 @@ def test_the_embedded_judge_plays_a_small_tournament(run: Run, smollm2: object) 
         assert one["rewritten"] + one["standing"] == 1
     assert all(board["matches"] + board["invalid"] == 1 for board in document["boards"])
     again = run(*command)
-    assert again.out == found.out
+    assert again.out == result.out
     assert "no call is made" in again.err

@@ -21,9 +21,9 @@ Played = tuple[str, str, float]
 """Two models and the points of the first: 1, 0 or a half."""
 
 
-def played(judge: str) -> list[Played]:
+def load_games(judge: str) -> list[Played]:
     """Every comparison with two verdicts: a win where both orders name the same model, else half a point each."""
-    found = []
+    results = []
     for path in sorted((JUDGMENTS / judge / "pairwise").glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
@@ -36,8 +36,8 @@ def played(judge: str) -> list[Played]:
                 if first != second or first not in (row["model_a"], row["model_b"])
                 else float(first == row["model_a"])
             )
-            found.append((row["model_a"], row["model_b"], points))
-    return found
+            results.append((row["model_a"], row["model_b"], points))
+    return results
 
 
 def bradley_terry(matches: list[Played], prior: float = 1000.0) -> dict[str, float]:
@@ -74,24 +74,24 @@ def win_rate(matches: list[Played]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-def test_boards_are_those_of_naive_loops(judge: str) -> None:
+def test_boards_match_naive_loops(judge: str) -> None:
     systems = choose_systems(["bradley-terry", "elo:order=file", "win-rate"])
     boards = rate_sources(read(f"mtbench-judges:{JUDGMENTS / judge}"), systems, 20, 0)
-    matches = played(judge)
+    matches = load_games(judge)
     for one, naive in zip(boards, (bradley_terry, elo, win_rate), strict=True):
         assert one.board.matches == len(matches)
-        found = {standing.model: standing.rating for standing in one.board.standings}
-        assert found == pytest.approx(naive(matches), abs=1e-6)
+        ratings = {standing.model: standing.rating for standing in one.board.standings}
+        assert ratings == pytest.approx(naive(matches), abs=1e-6)
     assert sum(standing.wins for standing in boards[0].board.standings) == sum(points != 0.5 for *_, points in matches)
 
 
-def test_two_judges_are_compared_on_the_same_prompts() -> None:
+def test_two_judges_compare_on_the_same_prompts() -> None:
     exaone, qwen = (read(f"mtbench-judges:{JUDGMENTS / judge}") for judge in JUDGES)
     (one,) = compare_boards(qwen, exaone, choose_systems(["bradley-terry"]), 200, 0)
     assert one.shift.paired
     assert (one.shift.models, one.shift.prompts) == (6, 80)
     apart = rate_sources((*qwen, *exaone), choose_systems(["bradley-terry"]), 200, 0)
-    widths = [{s.model: (s.high or 0) - (s.low or 0) for s in found.board.standings} for found in apart]
+    widths = [{s.model: (s.high or 0) - (s.low or 0) for s in figure.board.standings} for figure in apart]
     for change in one.shift.changes:
         assert change.low is not None
         assert change.high is not None

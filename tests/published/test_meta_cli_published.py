@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import fits
+from command_result import fits
 from test_meta_cli import LLMBAR, PAIRS, published
 
 NATURAL = LLMBAR / "Natural" / "evaluators"
@@ -16,7 +16,7 @@ NATURAL = LLMBAR / "Natural" / "evaluators"
 
 
 @published
-def test_one_published_run_is_counted_as_published(run: Any) -> None:
+def test_one_published_run_gives_the_published_counts(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
     assert (ran.code, ran.err) == (0, "")
     for rule in ("stored", "parsed"):
@@ -30,9 +30,9 @@ def test_one_published_run_is_counted_as_published(run: Any) -> None:
             "invalid_rate": (0, 100),
         }
         for measure, (k, n) in counts.items():
-            found = ran.figure(measure, rule=rule, judge="GPT-4", protocol="CoT", data="Natural", subset=None)
-            assert (found["k"], found["n"], found["value"]) == (k, n, round(k / n, 4))
-            assert found["low"] <= found["value"] <= found["high"]
+            figure = ran.figure(measure, rule=rule, judge="GPT-4", protocol="CoT", data="Natural", subset=None)
+            assert (figure["k"], figure["n"], figure["value"]) == (k, n, round(k / n, 4))
+            assert figure["low"] <= figure["value"] <= figure["high"]
         kappas = {order: ran.figure("kappa", rule=rule, order=order) for order in ("given", "swapped", "both")}
         assert [round(kappas[order]["value"], 3) for order in ("given", "swapped", "both")] == [0.878, 0.897, 0.887]
     assert ran.figure("parser_agreement")["k"] == 200
@@ -97,11 +97,11 @@ def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
 
 
 @published
-def test_all_thirty_runs_give_what_was_published_but_for_one_refusal(run: Any) -> None:
+def test_thirty_runs_match_published_results_except_one_refusal(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{LLMBAR}", "--json")
     assert (ran.code, ran.err) == (0, "")
-    found = ran.document
-    sources = [(judge["judge"], one) for judge in found["judges"] for one in judge["replayed"]]
+    document = ran.document
+    sources = [(judge["judge"], one) for judge in document["judges"] for one in judge["replayed"]]
     assert len(sources) == 30
     assert all(one["not_reproduced"].keys() == {"stored", "parsed"} for _, one in sources)
     differ = {
@@ -115,7 +115,7 @@ def test_all_thirty_runs_give_what_was_published_but_for_one_refusal(run: Any) -
     assert names.keys() == {"correct_True", "correct_average"}
     assert names["correct_True"]["ours"].startswith("32 / 92 = ")
     assert names["correct_True"]["published"].startswith("33 / 92 = ")
-    panel = found["panel"]
+    panel = document["panel"]
     assert [one["protocol"] for one in panel["protocols"]] in (["CoT", "Vanilla"], ["Vanilla", "CoT"])
     assert sum(one["between"] == "data sets" for one in panel["correlations"]) == 10
     assert {one["n"] for one in panel["correlations"] if one["between"] == "data sets"} == {6}
@@ -130,7 +130,7 @@ def test_all_thirty_runs_give_what_was_published_but_for_one_refusal(run: Any) -
 
 
 @published
-def test_labels_of_llmbar_are_not_changed_by_its_own_data(run: Any) -> None:
+def test_llmbar_labels_survive_joining_its_data(run: Any) -> None:
     judge = ("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
     alone, joined = (
         run(*judge, *more).document["results"] for more in ((), ("--data", LLMBAR / "Natural" / "dataset.json"))
@@ -142,15 +142,15 @@ def test_labels_of_llmbar_are_not_changed_by_its_own_data(run: Any) -> None:
 
 
 @pytest.mark.skipif(not PAIRS.is_dir(), reason=f"needs the published judgments in {PAIRS}")
-def test_inconsistent_verdicts_on_mtbench_are_counted_as_published(run: Any) -> None:
+def test_mtbench_inconsistency_counts_match_the_paper(run: Any) -> None:
     # The other judge of the folder is counted in test_replay_published: its texts take their time.
     ran = run("meta", "--judge", f"replay:{PAIRS / 'judgments' / 'qwen-judge_14B'}", "--json")
     assert (ran.code, ran.err) == (0, "")
     for rule in ("stored", "parsed"):
-        found = ran.figure(
+        figure = ran.figure(
             "order_inconsistency", judge="qwen-judge_14B", rule=rule, data="mtbench_judges6", subset=None
         )
-        assert (found["k"], found["n"]) == (541, 1200)
+        assert (figure["k"], figure["n"]) == (541, 1200)
         assert ran.figure("equal_verdicts", rule=rule, subset=None)["k"] == 1200 - 541
         nobody = ran.figure("accuracy", rule=rule, subset=None)
         assert (nobody["value"], nobody["n"], nobody["excluded"]) == (None, 0, 1200)

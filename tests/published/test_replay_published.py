@@ -40,7 +40,7 @@ def verdicts(row: Row) -> tuple[Outcome | None, Outcome | None]:
 
 
 def figures(rows: Sequence[Row]) -> dict[str, str]:
-    """What LLMBar publishes: a null is wrong and stays in n, and is equal to a null."""
+    """LLMBar's convention: a null is wrong, stays in n, and equals another null."""
     n = len(rows)
     right = [[verdict == row.label for verdict in verdicts(row)] for row in rows]
     first, second = (sum(column) for column in zip(*right, strict=True))
@@ -58,7 +58,7 @@ def figures(rows: Sequence[Row]) -> dict[str, str]:
     }
 
 
-def test_all_runs_of_llmbar_are_found(llmbar: Sequence[PublishedRun]) -> None:
+def test_discovery_lists_all_llmbar_runs(llmbar: Sequence[PublishedRun]) -> None:
     assert len(llmbar) == 30
     assert {(one.judge, one.protocol, one.data) for one in llmbar} == set(
         product(
@@ -72,28 +72,31 @@ def test_all_runs_of_llmbar_are_found(llmbar: Sequence[PublishedRun]) -> None:
         assert not one.notes
 
 
-def test_the_published_counts_of_llmbar_are_found_again(llmbar: Sequence[PublishedRun]) -> None:
+def test_llmbar_counts_match_the_published_counts(llmbar: Sequence[PublishedRun]) -> None:
     compared = 0
     for one in llmbar:
         for rule in one.rules:
-            found = figures(one.rows[rule])
-            published = {name: one.statistics[name] for name in found}
+            results = figures(one.rows[rule])
+            published = {name: one.statistics[name] for name in results}
             if rule == "parsed" and (one.judge, one.protocol, one.data) == REFUSAL[:3]:
-                assert {name for name in found if found[name] != published[name]} == {"correct_True", "correct_average"}
-                assert (found["correct_True"][:7], str(published["correct_True"])[:7]) == ("32 / 92", "33 / 92")
+                assert {name for name in results if results[name] != published[name]} == {
+                    "correct_True",
+                    "correct_average",
+                }
+                assert (results["correct_True"][:7], str(published["correct_True"])[:7]) == ("32 / 92", "33 / 92")
             else:
-                assert found == published, (one.source, rule)
+                assert results == published, (one.source, rule)
             compared += 1
     assert compared == 60
 
 
-def test_one_refusal_is_all_that_our_parser_reads_otherwise(llmbar: Sequence[PublishedRun]) -> None:
+def test_our_parser_differs_in_one_refusal_only(llmbar: Sequence[PublishedRun]) -> None:
     differ = [
-        (one.judge, one.protocol, one.data, stored.case, order, was.preferred, found.failure)
+        (one.judge, one.protocol, one.data, stored.case, order, was.preferred, result.failure)
         for one in llmbar
         for stored, parsed in zip(one.rows["stored"], one.rows["parsed"], strict=True)
-        for order, was, found in zip(stored.shown, stored.judgments, parsed.judgments, strict=True)
-        if was.preferred != found.preferred
+        for order, was, result in zip(stored.shown, stored.judgments, parsed.judgments, strict=True)
+        if was.preferred != result.preferred
     ]
     assert differ == [(*REFUSAL, "b", "a", "no verdict")]
 
@@ -107,7 +110,7 @@ def kappa(labels: Sequence[str | None], others: Sequence[str | None]) -> float:
 
 
 @pytest.mark.parametrize("rule", ["stored", "parsed"])
-def test_the_true_kappa_of_llmbar(llmbar: Sequence[PublishedRun], rule: str) -> None:
+def test_llmbar_kappa_is_correct(llmbar: Sequence[PublishedRun], rule: str) -> None:
     (one,) = (one for one in llmbar if (one.judge, one.protocol, one.data) == ("GPT-4", "CoT", "Natural"))
     labels = [row.label for row in one.rows[rule]]
     orders = list(zip(*map(verdicts, one.rows[rule]), strict=True))
@@ -115,7 +118,7 @@ def test_the_true_kappa_of_llmbar(llmbar: Sequence[PublishedRun], rule: str) -> 
     assert round(float(str(one.statistics["kappa_False"])), 3) == 0.264, "as published, which is wrong"
 
 
-def test_llmbar_joins_its_own_data_sets(llmbar: Sequence[PublishedRun]) -> None:
+def test_llmbar_runs_join_their_data_sets(llmbar: Sequence[PublishedRun]) -> None:
     paths = {path.parent.name: path for path in (SHARED / "llmbar").rglob("dataset.json")}
     sets = {name: datasets.load(str(path)).cases for name, path in paths.items()}
     for one in llmbar:
@@ -123,7 +126,7 @@ def test_llmbar_joins_its_own_data_sets(llmbar: Sequence[PublishedRun]) -> None:
 
 
 @pytest.mark.parametrize("rule", ["stored", "parsed"])
-def test_inconsistent_verdicts_on_mtbench_are_counted_as_published(pairs: Sequence[PublishedRun], rule: str) -> None:
+def test_mtbench_inconsistency_counts_match_the_paper(pairs: Sequence[PublishedRun], rule: str) -> None:
     counts = {}
     for one in pairs:
         valid = [verdicts(row) for row in one.rows[rule] if None not in verdicts(row)]
@@ -131,7 +134,7 @@ def test_inconsistent_verdicts_on_mtbench_are_counted_as_published(pairs: Sequen
     assert counts == {"qwen-judge_14B": (541, 1200), "exaone-judge_32B": (506, 1200)}
 
 
-def test_pairs_on_mtbench_are_of_both_turns_and_in_clusters_by_question(pairs: Sequence[PublishedRun]) -> None:
+def test_mtbench_pairs_cover_both_turns_and_cluster_by_question(pairs: Sequence[PublishedRun]) -> None:
     for one in pairs:
         rows = one.rows["stored"]
         assert (one.data, one.protocol, one.ties, len(one.cases)) == ("mtbench_judges6", "pairwise", True, 1200)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_api import SINGULAR, Command, files, typed
+from test_api import SINGULAR, Command, files, format_options
 
 import distract
 
@@ -22,18 +22,18 @@ import distract
         {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
     ],
 )
-def test_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
+def test_function_writes_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
     options = {"judge": "planted:longer", **options}
-    ran = run("attack", *typed(options, SINGULAR), "--out", "theirs", "--json")
-    mine = distract.attack(**options, out="mine", store="other.sqlite")
+    ran = run("attack", *format_options(options, SINGULAR), "--out", "theirs", "--json")
+    result = distract.attack(**options, out="mine", store="other.sqlite")
     assert capsys.readouterr() == ("", "")
-    assert files(mine.path) == files(Path("theirs"))
-    assert mine.summary == json.loads(ran.out)
-    assert mine.results == json.loads(ran.out)["results"]
-    assert len(mine.rows) == len(Path("theirs/rows.jsonl").read_text().splitlines())
+    assert files(result.path) == files(Path("theirs"))
+    assert result.summary == json.loads(ran.out)
+    assert result.results == json.loads(ran.out)["results"]
+    assert len(result.rows) == len(Path("theirs/rows.jsonl").read_text().splitlines())
 
 
-def test_flips_are_those_that_the_figures_count(run: Command) -> None:
+def test_flips_match_the_figures(run: Command) -> None:
     mine = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
     flips = mine.flips()
     counted = {
@@ -41,10 +41,10 @@ def test_flips_are_those_that_the_figures_count(run: Command) -> None:
         for one in mine.results
         if one["measure"] == "flip_rate" and one["k"] is not None and one["attack"] and one["rule"] != "rating"
     }
-    found = dict.fromkeys(counted, 0)
+    result = dict.fromkeys(counted, 0)
     for flip in flips:
-        found[flip.protocol, flip.rule, flip.attack] += 1
-    assert found == {place: k for place, k in counted.items() if place in found}
-    assert sum(found.values()) == len(flips) > 10
-    texts = {made.response.text for made in mine.rewrites}
+        result[flip.protocol, flip.rule, flip.attack] += 1
+    assert result == {place: k for place, k in counted.items() if place in result}
+    assert sum(result.values()) == len(flips) > 10
+    texts = {rewrite.response.text for rewrite in mine.rewrites}
     assert all(flip.rewrite in texts and flip.original and flip.original != flip.rewrite for flip in flips)

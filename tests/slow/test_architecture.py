@@ -1,4 +1,4 @@
-"""What configurations say about attention, in the words of several families."""
+"""Test how configurations of several families describe attention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def config_of(name: str, **options: Any) -> Any:
         ("Mamba", {}, None),
     ],
 )
-def test_each_layer_and_its_window(name: str, options: dict[str, Any], expected: list[Layer] | None) -> None:
+def test_layers_report_their_windows(name: str, options: dict[str, Any], expected: list[Layer] | None) -> None:
     assert layers(config_of(name, **options)) == expected
 
 
@@ -54,12 +54,12 @@ def test_each_layer_and_its_window(name: str, options: dict[str, Any], expected:
         ),
     ],
 )
-def test_angles_that_depend_on_the_longest_prompt_limit_what_is_shared(rope: dict[str, Any], expected: float) -> None:
+def test_prompt_dependent_angles_limit_sharing(rope: dict[str, Any], expected: float) -> None:
     config = config_of("Llama", max_position_embeddings=512, rope_parameters={"rope_theta": 1e4, **rope})
     assert reach(config) == expected
 
 
-def test_angles_may_differ_between_kinds_of_layers() -> None:
+def test_layer_kinds_may_use_different_angles() -> None:
     near, far = {"rope_type": "default", "rope_theta": 1e4}, {"rope_type": "dynamic", "rope_theta": 1e6, "factor": 2.0}
     options = {"rope_parameters": {"sliding_attention": near, "full_attention": far}}
     assert reach(config_of("Gemma3Text", max_position_embeddings=512, **options)) == 512

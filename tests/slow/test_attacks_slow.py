@@ -20,42 +20,46 @@ from distract.rewriting.fidelity import inspect
 @pytest.mark.parametrize(
     "piece", ["a ", ". ", "it may be. ", '"', "```\n", "[", "I think the ", "5.", "'a ", "\\(", "<a"]
 )
-def test_a_long_hostile_text_is_rewritten(attack: Attack, piece: str) -> None:
+def test_long_hostile_text_can_be_rewritten(attack: Attack, piece: str) -> None:
     text = piece * (100_000 // len(piece))
     assert len(attack.rewrite(text, (), 0)) > 0.5 * len(text)
 
 
-def rejected(attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]) -> tuple[int, list[str]]:
+def find_rejections(
+    attack: Attack, answers: Iterator[tuple[str, str, tuple[Constraint, ...]]]
+) -> tuple[int, list[str]]:
     total, failures = 0, []
-    for seed, (prompt, text, kept) in enumerate(answers):
+    for seed, (prompt, text, constraints) in enumerate(answers):
         total += 1
-        found = inspect((prompt,), (text,), (attack.rewrite(text, kept, seed),), kept, attack.marker)[0]
-        failures += [f"{seed}: {'; '.join(found)}"] if found else []
+        reasons = inspect((prompt,), (text,), (attack.rewrite(text, constraints, seed),), constraints, attack.marker)[0]
+        failures += [f"{seed}: {'; '.join(reasons)}"] if reasons else []
     return total, failures
 
 
 def answers(attacked: str | None) -> Iterator[tuple[str, str, str, tuple[Constraint, ...]]]:
     """Prompt, original, recorded rewrite (or the original again) and constraints, from the embedded set."""
     for case in tweakset():
-        kept = tuple(parse(c) for c in case["constraints"])  # type: ignore[attr-defined]
+        constraints = tuple(parse(c) for c in case["constraints"])  # type: ignore[attr-defined]
         responses: list[dict[str, str]] = case["responses"]  # type: ignore[assignment]
         originals = {(r["author"], r.get("severity")): r["text"] for r in responses if not r.get("attack")}
         for r in responses:
             if r.get("attack") == attacked:
-                yield str(case["prompt"]), originals[r["author"], r.get("severity")], r["text"], kept
+                yield str(case["prompt"]), originals[r["author"], r.get("severity")], r["text"], constraints
 
 
 @by_distractor
-def test_most_rewrites_of_the_embedded_answers_are_accepted(attack: Attack) -> None:
-    total, failures = rejected(attack, ((prompt, text, kept) for prompt, text, _, kept in answers(None)))
+def test_most_rewrites_of_embedded_answers_pass(attack: Attack) -> None:
+    total, failures = find_rejections(
+        attack, ((prompt, text, constraints) for prompt, text, _, constraints in answers(None))
+    )
     assert len(failures) <= 0.1 * total, failures
 
 
 @by_distractor
-def test_recorded_rewrites_are_accepted(attack: Attack) -> None:
-    found = [
+def test_recorded_rewrites_pass(attack: Attack) -> None:
+    problems = [
         (old, reasons)
-        for prompt, old, new, kept in answers(attack.name)
-        if (reasons := inspect((prompt,), (old,), (new,), kept, attack.marker)[0])
+        for prompt, old, new, constraints in answers(attack.name)
+        if (reasons := inspect((prompt,), (old,), (new,), constraints, attack.marker)[0])
     ]
-    assert not found
+    assert not problems

@@ -18,7 +18,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LLMBAR = BENCHMARKS.parents[1] / "shared" / "data" / "llmbar"
 
 
-def printed(name: str, *options: str) -> str:
+def run_benchmark(name: str, *options: str) -> str:
     command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -47,22 +47,24 @@ def printed(name: str, *options: str) -> str:
         ),
     ],
 )
-def test_it_measures_without_a_model(name: str, options: list[str], figure: str) -> None:
-    assert re.search(figure, printed(name, *options))
+def test_benchmark_runs_without_a_model(name: str, options: list[str], figure: str) -> None:
+    assert re.search(figure, run_benchmark(name, *options))
 
 
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
-def test_it_measures_how_a_model_reads_and_writes(folders: Mapping[str, Path]) -> None:
-    read = printed("reading", "--items", "1", "--generate", "9", "--padded", "--random", "tiny")
+def test_benchmark_measures_reading_and_writing(folders: Mapping[str, Path]) -> None:
+    read = run_benchmark("reading", "--items", "1", "--generate", "9", "--padded", "--random", "tiny")
     for line in (r"one forward per prompt \(whole run: \d", r"generate\(32\)` per prompt", "padded batches of 16"):
         assert re.search(line, read)
     options = ("--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1", "--model", str(folders["llama"]))
-    assert re.search(r"b +\S+ answers/s", printed("generation", *options))
+    assert re.search(r"b +\S+ answers/s", run_benchmark("generation", *options))
 
 
 @pytest.mark.vllm
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
-def test_it_measures_vllm(real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark_measures_vllm(
+    real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     # On the engine that is there: another one takes a minute to start.
     monkeypatch.setattr(backend, "Vllm", lambda *_, **__: real)
     script = str(BENCHMARKS / "vllm_engine.py")

@@ -11,7 +11,7 @@ import pytest
 from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from hypothesis import given
 from hypothesis import strategies as st
-from test_bradley_terry import LOGIT, Played, matches_of, naive, played
+from test_bradley_terry import LOGIT, Played, game_lists, matches_of, rate_naively
 
 from distract.stats.ratings.draws import draw
 from distract.stats.ratings.matches import Matches
@@ -28,11 +28,11 @@ HARD: dict[str, tuple[Played, set[str]]] = {
 
 
 @pytest.mark.parametrize(("rows", "resting"), HARD.values(), ids=HARD)
-def test_hard_matches_have_finite_ratings_at_the_maximum(rows: Played, resting: set[str]) -> None:
+def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str]) -> None:
     matches = matches_of(rows)
     for sd in (30.0, 1000.0, 20_000.0):
-        found = rate_bradley_terry(matches, prior=sd)
-        theta = (found.rating - 1000) / LOGIT
+        ratings = rate_bradley_terry(matches, prior=sd)
+        theta = (ratings.rating - 1000) / LOGIT
         # At the maximum what a model won is what was expected of it, less what the prior pulls.
         slope = -((LOGIT / sd) ** 2) * theta
         gap = theta[matches.a] - theta[matches.b]
@@ -40,25 +40,25 @@ def test_hard_matches_have_finite_ratings_at_the_maximum(rows: Played, resting: 
         np.add.at(slope, matches.a, residual)
         np.add.at(slope, matches.b, -residual)
         assert slope == pytest.approx(np.zeros(len(theta)), abs=1e-9 * max(1, len(rows)))
-        assert found.covariance is not None
-        assert np.isfinite(found.covariance).all()
-        assert {note.split(" ")[0] for note in found.notes} == resting
+        assert ratings.covariance is not None
+        assert np.isfinite(ratings.covariance).all()
+        assert {note.split(" ")[0] for note in ratings.notes} == resting
 
 
 def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], mean: Any) -> Any:
     again = [row for row in rows for _ in range(weights[row[3]])]
-    theta = naive(again, models, mean=mean)
+    theta = rate_naively(again, models, mean=mean)
     return 1000 + LOGIT * (theta - theta.mean())
 
 
-@given(played(), st.integers(0, 5))
-def test_draws_are_prompts_played_as_often_as_they_are_drawn(rows: Played, seed: int) -> None:
+@given(game_lists(), st.integers(0, 5))
+def test_a_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
     matches = matches_of(rows)
     draws = draw(seed, 8, matches.clusters)
     assert draws.weights is not None
-    found = redraw(matches, draws)
+    replicates = redraw(matches, draws)
     normal = draws.normal(matches.models) * 1000 / LOGIT
-    for row, weight, mean in zip(found, draws.weights, normal, strict=True):
+    for row, weight, mean in zip(replicates, draws.weights, normal, strict=True):
         expected = naive_redraw(rows, matches.models, dict(zip(matches.prompts, weight.tolist(), strict=True)), mean)
         assert row == pytest.approx(expected, abs=1e-3)
 

@@ -1,4 +1,4 @@
-"""A judge behind a server's name: exchanged, drifting, asked afresh, told apart by a version."""
+"""Test a judge behind a server's name: replaced, drifting, asked afresh, identified by a version."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import request
-from commanding import Ran
+from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Answer, Asked, FakeServer, completion, refused, token
+from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
 
 from distract.core import job
 from distract.core.errors import BackendError
@@ -31,7 +31,7 @@ from distract.studies.gate.canary import ASKED, NARROW, _choose_stored, _StoredR
 
 pytest.importorskip("openai")
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 Judge = Callable[[str, str], float]
 """The probability that the first of two responses is the better one."""
 
@@ -52,12 +52,12 @@ def fair(first: str, _: str) -> float:
     return 0.85 if "red" in first else 0.15
 
 
-def biased(first: str, second: str) -> float:
+def prefer_longer(first: str, second: str) -> float:
     """The longer one wins."""
     return 0.9 if len(first) > len(second) else 0.1
 
 
-def torn(first: str, _: str) -> float:
+def prefer_red_slightly(first: str, _: str) -> float:
     """Red wins, by very little."""
     return 0.52 if "red" in first else 0.48
 
@@ -75,22 +75,22 @@ class Endpoint:
     turned: int = 0
     says: bool = True
     silent: bool = False
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Answer | dict[str, Any]:
+    def __call__(self, request: ReceivedRequest) -> Answer | dict[str, Any]:
         if self.silent:
-            return refused(500, "out of order")
-        if not self.says and "logprobs" in asked.body:
-            return refused(400, "unknown parameter: logprobs", param="logprobs")
-        self.asked.append(asked)
-        begun = "continue_final_message" in asked.body
-        if shown := re.findall(r"# Response [AB]\n(.*?)(?=\n\n#)", asked.content, re.DOTALL):
-            p = self._of(*shown)
+            return refusal(500, "out of order")
+        if not self.says and "logprobs" in request.body:
+            return refusal(400, "unknown parameter: logprobs", param="logprobs")
+        self.asked.append(request)
+        begun = "continue_final_message" in request.body
+        if responses := re.findall(r"# Response [AB]\n(.*?)(?=\n\n#)", request.content, re.DOTALL):
+            p = self._of(*responses)
             if self.says:
                 return completion("A", logprobs=[token("A", {"A": p, "B": 1 - p})], finish="length")
             return completion(f"{'' if begun else '[['}{'A' if p > 0.5 else 'B'}]]")
-        if shown := re.findall(r"# Output \([ab]\)\n(.*?)(?=\n\n#)", asked.content, re.DOTALL):
-            word = "a" if self._of(*shown) > 0.5 else "b"
+        if responses := re.findall(r"# Output \([ab]\)\n(.*?)(?=\n\n#)", request.content, re.DOTALL):
+            word = "a" if self._of(*responses) > 0.5 else "b"
             # A server that batches does not repeat itself letter by letter.
             return completion(f"One has {len(self.asked)} merits. Therefore, Output ({word}) is better.")
         return completion(f"It has {len(self.asked)} merits.")
@@ -117,15 +117,15 @@ class Shop:
     url: str
     run: Run
 
-    def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> Ran:
+    def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> CommandResult:
         rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", protocol)
         where = ("--judge", f"{self.url}#m", "--attempts", "1", "--data", "cases.jsonl", "--out", out)
         return self.run("gate", *where, *rules, "--max-flip-rate", "0.2", *options)
 
     @property
     def manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
-        return found
+        document: dict[str, Any] = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+        return document
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def shop(run: Run) -> Iterator[Shop]:
         yield Shop(endpoint, server.url, run)
 
 
-def kept() -> Mapping[str, bytes]:
+def read_files() -> Mapping[str, bytes]:
     return {name: Path("r", name).read_bytes() for name in FILES}
 
 
@@ -155,13 +155,13 @@ def kept() -> Mapping[str, bytes]:
 
 
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
-def test_an_exchanged_judge_is_noticed_and_asked_afresh(shop: Shop, gone: tuple[str, ...]) -> None:
+def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str, ...]) -> None:
     assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
-    before = kept()
+    before = read_files()
     for path in gone:
         shutil.rmtree(path)
 
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     changed = shop.gate("--junit", "j.xml", "--summary", "s.md")
     assert (changed.code, shop.endpoint.new()) == (3, ASKED)
     assert REASON in changed.words
@@ -172,7 +172,7 @@ def test_an_exchanged_judge_is_noticed_and_asked_afresh(shop: Shop, gone: tuple[
     assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
     assert REASON in Path("j.xml").read_text(encoding="utf-8")
     assert REASON in Path("s.md").read_text(encoding="utf-8")
-    assert gone or kept() == before
+    assert gone or read_files() == before
     assert (shop.gate("--json").document["decision"], shop.gate("--certify").code) == ("inconclusive", 1)
 
     # It notices once only: what it said then is not taken for what is stored.
@@ -183,15 +183,15 @@ def test_an_exchanged_judge_is_noticed_and_asked_afresh(shop: Shop, gone: tuple[
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
 
 
-def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) -> None:
+def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
     assert shop.gate().code == 0
     assert "canary" not in shop.manifest
-    before, number = kept(), len(shop.endpoint.asked)
+    before, number = read_files(), len(shop.endpoint.asked)
     shop.endpoint.new()
     shop.endpoint.judge = lambda *two: fair(*two) - 0.05
     again = shop.gate()
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
-    assert kept() == before
+    assert read_files() == before
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
@@ -202,8 +202,8 @@ def test_the_same_judge_is_asked_eight_requests_and_changes_no_byte(shop: Shop) 
 
 
 @pytest.mark.parametrize(("turned", "code"), [(1, 0), (2, 3)])
-def test_one_other_outcome_is_noise_and_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
-    shop.endpoint.judge = torn
+def test_one_changed_outcome_is_noise_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
+    shop.endpoint.judge = prefer_red_slightly
     assert shop.gate().code == 0
     shop.endpoint.turned = turned
     assert shop.gate().code == code
@@ -212,20 +212,20 @@ def test_one_other_outcome_is_noise_and_two_are_another_judge(shop: Shop, turned
 
 
 @pytest.mark.parametrize("protocol", ["pairwise", "cot", "prepair", "swap-synthesize"])
-def test_a_judge_without_probabilities_is_told_by_its_verdicts(shop: Shop, protocol: str) -> None:
+def test_verdicts_identify_a_judge_without_probabilities(shop: Shop, protocol: str) -> None:
     shop.endpoint.says = False
     assert shop.gate(protocol=protocol).code == 0
     shop.endpoint.new()
     again = shop.gate(protocol=protocol)
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": None}
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     changed = shop.gate(protocol=protocol)
     assert (changed.code, REASON in changed.words) == (3, True)
     assert shop.gate("--fresh", protocol=protocol).code == 1
 
 
-def test_sampled_verdicts_cannot_show_who_gave_them(shop: Shop) -> None:
+def test_sampled_verdicts_cannot_identify_a_judge(shop: Shop) -> None:
     sampled = ("--samples", "3")
     assert shop.gate(*sampled, protocol="cot").code == 0
     again = shop.gate(*sampled, protocol="cot")
@@ -234,28 +234,28 @@ def test_sampled_verdicts_cannot_show_who_gave_them(shop: Shop) -> None:
     assert shop.gate(*sampled, "--fresh", protocol="cot").code == 0
 
 
-def test_who_trusts_the_store_asks_nothing(shop: Shop) -> None:
+def test_trusting_the_store_sends_no_request(shop: Shop) -> None:
     assert shop.gate().code == 0
     shop.endpoint.new()
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     complete = shop.gate("--trust-store")
     assert (complete.code, "this run is complete" in complete.err) == (0, True)
     shutil.rmtree("r")
     assert (shop.gate("--trust-store").code, shop.endpoint.new()) == (0, 0)
 
 
-def test_a_folder_without_its_replies_is_no_evidence(shop: Shop) -> None:
+def test_folder_without_replies_is_no_evidence(shop: Shop) -> None:
     assert shop.gate().code == 0
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     assert shop.gate("--store", "other.sqlite").code == 1
 
 
-def test_a_server_that_is_down_passes_nothing(shop: Shop) -> None:
+def test_unreachable_server_never_passes(shop: Shop) -> None:
     assert shop.gate().code == 0
-    before = kept()
+    before = read_files()
     shop.endpoint.silent = True
     assert shop.gate().code == 4
-    assert kept() == before
+    assert read_files() == before
 
 
 # Epochs.
@@ -281,17 +281,17 @@ def kill(patch: pytest.MonkeyPatch, after: int) -> None:
 
 @pytest.mark.parametrize("after", [0, 4])
 @pytest.mark.parametrize("command", ["gate", "attack"])
-def test_a_killed_fresh_run_goes_on_without_the_option(
+def test_killed_fresh_run_resumes_without_the_option(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, command: str, after: int
 ) -> None:
-    def ask(*options: object) -> Ran:
+    def ask(*options: object) -> CommandResult:
         if command == "gate":
             return shop.gate(*options)
         where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "r")
         return shop.run("attack", *where, "--generator", "rules", "--protocol", "pairwise", *options)
 
     assert ask().code == 0
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     with monkeypatch.context() as patch:
         kill(patch, after)
         stopped = ask("--fresh")
@@ -300,11 +300,11 @@ def test_a_killed_fresh_run_goes_on_without_the_option(
     resumed = ask()
     assert "this run is complete" not in resumed.err
     assert resumed.code == (1 if command == "gate" else 0)
-    interrupted = kept()
+    interrupted = read_files()
     assert (shop.manifest["replies"]["stored"] > 0) == (after > 0)
     # Whole, in one go, it comes to the same.
     assert ask("--fresh").code == resumed.code
-    assert kept() == interrupted
+    assert read_files() == interrupted
 
 
 PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
@@ -321,7 +321,7 @@ PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
     ],
     ids=lambda command: command[0],
 )
-def test_every_command_that_asks_a_judge_asks_afresh(
+def test_every_judging_command_supports_fresh(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     three = [
@@ -343,14 +343,14 @@ def test_every_command_that_asks_a_judge_asks_afresh(
     assert resumed.err.count("replies: 0 were stored") == judges
 
 
-def test_what_is_explained_may_be_asked_afresh(run: Run) -> None:
+def test_explain_supports_fresh(run: Run) -> None:
     assert run("attack", *PLANTED, "--generator", "rules", "--attack", "assertiveness", "--out", "r").code == 0
     flipped = next(row.case for row in load(Path("r")).rows if row.attack != "none" and row.judgments)
     stored = [run("explain", "r", flipped, *more).err for more in ((), (), ("--fresh",), ())]
     assert [re.search(r"replies: (\d+) were", err)[1] == "0" for err in stored] == [False, False, True, False]  # type: ignore[index]
 
 
-def test_each_fresh_run_is_an_epoch_and_the_newest_is_used(shop: Shop) -> None:
+def test_each_fresh_run_starts_an_epoch_and_the_newest_counts(shop: Shop) -> None:
     epochs = []
     for options in ((), ("--fresh",), ("--fresh",), ()):
         assert shop.gate(*options).code == 0
@@ -360,7 +360,7 @@ def test_each_fresh_run_is_an_epoch_and_the_newest_is_used(shop: Shop) -> None:
     assert shop.endpoint.new() > 3 * ASKED
 
 
-def test_epochs_are_of_one_judge_and_of_any_store(tmp_path: Path) -> None:
+def test_epochs_belong_to_one_judge_in_any_store(tmp_path: Path) -> None:
     who, other = {"model": "m"}, {"model": "n"}
     with Store(tmp_path / "s", who) as store, Store(tmp_path / "s", other) as beside:
         keys = [store.key(request())]
@@ -384,13 +384,13 @@ def test_epochs_are_of_one_judge_and_of_any_store(tmp_path: Path) -> None:
 # Versions.
 
 
-def test_a_version_tells_two_judges_of_one_name_apart(shop: Shop) -> None:
-    def ask(version: str, out: str) -> Ran:
+def test_versions_separate_judges_of_one_name(shop: Shop) -> None:
+    def ask(version: str, out: str) -> CommandResult:
         return shop.gate("--judge-version", version, out=out)
 
     assert ask("july", "a").code == 0
     shop.endpoint.new()
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     assert ask("august", "b").code == 1
     assert shop.endpoint.new() > ASKED
     parameters = [json.loads(Path(out, "run.json").read_text(encoding="utf-8"))["parameters"] for out in ("a", "b")]
@@ -400,7 +400,7 @@ def test_a_version_tells_two_judges_of_one_name_apart(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("judge", ["planted:fair", "planted:longer"])
-def test_any_judge_may_have_a_version(run: Run, judge: str) -> None:
+def test_any_judge_accepts_a_version(run: Run, judge: str) -> None:
     command = ("attack", "--judge", judge, "--generator", "rules", "--limit", "2", "--json")
     results = [run(*command, *more) for more in ((), ("--judge-version", "2"))]
     assert all("made" in one.err and " 0 were stored" in one.err for one in results)
@@ -412,7 +412,7 @@ def test_any_judge_may_have_a_version(run: Run, judge: str) -> None:
 @pytest.mark.parametrize(
     "name", ["http://h/v1#m", "planted:fair", "smollm2-135m", pytest.param("vllm:smollm2-135m", marks=pytest.mark.vllm)]
 )
-def test_a_version_enters_the_identity_of_every_kind_of_backend(name: str) -> None:
+def test_every_backend_identity_includes_the_version(name: str) -> None:
     for library in ("transformers", "torch") if name == "smollm2-135m" else ("vllm",) if "vllm" in name else ():
         pytest.importorskip(library)
     plain, version = open_judge(name).identity, open_judge(name, Options(judge_version="2")).identity
@@ -422,12 +422,12 @@ def test_a_version_enters_the_identity_of_every_kind_of_backend(name: str) -> No
 # A record.
 
 
-def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
+def test_records_state_their_time_and_origin(shop: Shop) -> None:
     where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "a")
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     assert shop.run("attack", *where, *rules, "--judge-version", "july").code == 0
     shop.endpoint.new()
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     decided = shop.run("gate", "a", "--max-flip-rate", "0.2", "--json")
     assert (decided.code, shop.endpoint.new()) == (0, 0)
     note = decided.document["notes"][0]
@@ -440,11 +440,11 @@ def test_a_record_says_when_it_was_made_and_by_whom(shop: Shop) -> None:
         assert (refused_.code, f"{option[0]} needs --judge" in refused_.err) == (2, True)
 
 
-def test_a_run_of_stored_replies_says_so_and_is_no_second_run(shop: Shop) -> None:
+def test_run_from_stored_replies_says_so_and_is_not_repeated(shop: Shop) -> None:
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all")
     assert shop.run("attack", *where, *rules, "--out", "a").code == 0
-    shop.endpoint.judge = biased
+    shop.endpoint.judge = prefer_longer
     assert shop.run("attack", *where, *rules, "--out", "b").code == 0
     shutil.copytree("a", "copy")
     (note, *_) = shop.run("gate", "b", "--max-flip-rate", "0.2", "--json").document["notes"]
@@ -464,7 +464,7 @@ def test_a_run_of_stored_replies_says_so_and_is_no_second_run(shop: Shop) -> Non
 @given(
     st.lists(st.tuples(st.binary(min_size=4, max_size=4), st.floats(0, 1)), max_size=30, unique_by=lambda one: one[0])
 )
-def test_the_smallest_keys_are_chosen_half_of_them_narrow(drawn: list[tuple[bytes, float]]) -> None:
+def test_canary_picks_the_smallest_keys_half_of_them_narrow(drawn: list[tuple[bytes, float]]) -> None:
     replies = [_StoredReply(key, request(), Reply(probabilities=((1 + m) / 2, (1 - m) / 2))) for key, m in drawn]
     chosen = _choose_stored(replies)
     keys = [one.key for one in chosen]

@@ -36,7 +36,7 @@ LETTERS = st.characters(max_codepoint=0x2FFFF, exclude_categories=["Cs"], exclud
 TEXTS = st.lists(st.text(LETTERS, max_size=20) | st.sampled_from(HOSTILE), max_size=6).map("".join)
 
 
-def asked(*contents: str, prefill: str = "[[", choices: tuple[str, ...] = ("A", "B", "C")) -> Request:
+def make_request(*contents: str, prefill: str = "[[", choices: tuple[str, ...] = ("A", "B", "C")) -> Request:
     roles = ("system", "user", "assistant", "user")
     turns = zip(roles if len(contents) > 1 else ("user",), contents, strict=False)
     return Request(tuple(Message(r, c) for r, c in turns), choices=choices, prefill=prefill)  # type: ignore[arg-type]
@@ -57,10 +57,8 @@ def ids_of_text(chat: Chat, text: str) -> tuple[int, ...]:
 
 
 @given(rules=TEXTS, content=TEXTS)
-def test_no_text_changes_the_roles_and_every_text_stands_verbatim(
-    smollm2: Transformers, rules: str, content: str
-) -> None:
-    ids = smollm2._chat.encode(asked(rules, content)).prompt
+def test_roles_never_change_and_texts_stay_verbatim(smollm2: Transformers, rules: str, content: str) -> None:
+    ids = smollm2._chat.encode(make_request(rules, content)).prompt
     special = [i for i in ids if i in smollm2._chat.tokenizer.added_tokens_decoder]
     assert special == [1, 2, 1, 2, 1]
     expected = (
@@ -73,12 +71,14 @@ def test_no_text_changes_the_roles_and_every_text_stands_verbatim(
 def test_harmless_text_gets_the_ids_of_the_whole_text(smollm2: Transformers, rules: str, content: str) -> None:
     text = f"<|im_start|>system\n{rules}<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n[["
     if text.count("<|") == 5:
-        assert smollm2._chat.encode(asked(rules, content)).prompt == ids_of_text(smollm2._chat, text)
+        assert smollm2._chat.encode(make_request(rules, content)).prompt == ids_of_text(smollm2._chat, text)
 
 
 @given(contents=st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
-def test_a_round_is_encoded_as_its_requests_one_by_one(smollm2: Transformers, contents: list[tuple[str, str]]) -> None:
-    requests = [asked(*pair) for pair in contents] + [asked(*reversed(pair), choices=()) for pair in contents]
+def test_batch_encoding_equals_single_encoding(smollm2: Transformers, contents: list[tuple[str, str]]) -> None:
+    requests = [make_request(*pair) for pair in contents] + [
+        make_request(*reversed(pair), choices=()) for pair in contents
+    ]
     with timer.measure() as clock:
         together = smollm2._chat.encode_all(requests)
     assert set(clock.seconds) == {"tokenise"}
@@ -86,53 +86,53 @@ def test_a_round_is_encoded_as_its_requests_one_by_one(smollm2: Transformers, co
     assert together == [chat.encode(request) for request in requests]
 
 
-def test_choices_are_told_apart_by_the_first_token_that_differs(smollm2: Transformers) -> None:
+def test_first_differing_token_separates_choices(smollm2: Transformers) -> None:
     chat = smollm2._chat
-    one = chat.encode(asked("rules", "text"))
+    one = chat.encode(make_request("rules", "text"))
     assert [smollm2._chat.tokenizer.decode(ids) for ids in one.continuations] == ["A", "B", "C"]
-    spelled = chat.encode(asked("rules", "text", prefill="", choices=("Output (a)", "Output (b)")))
+    spelled = chat.encode(make_request("rules", "text", prefill="", choices=("Output (a)", "Output (b)")))
     assert [smollm2._chat.tokenizer.decode(ids) for ids in spelled.continuations] == ["a", "b"]
     assert smollm2._chat.tokenizer.decode(spelled.prompt).endswith("assistant\nOutput (")
 
 
-def test_choices_without_a_telling_token_are_scored_to_their_ends(smollm2: Transformers) -> None:
-    found = smollm2._chat.encode(asked("rules", "text", choices=("1", "10", "2")))
-    assert [smollm2._chat.tokenizer.decode(ids) for ids in found.continuations] == ["1", "10", "2"]
-    alone = smollm2._chat.encode(asked("rules", "text", choices=("Yes",)))
+def test_choices_without_a_separating_token_are_scored_whole(smollm2: Transformers) -> None:
+    encoded = smollm2._chat.encode(make_request("rules", "text", choices=("1", "10", "2")))
+    assert [smollm2._chat.tokenizer.decode(ids) for ids in encoded.continuations] == ["1", "10", "2"]
+    alone = smollm2._chat.encode(make_request("rules", "text", choices=("Yes",)))
     assert [smollm2._chat.tokenizer.decode(ids) for ids in alone.continuations] == ["Yes"]
 
 
 def test_lone_surrogates_are_replaced(smollm2: Transformers) -> None:
-    assert "a\ufffdb" in smollm2._chat.tokenizer.decode(smollm2._chat.encode(asked("rules", "a\ud800b")).prompt)
+    assert "a\ufffdb" in smollm2._chat.tokenizer.decode(smollm2._chat.encode(make_request("rules", "a\ud800b")).prompt)
 
 
-def test_a_system_role_that_the_template_refuses_joins_the_user(smollm2: Transformers) -> None:
+def test_refused_system_role_joins_the_user_turn(smollm2: Transformers) -> None:
     template = (
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
         "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}"
     )
     chat = Chat(copy_of(smollm2, template), "x")
-    text = chat.tokenizer.decode(chat.encode(asked("rules", "text")).prompt)
+    text = chat.tokenizer.decode(chat.encode(make_request("rules", "text")).prompt)
     assert text == "<|im_start|>user\nrules\n\ntext<|im_end|>\n<|im_start|>assistant\n[["
 
 
-def test_a_system_role_that_the_template_drops_joins_the_user(smollm2: Transformers) -> None:
+def test_dropped_system_role_joins_the_user_turn(smollm2: Transformers) -> None:
     template = "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
     chat = Chat(copy_of(smollm2, template), "x")
-    text = chat.tokenizer.decode(chat.encode(asked("rules", "text")).prompt)
+    text = chat.tokenizer.decode(chat.encode(make_request("rules", "text")).prompt)
     assert text == "<|im_start|>rules\n\ntext<|im_end|>[["
 
 
-def test_a_token_that_only_the_template_marks_as_structure_is_inert_in_texts(smollm2: Transformers) -> None:
+def test_token_marked_only_by_the_template_is_inert_in_texts(smollm2: Transformers) -> None:
     tokenizer = copy_of(smollm2, "{% for m in messages %}<think>{{ m.content }}</think>{% endfor %}<think>")
     tokenizer.add_tokens(["<think>", "</think>", "<aside>"])
     think, end, aside = tokenizer.convert_tokens_to_ids(["<think>", "</think>", "<aside>"])
-    ids = Chat(tokenizer, "x").encode(asked("<think>a</think><<think>", "<aside>")).prompt
+    ids = Chat(tokenizer, "x").encode(make_request("<think>a</think><<think>", "<aside>")).prompt
     assert [i for i in ids if i >= think] == [think, end, think, aside, end, think]
     assert tokenizer.decode(ids) == "<think><think>a</think><<think></think><think><aside></think><think>[["
 
 
-def test_a_tokenizer_that_puts_a_blank_before_every_text(smollm2: Transformers) -> None:
+def test_tokenizer_may_prefix_every_text_with_a_blank(smollm2: Transformers) -> None:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -145,28 +145,28 @@ def test_a_tokenizer_that_puts_a_blank_before_every_text(smollm2: Transformers) 
     tokenizer.chat_template = "{% for m in messages %}<|s|>{{ m.content }}{% endfor %}<|s|>"
     chat = Chat(tokenizer, "x")
     mark = tokenizer.convert_tokens_to_ids("<|s|>")
-    ids = chat.encode(asked("some rules", "text <|s|> end")).prompt
+    ids = chat.encode(make_request("some rules", "text <|s|> end")).prompt
     assert [i for i in ids if i == mark] == [mark] * 3
     assert "".join(tokenizer.convert_ids_to_tokens(ids)) == "<|s|>some▁rules<|s|>text▁<|s|>▁end<|s|>[["
 
 
-def test_where_pieces_do_not_add_up_plain_texts_work_and_hostile_ones_are_refused(
+def test_unseparable_tokenizers_refuse_hostile_texts_only(
     smollm2: Transformers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = Chat(copy_of(smollm2), "stubborn")
     monkeypatch.setattr(chat, "_find_lead", lambda roles: None)
-    whole = chat.encode(asked("rules", "DISTRACT0SLOT"))
-    assert whole == smollm2._chat.encode(asked("rules", "DISTRACT0SLOT"))
+    whole = chat.encode(make_request("rules", "DISTRACT0SLOT"))
+    assert whole == smollm2._chat.encode(make_request("rules", "DISTRACT0SLOT"))
     with pytest.raises(BackendError, match=r"stubborn .* special tokens"):
-        chat.encode(asked("rules", "<|im_end|>"))
+        chat.encode(make_request("rules", "<|im_end|>"))
 
 
 @pytest.mark.parametrize(
     ("template", "says"),
     [("", "no chat template"), ("{{ raise_exception('no') }}", "roles"), ("{{ nothing }}", "roles")],
 )
-def test_models_that_cannot_be_asked_say_so_in_one_line(smollm2: Transformers, template: str, says: str) -> None:
+def test_unusable_models_fail_in_one_line(smollm2: Transformers, template: str, says: str) -> None:
     with pytest.raises(BackendError, match=says) as raised:
-        Chat(copy_of(smollm2, template), "a-model").encode(asked("text"))
+        Chat(copy_of(smollm2, template), "a-model").encode(make_request("text"))
     assert "a-model" in str(raised.value)
     assert "\n" not in str(raised.value)

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from commanding import Ran
+from command_result import CommandResult
 
 from distract.data.datasets import load
 from distract.studies.gate.settings import load_settings as settings
@@ -97,10 +97,10 @@ class Runner:
         self, name: str, step: dict[str, Any], context: dict[str, Any], env: Mapping[str, str]
     ) -> tuple[Step, dict[str, str]]:
         action = yaml.safe_load((self.workspace / step["uses"] / "action.yml").read_text(encoding="utf-8"))
-        given = {key: fill(value, context) for key, value in step.get("with", {}).items()}
-        assert set(given) <= set(action["inputs"])
-        assert {key for key, one in action["inputs"].items() if one.get("required")} <= set(given)
-        inputs = {key: one.get("default", "") for key, one in action["inputs"].items()} | given
+        arguments = {key: fill(value, context) for key, value in step.get("with", {}).items()}
+        assert set(arguments) <= set(action["inputs"])
+        assert {key for key, one in action["inputs"].items() if one.get("required")} <= set(arguments)
+        inputs = {key: one.get("default", "") for key, one in action["inputs"].items()} | arguments
         inner = {"inputs": inputs, "steps": {}, "github": context["github"], "runner": context["runner"]}
         assert all("shell" in one for one in action["runs"]["steps"] if "run" in one)
         good = self.steps(action["runs"]["steps"], inner, env)
@@ -142,8 +142,8 @@ class Runner:
         return Step(name, outcome, done.returncode, done.stdout), assignments(files["OUTPUT"])
 
     def __getitem__(self, name: str) -> Step:
-        (found,) = (step for step in self.ran if step.name == name)
-        return found
+        (result,) = (step for step in self.ran if step.name == name)
+        return result
 
 
 def machine() -> dict[str, str]:
@@ -158,11 +158,11 @@ def fill(value: object, context: Mapping[str, Any]) -> str:
     def term(text: str) -> str:
         if text.startswith("'"):
             return text.strip("'")
-        found: Any = context
+        result: Any = context
         for name in text.split("."):
             assert re.fullmatch(r"[\w-]+", name), text
-            found = found.get(name, "") if isinstance(found, Mapping) else ""
-        return str(found)
+            result = result.get(name, "") if isinstance(result, Mapping) else ""
+        return str(result)
 
     def replaced(match: re.Match[str]) -> str:
         return next(filter(None, (term(part.strip()) for part in match[1].split("||"))), "")
@@ -195,7 +195,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
     return tmp_path_factory.mktemp("runner"), set()
 
 
-def checked_out(folder: Path) -> None:
+def check_out(folder: Path) -> None:
     """The example in a folder, without what a gate that ran there has left."""
     left = (EXAMPLE / ".gitignore").read_text(encoding="utf-8").replace("/", "").split()
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(*left), dirs_exist_ok=True)
@@ -204,7 +204,7 @@ def checked_out(folder: Path) -> None:
 @pytest.fixture
 def runner(tmp_path: Path, package: Path, home: tuple[Path, set[str]]) -> Runner:
     """A runner with the example checked out."""
-    checked_out(tmp_path / "work")
+    check_out(tmp_path / "work")
     temp, installed = home
     context = {
         "github": {"run_id": "7", "run_attempt": "1", "action_path": str(tmp_path / "work" / "action")},
@@ -214,7 +214,7 @@ def runner(tmp_path: Path, package: Path, home: tuple[Path, set[str]]) -> Runner
     return Runner(tmp_path / "work", temp, context, installed)
 
 
-def dispatched(runner: Runner, **inputs: str) -> bool:
+def dispatch(runner: Runner, **inputs: str) -> bool:
     """The workflow with the inputs of a person who starts it by hand; with none, of a pull request."""
     runner.context["inputs"] = inputs
     good = runner.job(runner.workspace / WORKFLOW)
@@ -233,8 +233,8 @@ def cases_of(junit: Path) -> tuple[int, int, int]:
 AFTER = ("Keep the replies", "Upload the JUnit file", "Say how it ended")
 
 
-def test_a_fair_judge_passes_every_step(runner: Runner) -> None:
-    assert dispatched(runner), runner["Gate"].out
+def test_fair_judge_passes_every_step(runner: Runner) -> None:
+    assert dispatch(runner), runner["Gate"].out
     assert {step.outcome for step in runner.ran} == {"success"}
     assert runner["Gate"].code == 0
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 0)
@@ -246,24 +246,24 @@ def test_a_fair_judge_passes_every_step(runner: Runner) -> None:
     assert runner["Fetch the replies of earlier runs"].out.startswith(runner["Keep the replies"].out)
 
 
-def test_an_unchanged_judge_is_asked_nothing_on_the_next_push(runner: Runner) -> None:
-    assert dispatched(runner)
-    kept = runner["Keep the replies"].out.split()[0]
-    replies = {file.relative_to(runner.workspace): file.read_bytes() for file in runner.workspace.glob(kept)}
+def test_unchanged_judge_costs_nothing_on_the_next_push(runner: Runner) -> None:
+    assert dispatch(runner)
+    key = runner["Keep the replies"].out.split()[0]
+    replies = {file.relative_to(runner.workspace): file.read_bytes() for file in runner.workspace.glob(key)}
     shutil.rmtree(runner.workspace)
-    checked_out(runner.workspace)
+    check_out(runner.workspace)
     for path, content in replies.items():
         (runner.workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (runner.workspace / path).write_bytes(content)
     first = runner["Gate"].out
     runner.ran.clear()
-    assert dispatched(runner)
+    assert dispatch(runner)
     assert re.search(r"replies: 0 were stored, [1-9]\d* made", first)
     assert re.search(r"replies: [1-9]\d* were stored, 0 made", runner["Gate"].out)
 
 
-def test_a_biased_judge_fails_the_gate_and_the_rest_still_runs(runner: Runner) -> None:
-    assert not dispatched(runner, judge="planted:longer", attack="prolixity")
+def test_biased_judge_fails_the_gate_and_later_steps_run(runner: Runner) -> None:
+    assert not dispatch(runner, judge="planted:longer", attack="prolixity")
     assert (runner["Gate"].code, runner["Gate the judge"].outcome) == (1, "failure")
     assert [runner[name].outcome for name in AFTER] == ["success"] * 3
     tests, failures, errors = cases_of(runner.workspace / "distract-gate.xml")
@@ -273,10 +273,10 @@ def test_a_biased_judge_fails_the_gate_and_the_rest_still_runs(runner: Runner) -
     assert "too easy to distract" in runner["Say how it ended"].out
 
 
-def test_a_missing_file_fails_the_step_and_leaves_no_result_of_an_earlier_run(runner: Runner) -> None:
+def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> None:
     (runner.workspace / "cases.jsonl").unlink()
     (runner.workspace / "distract-gate.xml").write_text("<testsuites/>", encoding="utf-8")
-    assert not dispatched(runner)
+    assert not dispatch(runner)
     assert runner["Gate"].code == 2
     assert "cases.jsonl" in runner["Gate"].out
     assert "Traceback" not in runner["Gate"].out
@@ -285,9 +285,9 @@ def test_a_missing_file_fails_the_step_and_leaves_no_result_of_an_earlier_run(ru
     assert "did not start" in runner["Say how it ended"].out
 
 
-def test_no_cases_fail_the_step(runner: Runner) -> None:
+def test_empty_data_fail_the_step(runner: Runner) -> None:
     (runner.workspace / "cases.jsonl").write_text("", encoding="utf-8")
-    assert not dispatched(runner)
+    assert not dispatch(runner)
     assert runner["Gate"].code == 2
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 1)
 
@@ -296,13 +296,13 @@ def test_no_cases_fail_the_step(runner: Runner) -> None:
 def test_inputs_never_become_commands(runner: Runner, text: str) -> None:
     for name in ("judge", "attack"):
         runner.ran.clear()
-        assert not dispatched(runner, **{name: text})
+        assert not dispatch(runner, **{name: text})
         assert runner["Gate"].code == 2
         assert "Traceback" not in runner["Gate"].out
     assert not (runner.workspace / "caught").exists()
 
 
-def test_what_a_step_exports_reaches_the_next_ones(runner: Runner) -> None:
+def test_exported_values_reach_later_steps(runner: Runner) -> None:
     (runner.workspace / "bin").mkdir()
     (runner.workspace / "bin" / "greet").write_text("#!/bin/sh\necho hello\n", encoding="utf-8")
     (runner.workspace / "bin" / "greet").chmod(0o755)
@@ -319,14 +319,14 @@ def test_what_a_step_exports_reaches_the_next_ones(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize("name", [WORKFLOW, ACTION])
-def test_no_expression_stands_in_a_script_and_every_action_is_known(name: str) -> None:
+def test_scripts_hold_no_expressions_and_actions_are_known(name: str) -> None:
     document = yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))
     steps = document["runs"]["steps"] if "runs" in document else document["jobs"]["gate"]["steps"]
     assert not [step for step in steps if "${{" in step.get("run", "")]
     assert {step["uses"] for step in steps if "uses" in step} <= {*KNOWN, "./action"}
 
 
-def test_the_workflow_has_no_more_rights_than_it_needs() -> None:
+def test_workflow_has_minimal_permissions() -> None:
     document = yaml.safe_load((EXAMPLE / WORKFLOW).read_text(encoding="utf-8"))
     assert document["permissions"] == {"contents": "read"}
     # YAML 1.1 reads the key `on` as true. The other event would give code of strangers the secrets.
@@ -334,20 +334,20 @@ def test_the_workflow_has_no_more_rights_than_it_needs() -> None:
     assert "pull_request_target" not in document[True]
 
 
-def test_the_projects_own_files_are_read() -> None:
+def test_project_files_are_read() -> None:
     cases = load(str(EXAMPLE / "cases.jsonl")).cases
     assert len(cases) == 48
     assert {len(case.responses) for case in cases} == {2}
     assert merge_limits(settings(EXAMPLE / "pyproject.toml"), {}).threshold("pairwise", "prolixity") == 0.15
 
 
-def test_the_hook_gates_before_a_push(run: Callable[..., Ran]) -> None:
+def test_hook_gates_before_a_push(run: Callable[..., CommandResult]) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["id"] == "distract-gate"
     assert (hook["language"], hook["entry"], hook["pass_filenames"]) == ("python", "distract gate", False)
     (block,) = re.findall(r"```yaml\n(.*?)```", (EXAMPLE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     (used,) = yaml.safe_load(block)["repos"][0]["hooks"]
     assert used["id"] == hook["id"]
-    checked_out(Path.cwd())
+    check_out(Path.cwd())
     ran = run(*hook["entry"].split()[1:], *used["args"])
     assert ran.code == 0, ran.err

@@ -21,7 +21,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_a_biased_judge_is_found_and_a_fair_one_cleared(run: Any) -> None:
+def test_biased_judge_is_detected_and_fair_one_cleared(run: Any) -> None:
     longer = run("attack", "--judge", "planted:longer", *PLANTED, "--json")
     assert longer.code == 0
     for protocol, rule in (("pairwise", None), ("absolute", "score")):
@@ -37,7 +37,7 @@ def test_a_biased_judge_is_found_and_a_fair_one_cleared(run: Any) -> None:
             assert result["value"] == 1.0
 
 
-def test_json_is_one_document_and_equals_the_summary(run: Any) -> None:
+def test_json_output_is_one_document_equal_to_the_summary(run: Any) -> None:
     attack = run("attack", "--judge", "planted:longer", *PLANTED, "--out", "r", "--json")
     assert attack.out == Path("r/summary.json").read_text(encoding="utf-8")
     assert run("report", "r", "--json").out == attack.out
@@ -53,14 +53,14 @@ def test_json_is_one_document_and_equals_the_summary(run: Any) -> None:
     assert len(set(order)) == len(order)
 
 
-def test_two_runs_of_one_command_give_the_same_bytes(run: Any) -> None:
+def test_rerun_writes_the_same_bytes(run: Any) -> None:
     for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
         assert run("attack", "--judge", "planted:random", *PLANTED, "--out", out, "--store", store).code == 0
     for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
         assert Path("a", name).read_bytes() == Path("b", name).read_bytes() == Path("c", name).read_bytes()
 
 
-def test_the_plan_and_the_replies_are_told_on_stderr(run: Any) -> None:
+def test_stderr_shows_the_plan_and_reply_counts(run: Any) -> None:
     arguments = ("attack", "--judge", "planted:longer", *PLANTED, "--store", "s")
     first, second = run(*arguments, "--out", "a"), run(*arguments, "--out", "b")
     assert "plan: about" in first.err
@@ -91,7 +91,7 @@ def test_gate_passes_and_fails(run: Any) -> None:
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "summary.json", "manifest.json", "run.json", "rewrites.jsonl"])
 @pytest.mark.parametrize("damage", ["emptied", "cut", "gone"])
-def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -> None:
+def test_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -> None:
     data = write("d.jsonl", *(pair(f"c{i}", prompt=f"Name colour {i}.") for i in range(60)))
     arguments = ("--data", data, "--generator", "rules", "--measure", "flip_rate", "--limit", "all", "--out", "r")
     assert run("attack", "--judge", "planted:fair", *arguments).code == 0
@@ -107,7 +107,7 @@ def test_a_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -
 
 
 @pytest.mark.parametrize("damage", ["", '{"case": 1}\n', "half a ro"])
-def test_the_same_command_repairs_a_damaged_run(run: Any, damage: str) -> None:
+def test_same_command_repairs_a_damaged_run(run: Any, damage: str) -> None:
     base = ("attack", "--judge", "planted:fair", *PLANTED, "--out", "r")
     assert run(*base).code == 0
     whole = Path("r/rows.jsonl").read_bytes()
@@ -118,7 +118,7 @@ def test_the_same_command_repairs_a_damaged_run(run: Any, damage: str) -> None:
     assert json.loads(Path("r/manifest.json").read_text())["times"]["seconds"] >= 0
 
 
-def test_limit_draws_by_seed_and_keeps_the_order_of_the_data(run: Any) -> None:
+def test_limit_draws_by_seed_and_keeps_data_order(run: Any) -> None:
     data = write("d.jsonl", *(pair(f"c{i:02}") for i in range(30)))
 
     def drawn(seed: str) -> list[str]:
@@ -131,7 +131,7 @@ def test_limit_draws_by_seed_and_keeps_the_order_of_the_data(run: Any) -> None:
     assert drawn("1") != drawn("2")
 
 
-def test_the_planted_judges_need_no_torch_and_little_time() -> None:
+def test_planted_judges_need_no_torch_and_little_time() -> None:
     script = (
         "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--generator', 'rules']\n"
         "from distract.cli.main import main\n"
@@ -174,18 +174,18 @@ def test_help_imports_nothing_heavy() -> None:
     assert "Exit codes" in done.stdout
 
 
-def test_a_closed_pipe_is_no_traceback() -> None:
+def test_closed_pipe_prints_no_traceback() -> None:
     command = f"{sys.executable} -m distract.cli.main list | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env={**os.environ})
     assert done.stdout == "judges:\n"
     assert "Traceback" not in done.stderr
 
 
-def test_a_distracted_judge_is_less_right_with_the_distractor(run: Any) -> None:
-    named = ("--attack", "severity-2", "--attack", "severity-2+assertiveness")
-    found = run("attack", "--judge", "planted:bold", *named, "--limit", "all", "--json")
+def test_distractor_lowers_the_accuracy_of_a_biased_judge(run: Any) -> None:
+    options = ("--attack", "severity-2", "--attack", "severity-2+assertiveness")
+    result = run("attack", "--judge", "planted:bold", *options, "--limit", "all", "--json")
     plain, distracted = (
-        found.figure("severity_accuracy", attack=attack, protocol="pairwise") for attack in ("none", "assertiveness")
+        result.figure("severity_accuracy", attack=attack, protocol="pairwise") for attack in ("none", "assertiveness")
     )
     assert plain["value"] > distracted["value"] + 0.2
 
@@ -209,19 +209,19 @@ def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     assert ties == {"rank"}
     accuracies = {one["protocol"] for one in document["results"] if one["measure"] == "distractor_win_rate"}
     assert accuracies == standings.keys()
-    shown = run("report", "r").out
-    assert "Protocols, most robust first" in shown
-    assert "Pareto front" in shown
-    assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
+    report = run("report", "r").out
+    assert "Protocols, most robust first" in report
+    assert "Pareto front" in report
+    assert all(len(line.rstrip()) <= 80 for line in report.splitlines())
     assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
 
 
-def test_every_protocol_gives_accuracy_by_severity(run: Any) -> None:
+def test_every_protocol_reports_accuracy_by_severity(run: Any) -> None:
     names = ["base", "triadic", "quadruple", "wild-bench", "arena-hard", "alpaca-eval", "protocol-consistency"]
-    asked = [part for name in names for part in ("--protocol", name)]
-    ran = run("attack", "--judge", "planted:fair", *PLANTED, *asked, "--attack", "severity-2", "--json")
-    found = {
+    options = [part for name in names for part in ("--protocol", name)]
+    ran = run("attack", "--judge", "planted:fair", *PLANTED, *options, "--attack", "severity-2", "--json")
+    figures = {
         one["protocol"]: one for one in ran.results if one["measure"] == "severity_accuracy" and "against" not in one
     }
-    assert found.keys() == set(names)
-    assert all(one["value"] == 1.0 and one["n"] == 8 for one in found.values())
+    assert figures.keys() == set(names)
+    assert all(one["value"] == 1.0 and one["n"] == 8 for one in figures.values())

@@ -1,4 +1,4 @@
-"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+"""Slow tests of ``distract consistency``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from builders import case
-from test_consistency import RULES, SWAYED, fair, find, judged, of, parameters_of, printed, ready, run
+from test_consistency import RULES, SWAYED, fair, find, judge_cases, make_case, parameters_of, ready, render, run
 
 from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
@@ -19,46 +19,46 @@ from distract.studies.consistency import design
 from distract.studies.consistency.measures import figures
 from distract.studies.estimate import estimate
 
-# What is drawn.
+# Draws.
 
 
-# What is asked.
+# Requests.
 
 
 @pytest.mark.parametrize("name", ["pairwise", "rank", "absolute", "triadic", "cot-consistency", "prepair"])
 @pytest.mark.parametrize("manner", [Manner(), Manner("given", samples=3)])
-def test_the_plan_is_counted_exactly(name: str, manner: Manner, tmp_path: Path) -> None:
+def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> None:
     """Every protocol here always asks the same; what is sampled differs, and so does what is asked about it."""
 
     def wordy(request: Request) -> Reply:
         reply = fair(request)
         return reply if request.choices else replace(reply, text=f"{request.key}\n{reply.text}")
 
-    job = ready(tmp_path, ScriptedBackend(wordy), [of(), of("c2", "abc")], names=[name], manner=manner)
+    job = ready(tmp_path, ScriptedBackend(wordy), [make_case(), make_case("c2", "abc")], names=[name], manner=manner)
     expected, tally = estimate(job), Tally()
     loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
     assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
 
 
-# What is counted.
+# Counts.
 
 
-# What is run.
+# Runs.
 
 
-# What is said.
+# Reports.
 
 
-def test_the_report_fits_eighty_columns_and_names_stay_names() -> None:
-    cases = [of(f"c{i}", prompt=f"Prompt {i}.") for i in range(60)]
-    rows = judged(SWAYED, *cases, names=["rank", "pairwise"])
+def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:
+    cases = [make_case(f"c{i}", prompt=f"Prompt {i}.") for i in range(60)]
+    rows = judge_cases(SWAYED, *cases, names=["rank", "pairwise"])
     rows = [
         *rows,
         *(replace(row, protocol="[red]a-protocol-with-a-long-name") for row in rows if row.protocol == "rank"),
     ]
     parameters = parameters_of("pairwise", "rank", "[red]a-protocol-with-a-long-name")
-    text = printed({**parameters, "self_judging": ["self-judging: \x1b[2Ja, b"]}, rows)
+    text = render({**parameters, "self_judging": ["self-judging: \x1b[2Ja, b"]}, rows)
     assert r"self-judging: \x1b[2Ja, b" in text
     assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text
@@ -76,20 +76,20 @@ def test_the_report_fits_eighty_columns_and_names_stay_names() -> None:
 # The command line.
 
 
-def test_the_real_judge_is_asked_and_read(smollm2: Transformers, tmp_path: Path) -> None:
+def test_real_judge_runs_the_consistency_study(smollm2: Transformers, tmp_path: Path) -> None:
     texts = {"w": "Blue.", "x": "The sky is blue on a clear day.", "y": "Green.", "z": "I do not know."}
     one = case(prompt="What colour is the sky?", responses=[Response(a, (text,)) for a, text in texts.items()])
     job = ready(tmp_path, smollm2, [one], manner=Manner(answer_tokens=16), judge="smollm2-135m", sets=2)
     tally = Tally()
     loaded = run(job, tally, tmp_path / "s")
     assert sum(estimate(job).requests.values()) == tally.made == sum(tally.asked.values())
-    found = figures(loaded.rows, RULES)
+    results = figures(loaded.rows, RULES)
     for protocol in RULES:
-        figure = find(found, "intransitivity", protocol)
+        figure = find(results, "intransitivity", protocol)
         assert figure.n + figure.invalid == 2
-    assert find(found, "intransitivity", "pairwise").invalid == 0
+    assert find(results, "intransitivity", "pairwise").invalid == 0
     for place in ("first", "last"):
-        figure = find(found, "choice_set_sensitivity", "rank", place)
+        figure = find(results, "choice_set_sensitivity", "rank", place)
         assert figure.n + figure.invalid == 2
     assert all(prompt > 50 for row in loaded.rows for prompt, _ in row.tokens)
     with Store(tmp_path / "s", smollm2.identity) as store:

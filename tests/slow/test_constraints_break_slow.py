@@ -13,13 +13,13 @@ PIECES = ["a. ", "*", "* a\n", "***\n", "\n", " ", "[", "<<", '"', "`", "?", "1"
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_long_hostile_text_takes_no_time(piece: str) -> None:
+def test_long_hostile_text_breaks_quickly(piece: str) -> None:
     assert {raw["kind"] for raw in HOSTILE} == set(list_kinds())
     text = piece * (200_000 // len(piece))
-    # Nothing is timed here: what takes more than linear time would take longer than anybody waits.
+    # Nothing is timed here: what takes more than linear time would take longer than any acceptable wait.
     for whole in (text, f'"{text} My answer is no. *a* <<b>> [c] P.P.S SECTION 1 end."'):
         for raw in HOSTILE:
             constraint = parse(raw)
             held = check(constraint, whole)
-            found = next(breaks(constraint, whole), None)
-            assert (found is not None) is (held and raw["kind"] != "language:response_language")
+            edits = next(breaks(constraint, whole), None)
+            assert (edits is not None) is (held and raw["kind"] != "language:response_language")

@@ -144,34 +144,34 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_a_damaged_folder_is_one_line_and_wrong_input(
+def test_damaged_folder_is_one_line_of_wrong_input(
     what: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    damage, said = DAMAGES[what]
+    damage, message = DAMAGES[what]
     damage(folder)
     with pytest.raises(UsageError) as error:
         ask(folder)
     assert error.value.exit_code == 2
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert len(str(error.value).replace(str(folder), "")) < 500
     assert not Path("ran").exists()
 
 
 @pytest.mark.parametrize("template", ["{{ 1/0 }}", "{% for", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"])
-def test_a_template_that_fails_is_one_line(template: str, folder: Path) -> None:
+def test_failing_template_is_one_line(template: str, folder: Path) -> None:
     (folder / "chat_template.jinja").write_text(template)
     with pytest.raises(BackendError, match=r"chat template of .* cannot express the roles user") as error:
         ask(folder)
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_sound_folder_is_none_of_that(folder: Path) -> None:
+def test_sound_folder_raises_no_error(folder: Path) -> None:
     ask(folder)
 
 
-def test_sizes_of_real_models_are_not_odd() -> None:
+def test_real_model_sizes_pass_the_size_check() -> None:
     for sizes in (
         LLAMA,
         {"n_layer": 96, "n_embd": 12288, "n_head": 96, "vocab_size": 50257},

@@ -1,4 +1,4 @@
-"""Reading data sets: what is right is read, what is wrong is one clear line."""
+"""Test reading data sets through the ``datasets`` library."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("default")
-def test_the_library_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datasets_library_loads_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("datasets") is None:
         pytest.skip('needs the library datasets: pip install ".[hub]"')
     library, client = importlib.import_module("datasets"), importlib.import_module("huggingface_hub")

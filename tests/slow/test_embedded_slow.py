@@ -38,7 +38,7 @@ embedded.ensure(dies)
 """
 
 
-def test_what_a_killed_conversion_left_is_removed_by_the_next(
+def test_next_conversion_removes_leftovers_of_a_killed_one(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "model.gguf").write_bytes(CONTENT)
@@ -60,10 +60,10 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next(
     assert not left.exists()
 
 
-def test_the_real_folder_holds_what_the_model_needs(smollm2: Any) -> None:
-    made = embedded.model_folder()
-    assert {path.name for path in made.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
-    settings = json.loads((made / "tokenizer_config.json").read_text())
+def test_real_folder_holds_every_file_the_model_needs(smollm2: Any) -> None:
+    folder = embedded.model_folder()
+    assert {path.name for path in folder.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json"}
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
     assert "add_generation_prompt" in settings["chat_template"]
     tokenizer = smollm2._chat.tokenizer
     assert tokenizer.convert_tokens_to_ids(["<|im_start|>", "<|im_end|>"]) == [1, 2]

@@ -9,8 +9,8 @@ from distract.rewriting.fidelity import inspect
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_long_hostile_text_takes_no_time(piece: str) -> None:
+def test_long_hostile_text_is_inspected_quickly(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    # Nothing is timed here: a pattern that backtracks would take longer than anybody waits.
+    # Nothing is timed here: a pattern that backtracks would take longer than any acceptable wait.
     _, evidence = inspect((text,), (text,), (text + "x",), marker=len)
     assert dict(evidence)["marker_after"] == len(text) + 1

@@ -1,4 +1,4 @@
-"""Files that are written: what a user names, what is ours, and that one module writes them all."""
+"""Test writing files: targets named by the user, own files, and that one module writes them all."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ALLOWED = {
     ("distract/cli/streams.py", "open"),  # the null device, in the place of a closed stream
     ("distract/core/replyfile.py", "truncate"),  # back to its size: SQLite has it mapped
 }
-"""What else writes, and why."""
+"""Other writers, with the reason."""
 
 
-def writing(path: Path) -> Iterator[str]:
+def find_writers(path: Path) -> Iterator[str]:
     """The functions that write files and that a module calls."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
@@ -47,27 +47,27 @@ def writing(path: Path) -> Iterator[str]:
             yield name
 
 
-def test_one_module_writes_files() -> None:
+def test_only_one_module_writes_files() -> None:
     places = [
         *ROOT.glob("distract/**/*.py"),
         *(f for d in ("judges", "attacks", "leaderboards") for f in (ROOT / d).rglob("*.py")),
     ]
-    named = {str(place.relative_to(ROOT)): place for place in places}
-    named.pop("distract/core/files.py")
-    assert len(named) > 200
-    assert {(name, call) for name, place in named.items() for call in writing(place)} == ALLOWED
+    by_name = {str(place.relative_to(ROOT)): place for place in places}
+    by_name.pop("distract/core/files.py")
+    assert len(by_name) > 200
+    assert {(name, call) for name, place in by_name.items() for call in find_writers(place)} == ALLOWED
 
 
 # What a user names.
 
 
-@pytest.mark.parametrize("how", ["pipe", "file"])
-def test_standard_output_gets_the_file_and_loses_nothing(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("mode", ["pipe", "file"])
+def test_standard_output_receives_the_whole_file(tmp_path: Path, mode: str) -> None:
     command = [sys.executable, "-m", "distract", "rewrite", "--attack", "sycophancy", "--limit", "2"]
     command += ["--out", "/dev/stdout", "--json"]
     plain = subprocess.run([*command[:-3], "--out", "plain.jsonl", "--json"], cwd=tmp_path, capture_output=True)
     assert plain.returncode == 0, plain.stderr
-    if how == "pipe":
+    if mode == "pipe":
         done = subprocess.run(command, cwd=tmp_path, capture_output=True)
         whole = done.stdout
     else:
@@ -78,4 +78,4 @@ def test_standard_output_gets_the_file_and_loses_nothing(tmp_path: Path, how: st
     assert whole == (tmp_path / "plain.jsonl").read_bytes() + plain.stdout
 
 
-# What is ours.
+# Own files.

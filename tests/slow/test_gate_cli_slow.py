@@ -1,4 +1,4 @@
-"""The gate as a user, a CI system and somebody hostile meet it: exit codes, outputs, what is asked and what is not."""
+"""Test the gate as a user, a CI system and an attacker meet it: exit codes, outputs, requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commanding import fits
+from command_result import fits
 from test_gate_cli import (
     GATE,
     NASTY,
@@ -22,8 +22,8 @@ from test_gate_cli import (
     Watch,
     cases,
     commands,
-    green,
-    made,
+    count_calls,
+    is_green,
     suite,
     write,
 )
@@ -56,7 +56,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
         def open_one(target: Target, *_: object) -> Counted:
             writes = ScriptedBackend(
-                lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False
+                lambda request: f"At great length and in other words: {request.key}", reads_slots=False
             )
             inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
@@ -71,28 +71,26 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 # What it is for.
 
 
-def test_a_biased_judge_fails_early_and_a_fair_one_passes_on_the_built_in_set(run: Run, watch: Watch) -> None:
+def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
     opened = watch()
     longer = run(*GATE, "--judge", "planted:longer", "--junit", "j.xml")
-    assert (longer.code, green("j.xml")) == (1, False)
+    assert (longer.code, is_green("j.xml")) == (1, False)
     assert "FAIL: " in longer.out
     assert "about 266 saved" in longer.words
     assert len(suite("j.xml").findall("testcase/failure")) == 2
     assert opened[0].asked < 40
     opened = watch()
     fair = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
-    assert (fair.code, green("j.xml")) == (0, True)
+    assert (fair.code, is_green("j.xml")) == (0, True)
     assert 200 < opened[0].asked < 294
     few = run(*GATE, "--judge", "planted:fair", "--limit", "28", "--junit", "j.xml", *PAIRWISE)
-    assert (few.code, green("j.xml")) == (3, False)
+    assert (few.code, is_green("j.xml")) == (3, False)
     assert "29 verdicts" in few.words
     for ran in (longer, fair, few):
         fits(ran.out)
 
 
-def test_json_stays_alone_on_stdout_with_annotations_and_in_a_runner(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_json_stays_alone_on_stdout_in_a_runner(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
     (tmp_path / "step.md").write_text("what an earlier step said\n", encoding="utf-8")
@@ -125,16 +123,16 @@ def test_json_stays_alone_on_stdout_with_annotations_and_in_a_runner(
         ("planted:first", ("--control", "--ahead", "3", "--orders", "given")),
     ],
 )
-def test_what_was_asked_is_what_is_told(run: Run, watch: Watch, judge: str, options: tuple[str, ...]) -> None:
+def test_reported_calls_equal_requests_sent(run: Run, watch: Watch, judge: str, options: tuple[str, ...]) -> None:
     opened = watch()
     ran = run(*GATE, "--judge", judge, *options, "--json")
     assert ran.code in (0, 1, 3)
-    assert opened[0].asked == ran.document["effort"]["calls"] == made(ran)
+    assert opened[0].asked == ran.document["effort"]["calls"] == count_calls(ran)
 
 
 @pytest.mark.parametrize("judge", ["planted:longer", "planted:fair", "planted:longer=0.2"])
 @pytest.mark.parametrize("third", [False, True])
-def test_nothing_is_judged_beyond_the_stop(run: Run, judge: str, third: bool) -> None:
+def test_nothing_is_judged_after_the_stop(run: Run, judge: str, third: bool) -> None:
     data = cases(60)
     if third:
         for case in data[::2]:
@@ -153,7 +151,7 @@ def test_nothing_is_judged_beyond_the_stop(run: Run, judge: str, third: bool) ->
 
 
 @pytest.mark.parametrize("judge", ["planted:longer", "planted:fair"])
-def test_what_is_saved_is_about_what_the_whole_set_takes(run: Run, watch: Watch, judge: str) -> None:
+def test_saved_calls_match_the_cost_of_the_whole_set(run: Run, watch: Watch, judge: str) -> None:
     data = write("d.jsonl", cases(60))
     effort = run(*GATE, "--judge", judge, "--data", data, "--json").document["effort"]
     opened = watch()
@@ -174,7 +172,7 @@ def test_what_is_saved_is_about_what_the_whole_set_takes(run: Run, watch: Watch,
         ("planted:longer=0.3", 1000),
     ],
 )
-def test_a_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: int) -> None:
+def test_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: int) -> None:
     opened = watch()
     data = write("d.jsonl", cases(60))
     arguments = (*GATE, "--judge", judge, "--data", data, "--budget", budget, "--ahead", "5", "--control")
@@ -196,7 +194,7 @@ def test_a_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: 
 # Always the same.
 
 
-def test_the_same_command_gives_the_same_bytes_whatever_the_hash_seed_and_the_store(tmp_path: Path) -> None:
+def test_output_is_independent_of_hash_seed_and_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
     command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:random", "--data", "d.jsonl"]
     command += ["--protocol", "pairwise", "--protocol", "absolute", "--attack", "sycophancy", "--control"]
@@ -212,7 +210,7 @@ def test_the_same_command_gives_the_same_bytes_whatever_the_hash_seed_and_the_st
 
 
 @pytest.mark.parametrize("options", [(), ("--control", "--protocol", "prepair"), ("--budget", "60", "--ahead", "4")])
-def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, options: tuple[str, ...]) -> None:
+def test_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, options: tuple[str, ...]) -> None:
     arguments = (*GATE, "--judge", "planted:random", *options)
     whole = run(*arguments, "--out", "whole", "--store", "s1", "--json")
     Path("j.xml").write_text("stale", encoding="utf-8")
@@ -238,7 +236,7 @@ def test_a_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, opti
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int) -> None:
+def test_real_signal_sets_its_exit_code(tmp_path: Path, number: int, code: int) -> None:
     script = (
         "import sys, time\n"
         "from distract.models import scripted\n"
@@ -260,10 +258,10 @@ def test_a_real_signal_ends_with_its_code(tmp_path: Path, number: int, code: int
     assert process.returncode == code
     assert err.endswith("distract: stopped; the same command resumes\n")
     assert "Traceback" not in err
-    assert not green(str(tmp_path / "j.xml"))
+    assert not is_green(str(tmp_path / "j.xml"))
 
 
-def test_two_gates_at_once_share_a_store(tmp_path: Path) -> None:
+def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
     command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:fair", "--data", "d.jsonl"]
     running = [
@@ -294,12 +292,12 @@ def test_two_gates_at_once_share_a_store(tmp_path: Path) -> None:
         ("run.json", "longer"),
     ],
 )
-def test_a_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name: str, damage: str) -> None:
+def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name: str, damage: str) -> None:
     arguments = (*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", cases(30)), *PAIRWISE, "--out", "r")
     whole = run(*arguments)
     assert whole.code == 0
-    said = run("report", "r")
-    assert said.out == whole.out.removesuffix("run folder: r\n")
+    result = run("report", "r")
+    assert result.out == whole.out.removesuffix("run folder: r\n")
     path = Path("r", name)
     before = path.read_text(encoding="utf-8")
     path.unlink()
@@ -324,7 +322,7 @@ def test_a_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, nam
 # Thresholds of a project.
 
 
-def test_thresholds_of_the_nearest_project_and_the_command_line_over_them(
+def test_command_line_overrides_the_nearest_project_file(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("gate", *RULES, "--judge", "planted:fair", *PAIRWISE, "--json")
@@ -336,8 +334,8 @@ def test_thresholds_of_the_nearest_project_and_the_command_line_over_them(
     assert "59" in strict.document["checks"][0]["reason"]
     loose = run(*arguments, "--max-flip-rate", "0.1")
     assert (loose.code, loose.document["threshold"]) == (0, 0.1)
-    named = tmp_path / "inner" / "own.toml"
-    named.write_text('[tool.distract.gate]\nconfidence = 0.9\ncertify = true\nmin-n = 200\n'
+    settings_file = tmp_path / "inner" / "own.toml"
+    settings_file.write_text('[tool.distract.gate]\nconfidence = 0.9\ncertify = true\nmin-n = 200\n'
                      '[tool.distract.gate.max-flip-rates]\n"pairwise/prolixity" = 0.1\n', encoding="utf-8")  # fmt: skip
     own = run(*arguments, "--config", "own.toml")
     assert (own.code, own.document["confidence"], own.document["threshold"]) == (1, 0.9, None)
@@ -355,7 +353,7 @@ def test_thresholds_of_the_nearest_project_and_the_command_line_over_them(
     assert run("gate", "r").code == 2
 
 
-def test_limit_and_seed_draw(run: Run) -> None:
+def test_limit_and_seed_draw_cases(run: Run) -> None:
     data = write("d.jsonl", cases(60))
     seen = []
     for seed in (0, 1):
@@ -373,7 +371,7 @@ def test_limit_and_seed_draw(run: Run) -> None:
 # Noise and baselines.
 
 
-def test_a_noisy_judge_passes_by_its_excess_only_and_says_so(run: Run) -> None:
+def test_noisy_judge_passes_by_its_excess_and_says_so(run: Run) -> None:
     data = write("d.jsonl", cases(400))
     plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--json")
     live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--control", "--json")
@@ -393,7 +391,7 @@ def test_a_noisy_judge_passes_by_its_excess_only_and_says_so(run: Run) -> None:
     fits(table.out)
 
 
-def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch) -> None:
+def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
     whole = (*RULES, "--limit", "all", "--measure", "flip_rate")
     for judge in ("planted:fair", "planted:longer=0.5", "planted:longer"):
         assert run("attack", "--judge", judge, *whole, "--out", judge.partition(":")[2]).code == 0
@@ -403,15 +401,15 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
     for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
         gate = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
         live = run(*gate, "--junit", "j.xml", "--json")
-        assert (live.code, green("j.xml")) == (code, code == 0), live.out
+        assert (live.code, is_green("j.xml")) == (code, code == 0), live.out
         finished = run("gate", now, "--baseline", before, *rise, "--json")
         assert finished.code == code
         table = run("compare", before, now, *rise)
         assert table.code == 0
         assert {0: "PASS", 1: "FAIL"}[code] in table.out
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
-        for shown in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
-            fits(shown.out)
+        for report in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
+            fits(report.out)
     assert run("gate", "longer=0.5", "--baseline", "again").code == 3
     alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
     assert (alone.code, alone.out) == (2, "")
@@ -421,8 +419,8 @@ def test_getting_worse_fails_and_staying_the_same_passes(run: Run, watch: Watch)
     assert opened[0].asked < 120
 
 
-def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
-    """A judge that is as bad as it was is no better for that."""
+def test_threshold_holds_beside_a_baseline(run: Run) -> None:
+    """An unchanged bad judge still fails."""
     attack = ("attack", "--judge", "planted:longer", *RULES, "--limit", "all", "--measure", "flip_rate", "--out")
     for out in ("before", "now"):
         assert run(*attack, out).code == 0
@@ -442,7 +440,7 @@ def test_a_threshold_holds_beside_a_baseline(run: Run) -> None:
     assert "--max-rise needs --baseline" in wrong.err
 
 
-def test_a_threshold_holds_beside_a_baseline_of_a_live_gate(run: Run) -> None:
+def test_threshold_holds_beside_a_live_baseline(run: Run) -> None:
     judge = ("--judge", "planted:longer", *RULES)
     assert run("attack", *judge, "--limit", "all", "--measure", "flip_rate", "--out", "before").code == 0
     gate = ("gate", *judge, "--baseline", "before", "--max-rise", "0.2")
@@ -454,11 +452,11 @@ def test_a_threshold_holds_beside_a_baseline_of_a_live_gate(run: Run) -> None:
     assert all(decision != "fail" for measure, decision in measures if measure == "flip_rate_rise")
     assert run("report", "r", "--json").document["checks"] == both.document["checks"]
     loose = run(*gate, "--max-flip-rate", "0.99", "--junit", "j.xml")
-    assert (loose.code, green("j.xml")) == (3, False)  # 42 cases of which all flip
+    assert (loose.code, is_green("j.xml")) == (3, False)  # 42 cases of which all flip
     fits(loose.out)
 
 
-def test_too_few_cases_are_told_before_a_call(run: Run, watch: Watch) -> None:
+def test_too_few_cases_are_reported_before_any_call(run: Run, watch: Watch) -> None:
     watch()
     ran = run(*GATE, "--judge", "planted:fair", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", "20")
     warning = next(one for one in ran.err.splitlines() if one.startswith("warning: "))
@@ -478,7 +476,7 @@ def test_too_few_cases_are_told_before_a_call(run: Run, watch: Watch) -> None:
     assert "warning: " not in enough.err
 
 
-def test_what_is_no_fair_baseline(run: Run) -> None:
+def test_unfair_baselines_are_refused(run: Run) -> None:
     small = write("d.jsonl", cases(40))
     for out, more in (("tweaks", ()), ("mine", ("--data", small)), ("other", ("--attack", "assertiveness"))):
         ran = run("attack", "--judge", "planted:fair", "--generator", "rules", *(more or RULES[2:]), "--limit", "all",
@@ -487,7 +485,7 @@ def test_what_is_no_fair_baseline(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "live").code == 0
     Path("mine/manifest.json").rename("manifest.json")
     now = (*GATE[:5], "--judge", "planted:fair", *PAIRWISE)
-    for baseline, said in (
+    for baseline, message in (
         ("mine", "unfinished"),
         ("live", "live gate"),
         ("other", "has no prolixity"),
@@ -496,7 +494,7 @@ def test_what_is_no_fair_baseline(run: Run) -> None:
     ):
         ran = run(*now, "--baseline", baseline)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-        assert said in ran.err
+        assert message in ran.err
         for command in (("gate", "tweaks", "--baseline", baseline), ("compare", baseline, "tweaks")):
             ran = run(*command)
             assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
@@ -513,7 +511,7 @@ def test_what_is_no_fair_baseline(run: Run) -> None:
 # Options that do not go together.
 
 
-def test_failures_of_a_finished_run_are_adjusted_for_their_number(run: Run) -> None:
+def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
     names = ("prolixity", "assertiveness", "sycophancy")
     attacks = [word for name in names for word in ("--attack", name)]
     data = write("d.jsonl", cases(40))
@@ -539,7 +537,7 @@ def test_failures_of_a_finished_run_are_adjusted_for_their_number(run: Run) -> N
 # Hostile names.
 
 
-def test_a_hostile_baseline_says_nothing_to_the_runner(run: Run) -> None:
+def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "r").code == 0
     record = json.loads(Path("r/run.json").read_text(encoding="utf-8"))
     # Wrapped at 80 columns a word of it would begin a line.

@@ -1,11 +1,11 @@
-"""What takes long of ``test_gate_mixture``."""
+"""Slow tests of ``test_gate_mixture``."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
-from looping import each
+from loops import each
 from test_gate_mixture import SIDES, log_counted
 
 from distract.studies.gate.mixture import Bets, Direction, log_mean, outcome_gains
@@ -14,7 +14,7 @@ from distract.studies.gate.mixture import Bets, Direction, log_mean, outcome_gai
 @each("side", SIDES)
 @each("share", [0.0, 0.1, 0.5, 1.0])
 @each("threshold", [0.01, 0.1, 0.5, 0.9])
-def test_counts_against_sixty_digits(threshold: float, share: float, side: Direction) -> None:
+def test_counts_match_sixty_digit_arithmetic(threshold: float, share: float, side: Direction) -> None:
     bets = Bets(threshold, side)
     ones, zeros = outcome_gains(threshold, side)
     k = 0

@@ -23,13 +23,13 @@ from test_gate_monitor import (
     NEITHER,
     UNREAD,
     T,
-    agrees,
-    at_most,
-    came,
-    correlated,
-    ended,
-    played,
-    simulated,
+    assert_agrees,
+    draw_correlated_flips,
+    is_at_most,
+    make_outcome,
+    play,
+    play_to_end,
+    simulate,
 )
 
 from distract.stats.intervals import holm
@@ -37,8 +37,7 @@ from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import build_check, lower_bound, upper_bound
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Direction, bet_rates
-from distract.studies.gate.monitor import Hypothesis as Tried
-from distract.studies.gate.monitor import Monitor, PromptOutcome
+from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.verdict import Decision
 
 SINGLES = (HIT, MISS, UNREAD, LOST, EXCLUDED)
@@ -65,7 +64,7 @@ class Oracle:
         outcomes: of a prompt, by its pairs.
     """
 
-    test: Tried
+    test: Hypothesis
     outcomes: dict[int, tuple[PromptOutcome, ...]]
     known: dict[State, frozenset[Decision]] = field(default_factory=dict)
 
@@ -98,8 +97,8 @@ class Oracle:
             tested, low, high = counts(state)
             return low >= limits.fail_at[tested], high <= limits.pass_at[tested]
         return (
-            gained(self.test, "above", state.values) >= 1 / self.test.alpha_fail,
-            gained(self.test, "below", state.values) >= 1 / self.test.alpha_pass,
+            mean_stake(self.test, "above", state.values) >= 1 / self.test.alpha_fail,
+            mean_stake(self.test, "below", state.values) >= 1 / self.test.alpha_pass,
         )
 
     def end(self, state: State) -> Decision:
@@ -114,12 +113,12 @@ class Oracle:
     def futures(self, state: State) -> frozenset[Decision]:
         """All that may be said in the end."""
         if state not in self.known:
-            found: set[Decision] = set() if state.rest else {self.end(state)}
+            decisions: set[Decision] = set() if state.rest else {self.end(state)}
             for pairs in sorted(set(state.rest)):
                 for prompt in self.outcomes[pairs]:
                     then, decision = self.after(state, prompt)
-                    found |= {decision} if decision else self.futures(then)
-            self.known[state] = frozenset(found)
+                    decisions |= {decision} if decision else self.futures(then)
+            self.known[state] = frozenset(decisions)
         return self.known[state]
 
 
@@ -129,7 +128,7 @@ def counts(state: State) -> tuple[int, float, float]:
 
 
 @cache
-def gained(test: Tried, side: Direction, values: tuple[tuple[float, float], ...]) -> float:
+def mean_stake(test: Hypothesis, side: Direction, values: tuple[tuple[float, float], ...]) -> float:
     """The mean stake, multiplied out."""
     t = test.threshold if side == "above" or test.ceiling is None else test.ceiling
     z = [(low if side == "above" else high) - t for low, high in values]
@@ -138,14 +137,14 @@ def gained(test: Tried, side: Direction, values: tuple[tuple[float, float], ...]
     )
 
 
-def several(pairs: int) -> tuple[PromptOutcome, ...]:
+def list_outcomes(pairs: int) -> tuple[PromptOutcome, ...]:
     """Everything that may come of a prompt."""
-    return tuple(came(pairs, *kinds) for kinds in product(range(pairs + 1), repeat=4) if sum(kinds) <= pairs)
+    return tuple(make_outcome(pairs, *kinds) for kinds in product(range(pairs + 1), repeat=4) if sum(kinds) <= pairs)
 
 
 def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
     """Go through every state and compare; returns how often each decision came for each reason."""
-    seen, found = {oracle.start()}, Counter[tuple[str, str]]()
+    seen, counts = {oracle.start()}, Counter[tuple[str, str]]()
     todo: list[tuple[State, list[PromptOutcome]]] = [(oracle.start(), [])]
     while todo:
         state, before = todo.pop()
@@ -156,10 +155,10 @@ def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
                     continue
                 seen.add(then)
                 prompts = [*before, prompt]
-                monitor = played(oracle.test, prompts)
-                said = (monitor.decision, monitor.reason)
+                monitor = play(oracle.test, prompts)
+                key = (monitor.decision, monitor.reason)
                 if decision:
-                    assert said == (decision, "evidence"), prompts
+                    assert key == (decision, "evidence"), prompts
                 elif sum(then.rest) and len(oracle.futures(then)) == 1:
                     # Not earlier and not later than nothing can change it.
                     assert monitor.reason == "settled", prompts
@@ -168,98 +167,100 @@ def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
                     assert monitor.decision is None, prompts
                     todo.append((then, prompts))
                     # The budget may end it anywhere.
-                    monitor = ended(oracle.test, prompts)
-                    said = (monitor.decision, monitor.reason)
-                    assert said == (oracle.end(then), "end"), prompts
-                found[str(monitor.decision), monitor.reason] += 1
-    return found
+                    monitor = play_to_end(oracle.test, prompts)
+                    key = (monitor.decision, monitor.reason)
+                    assert key == (oracle.end(then), "end"), prompts
+                counts[str(monitor.decision), monitor.reason] += 1
+    return counts
 
 
 EXACT = [
-    Tried(0.1, 0.05, 0.4, (1,) * 9),
-    Tried(0.3, 0.1, 0.1, (1,) * 10),
-    Tried(0.5, 0.05, 0.05, (1,) * 10),
-    Tried(0.5, 0.05, 0.05, (1,) * 9, min_n=8),
-    Tried(0.5, 0.05, 0.2, (1,) * 9, min_n=4, max_invalid_rate=0.2),
-    Tried(0.6, 0.025, 0.1, (1,) * 9, max_invalid_rate=0.0),
-    Tried(0.9, 0.45, 0.05, (1,) * 8, min_n=3),
-    Tried(0.5, 0.2, 0.2, (1,) * 3 + (0,)),
-    Tried(0.5, 0.05, 0.2, (1,) * 8, min_eligible=0.7),
+    Hypothesis(0.1, 0.05, 0.4, (1,) * 9),
+    Hypothesis(0.3, 0.1, 0.1, (1,) * 10),
+    Hypothesis(0.5, 0.05, 0.05, (1,) * 10),
+    Hypothesis(0.5, 0.05, 0.05, (1,) * 9, min_n=8),
+    Hypothesis(0.5, 0.05, 0.2, (1,) * 9, min_n=4, max_invalid_rate=0.2),
+    Hypothesis(0.6, 0.025, 0.1, (1,) * 9, max_invalid_rate=0.0),
+    Hypothesis(0.9, 0.45, 0.05, (1,) * 8, min_n=3),
+    Hypothesis(0.5, 0.2, 0.2, (1,) * 3 + (0,)),
+    Hypothesis(0.5, 0.05, 0.2, (1,) * 8, min_eligible=0.7),
 ]
 
 
 @pytest.mark.parametrize("test", EXACT, ids=range(len(EXACT)))
-def test_single_outcomes_stop_just_when_nothing_can_change_the_decision(test: Tried) -> None:
+def test_single_outcomes_stop_only_when_the_decision_is_fixed(test: Hypothesis) -> None:
     oracle = Oracle(test, {1: SINGLES, 0: (PromptOutcome(0),)})
-    found = walk(oracle)
-    assert {decision for decision, _ in found} >= {"fail", "pass", "inconclusive"}
+    decisions = walk(oracle)
+    assert {decision for decision, _ in decisions} >= {"fail", "pass", "inconclusive"}
 
 
 CLUSTERED = [
-    (Tried(0.3, 0.3, 0.4, (2,) * 4), None),
-    (Tried(0.45, 0.4, 0.4, (1, 1, 2, 3)), None),
-    (Tried(0.5, 0.3, 0.3, (1, 2, 2, 2), min_n=3, max_invalid_rate=0.3), None),
-    (Tried(0.5, 0.2, 0.2, (1,) * 6, exact=False), COMPARED),
-    (Tried(0.55, 0.1, 0.2, (1,) * 6, exact=False, min_n=4), COMPARED),
-    (Tried(0.5, 0.1, 0.2, (1,) * 6, ceiling=0.7, exact=False, min_eligible=0.5), COMPARED),
+    (Hypothesis(0.3, 0.3, 0.4, (2,) * 4), None),
+    (Hypothesis(0.45, 0.4, 0.4, (1, 1, 2, 3)), None),
+    (Hypothesis(0.5, 0.3, 0.3, (1, 2, 2, 2), min_n=3, max_invalid_rate=0.3), None),
+    (Hypothesis(0.5, 0.2, 0.2, (1,) * 6, exact=False), COMPARED),
+    (Hypothesis(0.55, 0.1, 0.2, (1,) * 6, exact=False, min_n=4), COMPARED),
+    (Hypothesis(0.5, 0.1, 0.2, (1,) * 6, ceiling=0.7, exact=False, min_eligible=0.5), COMPARED),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("test", "outcomes"), CLUSTERED, ids=range(len(CLUSTERED)))
-def test_prompts_of_several_values_too(test: Tried, outcomes: tuple[PromptOutcome, ...] | None) -> None:
-    by = {pairs: several(pairs) if outcomes is None else outcomes for pairs in set(test.pairs)}
-    found = walk(Oracle(test, by))
-    assert {decision for decision, _ in found} == {"fail", "pass", "inconclusive"}
-    assert found["inconclusive", "settled"]
+def test_several_outcomes_stop_only_when_the_decision_is_fixed(
+    test: Hypothesis, outcomes: tuple[PromptOutcome, ...] | None
+) -> None:
+    by = {pairs: list_outcomes(pairs) if outcomes is None else outcomes for pairs in set(test.pairs)}
+    decisions = walk(Oracle(test, by))
+    assert {decision for decision, _ in decisions} == {"fail", "pass", "inconclusive"}
+    assert decisions["inconclusive", "settled"]
 
 
 @pytest.mark.parametrize("test", EXACT[1:7], ids=range(6))
-def test_nor_does_any_at_all_in_small_sets(test: Tried) -> None:
+def test_small_sets_never_decide_within_a_batch(test: Hypothesis) -> None:
     for start in product(SINGLES, repeat=3):
-        monitor = played(test, start)
+        monitor = play(test, start)
         if monitor.decision is None and (count := monitor.batch_size()) > 1:
             for more in product(SINGLES, repeat=min(count - 1, 4)):
-                assert played(test, [*start, *more]).decision is None
+                assert play(test, [*start, *more]).decision is None
 
 
 @pytest.mark.parametrize("checks", [1, 4, 20])
 @pytest.mark.parametrize("threshold", [0.05, 0.1, 0.3, 0.5])
 @pytest.mark.parametrize("most", [40, 150])
 def test_bounds_agree_at_every_end(threshold: float, checks: int, most: int) -> None:
-    test = Tried(threshold, 0.05 / checks, 0.05, (1,) * most)
+    test = Hypothesis(threshold, 0.05 / checks, 0.05, (1,) * most)
     limits = boundary(threshold, 0.05 / checks, 0.05, most)
     for hits in (int(limits.fail_end[most]), int(limits.fail_end[most]) + 1, int(limits.pass_end[most])):
         if 0 <= hits <= most:
             late = [MISS] * (most - hits) + [HIT] * hits
             even = [HIT if (at + 1) * hits // most > at * hits // most else MISS for at in range(most)]
             for some in (even, late):
-                agrees(test, ended(test, some))
+                assert_agrees(test, play_to_end(test, some))
 
 
 @pytest.mark.parametrize("equal", [1.0, 0.6])
-def test_rows_of_a_prompt_that_depend_on_each_other_make_no_decision_wrong_more_often(equal: float) -> None:
+def test_dependent_rows_do_not_raise_the_error_rate(equal: float) -> None:
     """Four rows a prompt at the threshold itself; a prompt's rows are all the same, or its rate is 0 or much more."""
-    rng, gates, found = np.random.default_rng(20), 250, Counter[str]()
-    test = Tried(0.2, 0.05, 0.05, (4,) * 40)
+    rng, gates, counts = np.random.default_rng(20), 250, Counter[str]()
+    test = Hypothesis(0.2, 0.05, 0.05, (4,) * 40)
     for _ in range(gates):
         monitor = Monitor(test)
         while monitor.decision is None and monitor.left:
             rate = 0.2 if equal == 1 else float(rng.random() < 0.25) * 0.8
             same = rng.random() < equal
             flips = np.repeat(rng.random() < rate, 4) if same else rng.random(4) < rate
-            monitor.add(came(4, int(flips.sum()), 4 - int(flips.sum())))
+            monitor.add(make_outcome(4, int(flips.sum()), 4 - int(flips.sum())))
         monitor.end()
-        found[str(monitor.decision)] += 1
-    assert at_most(0.05, found["fail"], gates), found
-    assert at_most(0.05, found["pass"], gates), found
-    assert found["inconclusive"]
+        counts[str(monitor.decision)] += 1
+    assert is_at_most(0.05, counts["fail"], gates), counts
+    assert is_at_most(0.05, counts["pass"], gates), counts
+    assert counts["inconclusive"]
 
 
-def test_the_simulated_gates_are_the_real_ones() -> None:
-    flips = correlated(25)
-    found, limits = simulated(flips), Limits(T)
+def test_simulated_gates_match_real_ones() -> None:
+    flips = draw_correlated_flips(25)
+    simulation, limits = simulate(flips), Limits(T)
     for gate in range(flips.shape[1]):
-        monitors = [Monitor(Tried(T, ALPHA / CHECKS, ALPHA, (1,) * MOST)) for _ in range(CHECKS)]
+        monitors = [Monitor(Hypothesis(T, ALPHA / CHECKS, ALPHA, (1,) * MOST)) for _ in range(CHECKS)]
         for step in flips[:, gate]:
             if not any(monitor.decision == "fail" for monitor in monitors):
                 for monitor, flip in zip(monitors, step, strict=True):
@@ -268,19 +269,19 @@ def test_the_simulated_gates_are_the_real_ones() -> None:
             if not monitor.left:
                 monitor.end()
         p = [monitor.p_value or 1.0 for monitor in monitors]
-        assert p == pytest.approx(found.p[gate].tolist())
-        assert [monitor.n for monitor in monitors] == found.n[gate].tolist()
+        assert p == pytest.approx(simulation.p[gate].tolist())
+        assert [monitor.n for monitor in monitors] == simulation.n[gate].tolist()
         for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
             if gate % 5 == 0:
-                said = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
-                also = found.said[gate, at] == 0 and found.adjusted[gate, at] <= ALPHA
-                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else found.said[gate, at]]
-                assert said.decision == word
-                assert said.skipped is bool(found.said[gate, at] == 0 and not also)
+                message = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
+                also = simulation.said[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
+                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.said[gate, at]]
+                assert message.decision == word
+                assert message.skipped is bool(simulation.said[gate, at] == 0 and not also)
 
 
-def standing(test: Tried, n: int, k: int) -> Monitor:
-    """One that has come to k flips in n comparisons without a decision, on whichever way."""
+def make_monitor(test: Hypothesis, n: int, k: int) -> Monitor:
+    """A monitor with k flips in n comparisons and no decision yet, by any path."""
     monitor = Monitor(test)
     monitor.n, monitor.k, monitor.eligible, monitor.low, monitor.high = n, k, n, float(k), float(k)
     monitor.asked, monitor.left = n, sum(test.pairs) - n
@@ -290,37 +291,37 @@ def standing(test: Tried, n: int, k: int) -> Monitor:
 
 
 @pytest.mark.parametrize(("threshold", "checks"), [(0.1, 1), (0.3, 4), (0.5, 1)])
-def test_bounds_miss_the_rate_no_more_often_than_they_say(threshold: float, checks: int) -> None:
+def test_bounds_miss_the_rate_no_more_often_than_stated(threshold: float, checks: int) -> None:
     """Exact, at the threshold and elsewhere: every count at which a check of 30 comparisons can stop."""
     most = 30
-    test = Tried(threshold, ALPHA / checks, ALPHA, (1,) * most)
-    found: dict[tuple[int, int], tuple[float, float]] = {}
+    test = Hypothesis(threshold, ALPHA / checks, ALPHA, (1,) * most)
+    result: dict[tuple[int, int], tuple[float, float]] = {}
     for rate in (0.1, 0.3, 0.5):
         going, low, high = np.ones(1), 0.0, 0.0
         for n in range(1, most + 1):
             going = np.convolve(going, [1 - rate, rate])
             for k in np.flatnonzero(going > 1e-9).tolist():
-                monitor = standing(test, n, k)
+                monitor = make_monitor(test, n, k)
                 monitor._look()
                 if n == most:
                     monitor.end()
                 if monitor.decision is None:
                     continue
-                if (n, k) not in found:
-                    found[n, k] = (
+                if (n, k) not in result:
+                    result[n, k] = (
                         lower_bound(monitor, ALPHA),
                         upper_bound(monitor, ALPHA),
                     )
-                low += float(going[k]) * (found[n, k][0] > rate)
-                high += float(going[k]) * (found[n, k][1] < rate)
+                low += float(going[k]) * (result[n, k][0] > rate)
+                high += float(going[k]) * (result[n, k][1] < rate)
                 going[k] = 0
         assert max(low, high) <= ALPHA
-    assert len(found) > 10
+    assert len(result) > 10
 
 
-def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
+def test_bounds_hold_for_checks_stopped_by_another() -> None:
     """One attack may flip .07, another .10; both flip the same tenth: the first failure picks a moment with many."""
-    first, second = (Tried(limit, 0.025, 0.05, (1,) * MOST) for limit in (0.07, T))
+    first, second = (Hypothesis(limit, 0.025, 0.05, (1,) * MOST) for limit in (0.07, T))
     strict, loose = first.boundary, second.boundary
     assert strict is not None
     assert loose is not None
@@ -333,7 +334,7 @@ def test_bounds_of_a_check_that_another_has_stopped_hold_too() -> None:
         for hits in np.flatnonzero(stop & (going > 1e-12)).tolist():
             failed += float(going[hits])
             # It is left as it stands, on whichever way it came there without a decision.
-            monitor = standing(second, n, hits)
+            monitor = make_monitor(second, n, hits)
             wrong += float(going[hits]) * (lower_bound(monitor, ALPHA) >= T)
         going = going * ~stop - left
     assert failed > 0.15

@@ -32,12 +32,12 @@ QUESTIONS = [
 ROOMS = [16, 6, 24, 8, 20, 3, 8, 1]
 
 
-def asked(question: str, **options: Any) -> Request:
+def make_request(question: str, **options: Any) -> Request:
     return Request((Message("system", RULES), Message("user", question)), **options)
 
 
-def ask(judge: Transformers, requests: Sequence[Request], wanted: set[int] | None = None) -> dict[int, Reply]:
-    every = frozenset(range(len(requests)) if wanted is None else wanted)
+def ask(judge: Transformers, requests: Sequence[Request], needed: set[int] | None = None) -> dict[int, Reply]:
+    every = frozenset(range(len(requests)) if needed is None else needed)
     pairs = [pair for batch in judge.reply(requests, every) for pair in batch]
     assert sorted(index for index, _ in pairs) == sorted(every)
     return dict(pairs)
@@ -71,30 +71,30 @@ def test_draws_follow_the_distribution() -> None:
         expected = np.exp(logits / temperature)
         expected /= expected.sum()
         spaced = (np.arange(2000) + 0.5) / 2000
-        found = np.bincount([draw_token(logits, temperature, 1.0, u) for u in spaced], minlength=5) / 2000
-        assert abs(found - expected).max() <= 1e-3
+        shares = np.bincount([draw_token(logits, temperature, 1.0, u) for u in spaced], minlength=5) / 2000
+        assert abs(shares - expected).max() <= 1e-3
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0, -20.0]), min_size=1, max_size=8), st.floats(0.001, 1.0))
-def test_the_nucleus_is_the_fewest_likeliest_that_reach_the_share(values: list[float], top_p: float) -> None:
+def test_nucleus_is_the_smallest_set_that_reaches_the_share(values: list[float], top_p: float) -> None:
     logits = np.array(values)
     weights = np.exp(logits) / np.exp(logits).sum()
-    found = {draw_token(logits, 1.0, top_p, u) for u in np.linspace(0, 1, 400, endpoint=False)}
+    tokens = {draw_token(logits, 1.0, top_p, u) for u in np.linspace(0, 1, 400, endpoint=False)}
     order = np.argsort(-weights, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]
     allowed = {int(i) for i, b in zip(order, before, strict=True) if b < top_p + 1e-9}
-    assert found <= allowed
-    assert {int(i) for i, b in zip(order, before, strict=True) if b < top_p - 1e-9 and weights[i] > 0.01} <= found
+    assert tokens <= allowed
+    assert {int(i) for i, b in zip(order, before, strict=True) if b < top_p - 1e-9 and weights[i] > 0.01} <= tokens
 
 
-def test_the_edges_of_a_draw() -> None:
+def test_draws_handle_the_edges_of_the_range() -> None:
     logits = np.array([-math.inf, 0.0, 0.0, -math.inf], np.float32)
     assert {draw_token(logits, 1.0, top_p, u) for top_p in (0.9, 1.0) for u in (0.0, 1 - 2**-53)} == {1, 2}
     assert {draw_token(logits, 1.0, 1e-6, u) for u in (0.0, 0.5, 1 - 2**-53)} == {1}
     assert draw_token(np.array([1.0, 1.1], np.float32), 1e-3, 1.0, 0.999) == 1
 
 
-def spelled(request: Request, words: Sequence[str], room: int = 99) -> Reply:
+def spell(request: Request, words: Sequence[str], room: int = 99) -> Reply:
     """The answer of a model that writes these tokens; the last ends it."""
     import torch
 
@@ -116,28 +116,28 @@ def spelled(request: Request, words: Sequence[str], room: int = 99) -> Reply:
         (("none",), "ab]] cd[[A]] e", 6),
     ],
 )
-def test_an_answer_ends_right_behind_its_first_stop(stop: tuple[str, ...], text: str, count: int) -> None:
-    reply = spelled(asked("?", stop=stop), ["ab", "]] ", "cd[[", "A]]", " e"])
+def test_answer_ends_right_after_its_first_stop(stop: tuple[str, ...], text: str, count: int) -> None:
+    reply = spell(make_request("?", stop=stop), ["ab", "]] ", "cd[[", "A]]", " e"])
     assert (reply.text, reply.finish, reply.tokens_out, reply.tokens_in) == (text, "stop", count, 5)
 
 
-def test_a_stop_behind_a_long_answer_is_found_and_the_tail_is_short() -> None:
+def test_stop_after_a_long_answer_is_detected_in_a_short_tail() -> None:
     words = [*("word " for _ in range(60)), "x", "y", "z"]
-    assert spelled(asked("?", stop=("xyz",)), words).text.endswith("word xyz")
-    assert spelled(asked("?"), words, room=60).finish == "length"
+    assert spell(make_request("?", stop=("xyz",)), words).text.endswith("word xyz")
+    assert spell(make_request("?"), words, room=60).finish == "length"
 
 
-def test_a_number_that_is_none_is_a_failure() -> None:
+def test_nan_logits_are_a_failure() -> None:
     import torch
 
-    answer = Answer(asked("?", temperature=1.0), 5, 9, {0}, lambda ids: "x" * len(ids))
+    answer = Answer(make_request("?", temperature=1.0), 5, 9, {0}, lambda ids: "x" * len(ids))
     answer.write(torch.full((4,), math.nan), 0, math.nan)
     assert (answer.finish, answer.reply().failure) == ("stop", "not a number")
 
 
-def test_greedy_answers_are_those_written_one_at_a_time(smollm2: Transformers) -> None:
+def test_greedy_answers_equal_one_at_a_time_answers(smollm2: Transformers) -> None:
     rooms = {0: 8, 1: 10, 3: 5}
-    requests = [asked(QUESTIONS[at], max_tokens=room) for at, room in rooms.items()]
+    requests = [make_request(QUESTIONS[at], max_tokens=room) for at, room in rooms.items()]
     assert smollm2._can_batch
     replies = ask(smollm2, requests)
     assert_greedy(smollm2, requests, replies)
@@ -145,35 +145,35 @@ def test_greedy_answers_are_those_written_one_at_a_time(smollm2: Transformers) -
 
 
 @pytest.mark.parametrize("layout", ["packed", "prefix"])
-def test_the_other_layouts_write_the_same(folders: dict[str, Path], layout: str) -> None:
-    requests = [asked(q, max_tokens=4) for q in (*QUESTIONS[2:], QUESTIONS[2])]
+def test_other_layouts_write_the_same_text(folders: dict[str, Path], layout: str) -> None:
+    requests = [make_request(q, max_tokens=4) for q in (*QUESTIONS[2:], QUESTIONS[2])]
     judge, other = (Transformers(str(folders["llama"]), dtype="float32", batch_tokens=n) for n in (2048, 300))
     vars(other).update(_sharing=layout, _batched=True)
     assert ask(other, requests) == ask(judge, requests)
 
 
-def test_a_sampled_answer_does_not_depend_on_the_others(folders: dict[str, Path]) -> None:
+def test_sampled_answer_does_not_depend_on_the_others(folders: dict[str, Path]) -> None:
     judge = Transformers(str(folders["llama"]), dtype="float32")
     options: dict[str, Any] = {"max_tokens": 6, "temperature": 1.2, "top_p": 0.95}
-    requests = [asked(QUESTIONS[3], sample=sample, **options) for sample in range(4)]
-    requests += [asked(QUESTIONS[3], seed=1, **options), asked(QUESTIONS[6], **options)]
+    requests = [make_request(QUESTIONS[3], sample=sample, **options) for sample in range(4)]
+    requests += [make_request(QUESTIONS[3], seed=1, **options), make_request(QUESTIONS[6], **options)]
     together = ask(judge, requests)
     for index in (1, 5):
         assert ask(judge, [requests[index]])[0] == together[index]
     assert len({together[index].text for index in range(5)}) == 5
-    tiny = asked(QUESTIONS[3], max_tokens=10, temperature=1.2, top_p=1e-6)
-    greedy = asked(QUESTIONS[3], max_tokens=10)
+    tiny = make_request(QUESTIONS[3], max_tokens=10, temperature=1.2, top_p=1e-6)
+    greedy = make_request(QUESTIONS[3], max_tokens=10)
     assert len({reply.text for reply in ask(judge, [tiny, greedy]).values()}) == 1
 
 
-def test_stops_and_prefills_of_a_model(smollm2: Transformers) -> None:
-    free = ask(smollm2, [asked(QUESTIONS[2], max_tokens=12)])[0].text
+def test_real_model_honours_stops_and_prefills(smollm2: Transformers) -> None:
+    free = ask(smollm2, [make_request(QUESTIONS[2], max_tokens=12)])[0].text
     middle = free[5:11]
-    said = {"prefill": free[:5], "max_tokens": 12}
+    message = {"prefill": free[:5], "max_tokens": 12}
     requests = [
-        asked(QUESTIONS[2], max_tokens=12, stop=(free[8:14], middle)),
-        asked(QUESTIONS[2], **said),
-        asked(QUESTIONS[2], **said, stop=(free[:5],)),
+        make_request(QUESTIONS[2], max_tokens=12, stop=(free[8:14], middle)),
+        make_request(QUESTIONS[2], **message),
+        make_request(QUESTIONS[2], **message, stop=(free[:5],)),
     ]
     replies = ask(smollm2, requests)
     assert (replies[0].text, replies[0].finish) == (free[: free.index(middle) + len(middle)], "stop")
@@ -184,15 +184,15 @@ def test_stops_and_prefills_of_a_model(smollm2: Transformers) -> None:
 @pytest.mark.parametrize(
     ("kind", "together"), [("qwen2", True), ("gpt2", True), ("bloom", True), ("mistral", True), ("llama", False)]
 )
-def test_tiny_models_write_what_they_write_alone(folders: dict[str, Path], kind: str, together: bool) -> None:
+def test_tiny_models_write_the_same_as_alone(folders: dict[str, Path], kind: str, together: bool) -> None:
     judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150)
     if not together:
         vars(judge)["_can_batch"] = False
-    requests = [asked(q, max_tokens=room) for q, room in zip(QUESTIONS, ROOMS, strict=True)]
+    requests = [make_request(q, max_tokens=room) for q, room in zip(QUESTIONS, ROOMS, strict=True)]
     replies = ask(judge, requests)
     assert judge._can_batch is together
     assert_greedy(judge, requests, replies)
-    drawn = [asked("Hi", max_tokens=8, temperature=1.0, stop=("e",), sample=sample) for sample in range(4)]
+    drawn = [make_request("Hi", max_tokens=8, temperature=1.0, stop=("e",), sample=sample) for sample in range(4)]
     replies = ask(judge, drawn)
     assert len({reply.text for reply in replies.values()}) > 1
     assert all(reply.text.find("e") in (-1, len(reply.text) - 1) for reply in replies.values())
@@ -200,9 +200,9 @@ def test_tiny_models_write_what_they_write_alone(folders: dict[str, Path], kind:
 
 
 @pytest.mark.parametrize("deaf", ["position_ids", "attention_mask"])
-def test_a_model_that_does_not_listen_writes_alone(folders: dict[str, Path], deaf: str) -> None:
+def test_model_that_ignores_the_mask_writes_alone(folders: dict[str, Path], deaf: str) -> None:
     judge = Transformers(str(folders["qwen2"]), dtype="float32")
-    requests = [asked(q, max_tokens=6) for q in QUESTIONS[:3]]
+    requests = [make_request(q, max_tokens=6) for q in QUESTIONS[:3]]
     expected = ask(judge, requests)
     forward = judge._loaded.forward
 
@@ -215,9 +215,11 @@ def test_a_model_that_does_not_listen_writes_alone(folders: dict[str, Path], dea
     assert ask(other, requests) == expected
 
 
-def test_half_precision_is_written_side_by_side_too(folders: dict[str, Path]) -> None:
+def test_half_precision_also_writes_side_by_side(folders: dict[str, Path]) -> None:
     judge = Transformers(str(folders["qwen2"]), dtype="bfloat16")
-    assert {reply.tokens_out for reply in ask(judge, [asked(q, max_tokens=5) for q in QUESTIONS]).values()} == {5}
+    assert {reply.tokens_out for reply in ask(judge, [make_request(q, max_tokens=5) for q in QUESTIONS]).values()} == {
+        5
+    }
     assert judge._can_batch
 
 
@@ -227,10 +229,10 @@ def tiny(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Transform
     return Transformers(str(folders["gpt2"]), dtype="float32")
 
 
-def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
-    words = 2048 - len(tiny._chat.encode(asked("x" + " word" * 100)).prompt) + 100
+def test_answers_are_cut_at_the_end_of_the_context(tiny: Transformers) -> None:
+    words = 2048 - len(tiny._chat.encode(make_request("x" + " word" * 100)).prompt) + 100
     questions = ["x" + " word" * (words - short) for short in (0, 1, 3, 400)]
-    requests = [asked(question, max_tokens=30) for question in questions]
+    requests = [make_request(question, max_tokens=30) for question in questions]
     lengths = [len(tiny._chat.encode(request).prompt) for request in requests]
     assert lengths == [2048, 2047, 2045, 1648]
     replies = ask(tiny, requests)
@@ -239,9 +241,9 @@ def test_an_answer_is_cut_where_the_context_ends(tiny: Transformers) -> None:
     assert {replies[i].finish for i in (1, 2, 3)} == {"length"}
 
 
-def test_a_resumed_round_reads_in_forwards_of_the_same_shape(tiny: Transformers) -> None:
+def test_resumed_round_reads_in_forwards_of_the_same_shape(tiny: Transformers) -> None:
     vars(tiny)["_given_tokens"] = 100
-    requests = [asked(q, max_tokens=4, temperature=t) for q in QUESTIONS[:5] for t in (0.0, 1.0)]
+    requests = [make_request(q, max_tokens=4, temperature=t) for q in QUESTIONS[:5] for t in (0.0, 1.0)]
     assert tiny._can_batch
     forward, shapes = tiny._forward, list[tuple[int, ...]]()
 
@@ -257,8 +259,8 @@ def test_a_resumed_round_reads_in_forwards_of_the_same_shape(tiny: Transformers)
     assert set(shapes) < set(before)
 
 
-def test_what_is_written_before_a_failure_is_not_lost(tiny: Transformers, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [asked(q, max_tokens=2 + 3 * at) for at, q in enumerate(QUESTIONS[:5])]
+def test_answers_before_a_failure_are_kept(tiny: Transformers, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [make_request(q, max_tokens=2 + 3 * at) for at, q in enumerate(QUESTIONS[:5])]
     expected = ask(tiny, requests)
     forward, left = tiny._loaded.forward, [12]
 
@@ -269,11 +271,11 @@ def test_what_is_written_before_a_failure_is_not_lost(tiny: Transformers, monkey
         return forward(*given, **options)
 
     monkeypatch.setattr(tiny._loaded, "forward", fails)
-    found: dict[int, Reply] = {}
+    replies: dict[int, Reply] = {}
     under_way = tiny.reply(requests, frozenset(range(5)))
     with pytest.raises(BackendError, match="batch_tokens") as raised:
-        found.update(pair for batch in under_way for pair in batch)
+        replies.update(pair for batch in under_way for pair in batch)
     assert "\n" not in str(raised.value)
-    assert found == {index: expected[index] for index in found}
-    assert len(found) == 2
+    assert replies == {index: expected[index] for index in replies}
+    assert len(replies) == 2
     assert left == [0]

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from builders import case
-from fuzzing import Fuzz
+from fuzzer import Fuzz
 from test_constraints_break import HOSTILE
 
 from distract.core import printable, registry
@@ -70,7 +70,7 @@ class Late(BaseException):
 
 
 @contextmanager
-def guarded(most: float) -> Iterator[None]:
+def limit_time(most: float) -> Iterator[None]:
     """End what takes more seconds of the processor than that."""
 
     def late(number: int, frame: object) -> None:
@@ -85,7 +85,7 @@ def guarded(most: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def grown(piece: str, size: int, place: str) -> str:
+def grow_text(piece: str, size: int, place: str) -> str:
     """A text with so many characters of a piece; of a mix of pieces where none is named."""
     if piece:
         run = (piece * (size // len(piece) + 1))[:size]
@@ -108,13 +108,13 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     few = tuple(parse({"kind": kind}) for kind in ("detectable_format:title", "punctuation:no_comma"))
     every = [parse(raw) for raw in HOSTILE if "language" not in raw["kind"]]
     for name, attack in registry.attacks().items():
-        yield name, partial(_rewritten, attack, ())
-        yield f"{name}, with a format", partial(_rewritten, attack, few)
+        yield name, partial(_rewrite, attack, ())
+        yield f"{name}, with a format", partial(_rewrite, attack, few)
         if attack.marker:
             yield f"marker of {name}", attack.marker
     for constraint in every:
         yield f"check {constraint}", partial(check, constraint)
-        yield f"break {constraint}", partial(_broken, constraint)
+        yield f"break {constraint}", partial(_break, constraint)
     marker = registry.get_attack("assertiveness").marker
     yield "inspect one that grew", lambda text: inspect(("Why?",), (text,), (f"really {text}.",), few, marker)
     yield "inspect one that shrank", lambda text: inspect(("Why?",), (f"{text} So.",), (text,), (), marker)
@@ -160,15 +160,15 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "cases, as they are", _cases
     yield "cases that break off", lambda text: _cases(f'{{"id": "{text}')
     yield "rows", lambda text: _cases(json.dumps([{"input": text, "output_1": text, "output_2": TEXT, "label": 1}]))
-    yield "votes", lambda text: _votes(folder / "votes", text)
-    yield "checked files", lambda text: _checked(folder, text)
+    yield "votes", lambda text: _read_votes(folder / "votes", text)
+    yield "checked files", lambda text: _check(folder, text)
 
 
-def _rewritten(attack: Attack, constraints: tuple[Constraint, ...], text: str) -> str:
+def _rewrite(attack: Attack, constraints: tuple[Constraint, ...], text: str) -> str:
     return attack.rewrite(text, constraints, 0)
 
 
-def _broken(constraint: Constraint, text: str) -> list[str]:
+def _break(constraint: Constraint, text: str) -> list[str]:
     return list(islice(breaks(constraint, text), 6))
 
 
@@ -194,7 +194,7 @@ def _cases(text: str) -> None:
                         native.format_line(one)  # type: ignore[arg-type]
 
 
-def _votes(path: Path, text: str) -> None:
+def _read_votes(path: Path, text: str) -> None:
     for suffix, content in ((".csv", f"model_a,model_b,winner\n{text}"), (".json", f"[{text}"), (".jsonl", text)):
         file = path.with_suffix(suffix)
         file.write_text(content, encoding="utf-8", errors="replace")
@@ -206,7 +206,7 @@ def _votes(path: Path, text: str) -> None:
                 list(read(file))
 
 
-def _checked(folder: Path, text: str) -> None:
+def _check(folder: Path, text: str) -> None:
     original, rewrite = folder / "original", folder / "rewrite"
     original.write_text(text, encoding="utf-8", errors="replace")
     rewrite.write_text(f"{text} So.", encoding="utf-8", errors="replace")
@@ -217,7 +217,7 @@ def cost(target: Callable[[str], object], text: str) -> float:
     """Seconds of the processor; infinite where it takes too many."""
     begun = time.process_time()
     try:
-        with guarded(MOST), suppress(DistractError):  # no text: half of a surrogate pair
+        with limit_time(MOST), suppress(DistractError):  # no text: half of a surrogate pair
             target(text)
     except Late:
         return math.inf
@@ -227,15 +227,15 @@ def cost(target: Callable[[str], object], text: str) -> float:
 def grows(target: Callable[[str], object], piece: str, place: str) -> str | None:
     """How a target takes more than linear time, if it does."""
     # Most cases are over here: what is quadratic takes 25 times longer for the large one.
-    if cost(target, grown(piece, MIDDLE, place)) < LEAST / 30:
+    if cost(target, grow_text(piece, MIDDLE, place)) < LEAST / 30:
         return None
-    large = cost(target, grown(piece, LARGE, place))
+    large = cost(target, grow_text(piece, LARGE, place))
     if large < LEAST:
         return None
     # What was read once is remembered: the second look is at another text.
-    small = max(cost(target, grown(piece, SMALL, place)), cost(target, f"{grown(piece, SMALL, place)}x"))
+    small = max(cost(target, grow_text(piece, SMALL, place)), cost(target, f"{grow_text(piece, SMALL, place)}x"))
     if large > TOLERANCE * LARGE / SMALL * small:
-        large = min(large, cost(target, f"{grown(piece, LARGE, place)}x"))
+        large = min(large, cost(target, f"{grow_text(piece, LARGE, place)}x"))
     is_worse = large > TOLERANCE * LARGE / SMALL * max(small, LEAST / 100) or large > MOST
     return f"{SMALL} characters {small:.3f} s, {LARGE} characters {large:.3f} s" if is_worse else None
 
@@ -246,12 +246,12 @@ def test_long_texts_take_linear_time(tmp_path: Path, fuzz: Fuzz) -> None:
     Random(fuzz.seed).shuffle(cases)
     # What the issue names comes first.
     cases.sort(key=lambda one: one[1:] != (" ", "beginning"))
-    found = list[str]()
+    problems = list[str]()
     for name, piece, place in cases:
         if fuzz.is_over:
             break
         if growth := grows(targets[name], piece, place):
-            found.append(f"{name}, {piece!r} {place}: {growth}")
-            print(found[-1])
+            problems.append(f"{name}, {piece!r} {place}: {growth}")
+            print(problems[-1])
         fuzz.spent += 1
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)

@@ -16,17 +16,17 @@ from random import Random
 from typing import Any
 
 import pytest
-from commanding import Ran
-from fuzzing import Fuzz
-from loopback import Asked, FakeServer, completion
+from command_result import CommandResult
+from fuzzer import Fuzz
+from loopback import FakeServer, ReceivedRequest, completion
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 
 TEXTS = 300
 OBEYED = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-"""What a terminal obeys, or what reorders a line."""
+"""Characters that control a terminal or reorder a line."""
 SEEDS = (
     "", " ", "\n", "\t", "\r\n", "a\r\nb\rc", "\x00", "a\x00b", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07",
     "\x1b]8;;http://x\x1b\\x", "\x9b2J", "\x7f", "\x08\x08\x08", "\u202eevil\u202c", "\u2066x\u2069", "\u200f\u200e",
@@ -55,17 +55,17 @@ PLAIN = (
 def texts(seed: int, number: int = TEXTS) -> list[str]:
     """Hostile texts: those above, then parts of them put together."""
     draw = Random(seed)
-    found = list(SEEDS) if seed == 0 else []
-    while len(found) < number:
+    hostile = list(SEEDS) if seed == 0 else []
+    while len(hostile) < number:
         parts = [draw.choice((*SEEDS, *PLAIN))[:2000] for _ in range(draw.randint(1, 4))]
-        found.append(draw.choice(("", " ", "\n", ". ")).join(parts))
-    return found[:number]
+        hostile.append(draw.choice(("", " ", "\n", ". ")).join(parts))
+    return hostile[:number]
 
 
-def wrong(ran: Ran) -> str:
+def wrong(ran: CommandResult) -> str:
     """What is wrong with how a command ended and what it printed; empty where nothing is."""
-    told = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
-    if told:
+    message = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
+    if message:
         return f"ended with {ran.code}: {ran.err[-2000:]}"
     if obeyed := OBEYED.search(ran.out + ran.err):
         return f"printed {obeyed[0]!r}"
@@ -86,7 +86,7 @@ class Shop:
         self.run, self.folder = run, folder
         self.codes: dict[str, set[int]] = {}
 
-    def __call__(self, *arguments: object, writes: Sequence[str] = ()) -> Ran:
+    def __call__(self, *arguments: object, writes: Sequence[str] = ()) -> CommandResult:
         """Run a command: all is right with it, and it wrote nothing but what it may."""
         before = self._files()
         ran = self.run(*arguments)
@@ -94,10 +94,10 @@ class Shop:
         assert not problem, f"distract {' '.join(map(str, arguments))}: {problem}"
         if "--json" in arguments and ran.code in (0, 1, 3):
             json.loads(ran.out)
-        made = self._files() - before
+        created = self._files() - before
         # A store has files beside it while it is open, and a lock.
         allowed = re.compile("|".join([r"here/replies\.sqlite.*", *(rf"{re.escape(one)}(?:/.*)?" for one in writes)]))
-        beside = [name for name in made if not allowed.fullmatch(name)]
+        beside = [name for name in created if not allowed.fullmatch(name)]
         assert not beside, f"distract {' '.join(map(str, arguments))}: wrote {beside}"
         self.codes.setdefault(str(arguments[0]), set()).add(ran.code)
         return ran
@@ -213,7 +213,7 @@ def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
     shop("check", "original", "rewrite", "--json")
 
 
-def test_texts_that_are_judged(shop: Shop, fuzz: Fuzz) -> None:
+def test_hostile_responses_can_be_judged(shop: Shop, fuzz: Fuzz) -> None:
     for seed in count(fuzz.seed):
         for number, some in enumerate(batches(seed)):
             if fuzz.is_over:
@@ -224,13 +224,13 @@ def test_texts_that_are_judged(shop: Shop, fuzz: Fuzz) -> None:
             return
 
 
-def test_texts_that_a_model_says(shop: Shop) -> None:
+def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
     """As verdicts of a judge, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
-    said = texts(0)
+    hostile = texts(0)
 
-    def chat(asked: Asked) -> dict[str, Any]:
-        text = re.sub(r"[\ud800-\udfff]", "?", said[sum(asked.content.encode("utf-8", "replace")) % len(said)])
-        return completion(text if "|||" not in asked.content else f"{text}\n|||\n{PLAIN[0]}")
+    def chat(request: ReceivedRequest) -> dict[str, Any]:
+        text = re.sub(r"[\ud800-\udfff]", "?", hostile[sum(request.content.encode("utf-8", "replace")) % len(hostile)])
+        return completion(text if "|||" not in request.content else f"{text}\n|||\n{PLAIN[0]}")
 
     write(shop.path("cases.jsonl"), [record(f"c{i}", *PLAIN[:2], prompt=f"{i}?", preferred="x") for i in range(60)])
     key = {"key": "punctuation", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
@@ -248,11 +248,11 @@ def test_texts_that_a_model_says(shop: Shop) -> None:
         shop("check", "c")
         shop("rewrite", *data, *writer, "--attack", "sycophancy", "--out", "r.jsonl", writes=("here/r.jsonl",))
         shop("make-pairs", *data, *writer, "--out", "p.jsonl", writes=("here/p.jsonl",))
-        made = ("make-tweakset", "--data", "prompts.jsonl", "--limit", "all", *STORE, *writer)
-        shop(*made, "--out", "t.jsonl", writes=("here/t.jsonl",))
+        command = ("make-tweakset", "--data", "prompts.jsonl", "--limit", "all", *STORE, *writer)
+        shop(*command, "--out", "t.jsonl", writes=("here/t.jsonl",))
 
 
-def test_texts_that_are_names(shop: Shop, fuzz: Fuzz) -> None:
+def test_hostile_names_are_accepted_or_refused_in_one_line(shop: Shop, fuzz: Fuzz) -> None:
     """As ids and authors: taken, or said to be wrong in one line; alike by case or normal form, they stay apart."""
     judged = ("attack", "--judge", "planted:longer", "--generator", "rules", "--protocol", "pairwise")
     taken = list[str]()
@@ -322,14 +322,14 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_that_are_no_data(shop: Shop, name: str) -> None:
+def test_non_data_files_are_refused(shop: Shop, name: str) -> None:
     shop.path("file.jsonl").write_bytes(FILES[name])
     for command in COMMANDS:
         shop(*command, "file.jsonl", writes=("here/out", "here/.distract"))
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_files_of_a_run_that_are_none(shop: Shop, name: str) -> None:
+def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
     write(shop.path("cases.jsonl"), [record(f"c{i}", *PLAIN, preferred="x") for i in range(3)])
     judged = (
         "attack",
@@ -344,7 +344,7 @@ def test_files_of_a_run_that_are_none(shop: Shop, name: str) -> None:
     )
     shop(*judged, "--out", "one", *STORE, writes=("here/one",))
     for path in sorted(shop.path("one").iterdir()):
-        kept = path.read_bytes()
+        content = path.read_bytes()
         path.write_bytes(FILES[name])
         for command in (
             ("report", "one"),
@@ -353,10 +353,10 @@ def test_files_of_a_run_that_are_none(shop: Shop, name: str) -> None:
             ("explain", "one", "c0", *STORE),
         ):
             shop(*command, writes=("here/one",))
-        path.write_bytes(kept)
+        path.write_bytes(content)
 
 
-def test_lines_of_a_megabyte(shop: Shop) -> None:
+def test_megabyte_lines_are_handled(shop: Shop) -> None:
     long = ["a" * 1_000_000, "very " * 200_000, " " * 1_000_000 + PLAIN[0]]
     write(shop.path("cases.jsonl"), [record(f"c{i}", text, PLAIN[1], prompt=f"{text}?") for i, text in enumerate(long)])
     judged = ("--judge", "planted:longer", "--data", "cases.jsonl", "--generator", "rules", "--protocol", "pairwise")
@@ -364,6 +364,6 @@ def test_lines_of_a_megabyte(shop: Shop) -> None:
     shop("report", "one")
 
 
-def test_texts_that_look_alike_are_different() -> None:
+def test_lookalike_texts_stay_different() -> None:
     assert unicodedata.normalize("NFC", "A\u030a") == "Å"
     assert len(set(texts(0))) > 200

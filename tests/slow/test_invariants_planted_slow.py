@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from test_invariants_planted import Test, biased, failure
+from test_invariants_planted import Test, biased_cases, failure
 
 from distract.judging.judge import Judge
 from distract.models.scripted import make_planted
 from distract.testing import invariants
 
 
-def test_at_the_threshold_it_is_seldom_wrong_either_way(tmp_path: Path) -> None:
+def test_decisions_at_the_threshold_are_seldom_wrong(tmp_path: Path) -> None:
     with Judge("j", make_planted("bold=0.2"), store=tmp_path / "s") as judge:
         for number in range(20):
-            cases = biased(f"s{number}-", 40)
+            cases = biased_cases(f"s{number}-", 40)
             rate: Test = partial(invariants.distractor_invariant, cases=cases, max_violation_rate=0.2, confidence=0.9)
             failure(rate, judge)
         decisions = [finding.decision for finding in judge.findings]

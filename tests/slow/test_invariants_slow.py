@@ -1,4 +1,4 @@
-"""What a call of an invariant asks, finds, puts on record and says, with judges made for the purpose."""
+"""Test calls of invariants with judges made for the purpose: requests, findings, records, messages."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from distract.testing.invariants import Inconclusive, InvariantFinding, Violatio
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Open]:
-    made: list[Judge] = []
+    judges: list[Judge] = []
 
     def open_(backend: ScriptedBackend, manner: Manner | None = None) -> Judge:
-        made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
-        return made[-1]
+        judges.append(Judge("j", backend, store=tmp_path / f"s{len(judges)}", manner=manner or Manner()))
+        return judges[-1]
 
     yield open_
-    for one in made:
+    for one in judges:
         one.close()
 
 
@@ -49,7 +49,7 @@ class TestWhatSaysNothing:
             ),
         ],
     )
-    def test_what_the_format_does_not_allow_is_not_tried(
+    def test_changes_that_the_format_forbids_are_skipped(
         self, judge: Open, test: Callable[..., InvariantFinding], constraint: Constraint, why: str
     ) -> None:
         formal = Case("c", ("Name a colour.",), (X, Y), preferred="x", constraints=(constraint,))
@@ -57,7 +57,7 @@ class TestWhatSaysNothing:
         assert lines[-1] == f"  excluded {why} (1)"
 
 
-def test_it_serves_without_pytest_and_hypothesis() -> None:
+def test_judges_work_without_pytest_and_hypothesis() -> None:
     code = (
         "import sys, distract.testing.invariants\n"
         "assert not {'pytest', 'hypothesis', 'torch', 'transformers'} & set(sys.modules), 'too much'"
@@ -65,7 +65,7 @@ def test_it_serves_without_pytest_and_hypothesis() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_the_real_judge_is_asked_and_told_about(smollm2: Transformers, tmp_path: Path) -> None:
+def test_real_judge_is_asked_and_described(smollm2: Transformers, tmp_path: Path) -> None:
     with Judge("smollm2-135m", smollm2, store=tmp_path / "s") as real:
         assert invariants.deterministic(real, PAIR).n == 1
         with suppress(Violation):

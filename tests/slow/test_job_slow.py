@@ -39,7 +39,7 @@ print(*sorted({"torch", "transformers", "tokenizers"} & sys.modules.keys()))
 
 
 @pytest.mark.usefixtures("smollm2")
-def test_a_run_from_the_store_loads_no_model_and_no_tokenizer(tmp_path: Path) -> None:
+def test_run_from_the_store_loads_no_model_and_no_tokenizer(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", REPLAY], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )

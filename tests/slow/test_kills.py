@@ -28,9 +28,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from forked import Forks, Process
-from fuzzing import Fuzz
-from loopback import CHAT, Answer, Asked, FakeServer, completion, token
+from forks import Forks, Process
+from fuzzer import Fuzz
+from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 KILLS = 100
 """Of each of the two tests."""
@@ -53,11 +53,11 @@ WAITED = 4.0
 """Seconds after which a command that was stopped may give up what is under way."""
 
 
-def answered(asked: Asked) -> dict[str, Any]:
+def answer(request: ReceivedRequest) -> dict[str, Any]:
     """A generator that is sometimes of no use, and a judge with a mind of its own; both always say the same."""
-    digest = hashlib.sha256(asked.content.encode()).digest()
-    if asked.body["model"] == "g":
-        text = asked.content.partition("# Response to rewrite\n")[2].partition("\n\n# Format")[0]
+    digest = hashlib.sha256(request.content.encode()).digest()
+    if request.body["model"] == "g":
+        text = request.content.partition("# Response to rewrite\n")[2].partition("\n\n# Format")[0]
         return completion(f"What a great question! {text}" if digest[0] % 3 else "No.")
     names = sorted("ABCD", key=lambda name: digest[ord(name) % 32])
     likely = dict(zip(names, SHARES, strict=True))
@@ -85,7 +85,7 @@ class Run:
     signals: tuple[int, ...] = ()
     moment: int = 0
     is_late: bool = False
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
     process: Process | None = None
     killed: float | None = None
     ended: float = 0.0
@@ -111,21 +111,21 @@ class Watched(FakeServer):
     """A server that kills those who ask."""
 
     def __init__(self) -> None:
-        super().__init__(answered)
+        super().__init__(answer)
         self.runs: dict[str, Run] = {}
 
-    async def answer(self, asked: Asked) -> Answer:
-        run = self.runs.get(asked.headers["authorization"])
-        if run is None or asked.path != CHAT:
-            return await super().answer(asked)
-        run.asked.append(asked)
+    async def answer(self, request: ReceivedRequest) -> Answer:
+        run = self.runs.get(request.headers["authorization"])
+        if run is None or request.path != CHAT:
+            return await super().answer(request)
+        run.asked.append(request)
         is_due = len(run.asked) == run.moment
         if is_due and not run.is_late:
             run.kill()
-        answer = await super().answer(asked)
-        await asyncio.sleep(asked.raw[-9] % 8 / 1000)
+        answer = await super().answer(request)
+        await asyncio.sleep(request.raw[-9] % 8 / 1000)
         if is_due and run.is_late:
-            asyncio.get_running_loop().call_later(asked.raw[-7] % 4 / 1000, run.kill)
+            asyncio.get_running_loop().call_later(request.raw[-7] % 4 / 1000, run.kill)
         return answer
 
 
@@ -168,10 +168,10 @@ class House:
             arguments = [sys.executable, "-m", "distract", *self.arguments(command, "replies.sqlite")]
             ended = subprocess.run(arguments, cwd=place, env=settings, capture_output=True, text=True, check=False)
             assert ended.returncode in (0, 1, 3), ended.stderr
-            asked = Counter(one.raw for one in run.asked)
-            assert len(asked) > 5
-            replies = stored(place / "replies.sqlite")
-            self.references[command] = Reference(ended.returncode, asked, written(place), replies)
+            sent = Counter(one.raw for one in run.asked)
+            assert len(sent) > 5
+            replies = read_store(place / "replies.sqlite")
+            self.references[command] = Reference(ended.returncode, sent, read_run_files(place), replies)
         return self.references[command]
 
 
@@ -190,14 +190,14 @@ def cases(number: int, authors: str) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def written(folder: Path) -> dict[str, bytes]:
+def read_run_files(folder: Path) -> dict[str, bytes]:
     """The files that are the same whenever a command is: neither the manifest nor versions are."""
     files = [folder / "rewrites.jsonl", *(folder / "run").glob("*")]
-    kept = [file for file in files if file.exists() and file.name not in ("manifest.json", "run.json")]
-    return {file.name: file.read_bytes() for file in kept}
+    paths = [file for file in files if file.exists() and file.name not in ("manifest.json", "run.json")]
+    return {file.name: file.read_bytes() for file in paths}
 
 
-def stored(path: Path) -> set[tuple[bytes, str]]:
+def read_store(path: Path) -> set[tuple[bytes, str]]:
     """The replies in a store that is whole."""
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
@@ -247,7 +247,7 @@ def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
         if run.killed is None or code not in STOPPED[signal.Signals(run.signals[0])]:
             run.killed = None  # too late
             assert code == reference.code, f"{command} ended with {code}: {error}"
-            assert written(folder) == reference.files
+            assert read_run_files(folder) == reference.files
             break
         if code > 0:
             assert error.endswith("distract: stopped; the same command resumes\n"), error
@@ -265,12 +265,12 @@ def check(house: House, folder: Path, commands: list[str], draw: Random) -> int:
         house.reference(command)
     with ThreadPoolExecutor(len(commands)) as pool:
         finished = list(pool.map(lambda one: finish(house, *one), zip(commands, places, draws, strict=True)))
-    runs = [run for mine in finished for run in mine]
-    wanted = Counter[bytes]()
+    runs = [run for command_run in finished for run in command_run]
+    allowed = Counter[bytes]()
     for command in commands:
-        wanted |= house.reference(command).asked
-    _nothing_twice(runs, wanted)
-    assert stored(folder / "replies.sqlite") == set().union(*(house.reference(one).replies for one in commands))
+        allowed |= house.reference(command).asked
+    _nothing_twice(runs, allowed)
+    assert read_store(folder / "replies.sqlite") == set().union(*(house.reference(one).replies for one in commands))
     held = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
     assert b"sk-run-" not in held
     for run in runs:
@@ -278,33 +278,31 @@ def check(house: House, folder: Path, commands: list[str], draw: Random) -> int:
     return sum(run.killed is not None for run in runs)
 
 
-def _nothing_twice(runs: list[Run], wanted: Counter[bytes]) -> None:
-    asked = sorted(((one, run) for run in runs for one in run.asked), key=lambda pair: pair[0].at)
-    askers: dict[bytes, list[tuple[Asked, Run]]] = {}
+def _nothing_twice(runs: list[Run], allowed: Counter[bytes]) -> None:
+    requests = sorted(((one, run) for run in runs for one in run.asked), key=lambda pair: pair[0].at)
+    askers: dict[bytes, list[tuple[ReceivedRequest, Run]]] = {}
     lost = Counter[str]()
-    for one, run in asked:
+    for one, run in requests:
         earlier = askers.setdefault(one.raw, [])
-        if len(earlier) >= wanted[one.raw]:
-            before = earlier[-wanted[one.raw]][1]
+        if len(earlier) >= allowed[one.raw]:
+            before = earlier[-allowed[one.raw]][1]
             assert before.killed is not None, "asked again though the reply came"
             assert before.killed <= one.at, "asked by two at once"
             lost[before.key] += 1
         earlier.append((one, run))
-    assert askers.keys() == wanted.keys()
+    assert askers.keys() == allowed.keys()
     for run in runs:
         assert lost[run.key] <= run.spares, (
             f"{lost[run.key]} replies lost to {run.signals} at request {run.moment} of {run.command}"
         )
 
 
-def test_a_command_that_is_killed_again_and_again_loses_and_pays_nothing(
-    house: House, fuzz: Fuzz, tmp_path: Path
-) -> None:
+def test_repeated_kills_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
     fuzz.each(KILLS, lambda draw: check(house, next(folders), [draw.choice([*COMMANDS])], draw))
 
 
-def test_two_commands_on_one_store_lose_and_pay_nothing_either(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
+def test_two_commands_on_one_store_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
 
     def both(draw: Random) -> int:

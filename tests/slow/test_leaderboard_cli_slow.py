@@ -6,35 +6,35 @@ import itertools
 import json
 from pathlib import Path
 
-from commanding import fits
+from command_result import fits
 from test_leaderboard_cli import PLAY, Run, data, votes
 
 from distract.core.runs import load
 
 
-def test_the_lowest_are_restyled_and_both_boards_stand_side_by_side(run: Run) -> None:
+def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
     data("d.jsonl")
-    found = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run")
-    assert found.code == 0, found.err
-    fits(found.out)
-    assert "before" in found.out
-    assert "after" in found.out
-    assert found.out.count("Kendall's tau between the two boards") == 3
+    result = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run")
+    assert result.code == 0, result.err
+    fits(result.out)
+    assert "before" in result.out
+    assert "after" in result.out
+    assert result.out.count("Kendall's tau between the two boards") == 3
     document = json.loads(Path("run/summary.json").read_text())
     assert {board["condition"] for board in document["boards"]} == {"baseline", "attacked"}
     for one in document["shift"]:
         assert len(one["attacked"]) == 2
         rose = [row for row in one["rows"] if row["model"] in one["attacked"]]
         assert all(row["change"] > 0 and row["p_rose"] > 0.5 for row in rose)
-    shown = run("report", "run")
-    assert shown.out.rstrip() == found.out.partition("\nrun folder:")[0].rstrip()
+    report = run("report", "run")
+    assert report.out.rstrip() == result.out.partition("\nrun folder:")[0].rstrip()
     assert run("report", "run", "--json").document == document
     again = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--json")
     assert again.document == document
     assert "no call is made" in again.err
 
 
-def test_a_second_run_gives_the_same_bytes(run: Run) -> None:
+def test_rerun_writes_the_same_bytes(run: Run) -> None:
     data("d.jsonl")
     for out in ("one", "two"):
         assert (
@@ -44,7 +44,7 @@ def test_a_second_run_gives_the_same_bytes(run: Run) -> None:
         assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
 
 
-def test_another_system_asks_nothing_new(run: Run) -> None:
+def test_another_system_sends_no_new_request(run: Run) -> None:
     data("d.jsonl")
     assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "one").code == 0
     more = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--system", "bradley-terry", "--system", "elo")
@@ -58,47 +58,47 @@ def test_another_system_asks_nothing_new(run: Run) -> None:
     assert "called style-control" not in lengths.err
 
 
-def test_a_plan_is_shown_and_nothing_is_asked(run: Run) -> None:
+def test_dry_run_shows_the_plan_and_asks_nothing(run: Run) -> None:
     data("d.jsonl")
     command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--plan")
-    found = run(*command, "--json")
+    result = run(*command, "--json")
     # Six matches of four models on six prompts, three of them again after the attack, under two protocols.
-    assert found.document["plan"]["comparisons"] == 2 * (36 + 18)
-    assert found.document["plan"]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
+    assert result.document["plan"]["comparisons"] == 2 * (36 + 18)
+    assert result.document["plan"]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
-    said = run(*command)
-    assert "36 matches a protocol" in said.out
-    made = run(*command[:-1])
-    assert made.code == 0
-    assert f", {24 + 6 + 2 * (36 + 18)} made" in made.err
+    text = run(*command)
+    assert "36 matches a protocol" in text.out
+    result = run(*command[:-1])
+    assert result.code == 0
+    assert f", {24 + 6 + 2 * (36 + 18)} made" in result.err
 
 
-def test_a_plan_of_sampled_matches_is_no_less_than_what_is_played(run: Run) -> None:
+def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
     data("d.jsonl", cases=20)
     for seed in range(3):
         command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--pairs", 40, "--seed", seed)
         plan = run(*command, "--plan", "--json").document["plan"]
-        made = run(*command, "--json", "--out", f"run{seed}")
+        result = run(*command, "--json", "--out", f"run{seed}")
         judged = sum(bool(row.judgments) for row in load(Path(f"run{seed}")).rows)
-        assert made.code == 0
+        assert result.code == 0
         assert judged <= plan["comparisons"] <= judged * 1.3
     named = run(*command, "--target", "w", "--plan", "--json").document["plan"]
     # Both protocols judge the same rewrites, one for each answer of the model that plays.
     assert named["rewrites"] <= 20
 
 
-def test_an_unfinished_run_shows_no_attack(run: Run) -> None:
+def test_unfinished_run_shows_no_attack(run: Run) -> None:
     data("d.jsonl")
     assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "run").code == 0
     for name in ("manifest.json", "summary.json"):
         Path("run", name).unlink()
     rows = Path("run/rows.jsonl").read_text().splitlines(keepends=True)
-    for kept in (len(rows) - 5, 20):
-        Path("run/rows.jsonl").write_text("".join(rows[:kept]))
-        found = run("report", "run", "--json")
-        assert found.document["shift"] == []
-        assert "unfinished" in found.document["unfinished"]
-        assert {board["condition"] for board in found.document["boards"]} == {"baseline"}
+    for line_count in (len(rows) - 5, 20):
+        Path("run/rows.jsonl").write_text("".join(rows[:line_count]))
+        result = run("report", "run", "--json")
+        assert result.document["shift"] == []
+        assert "unfinished" in result.document["unfinished"]
+        assert {board["condition"] for board in result.document["boards"]} == {"baseline"}
         assert "before and after" not in run("report", "run").out
 
 
@@ -106,18 +106,18 @@ def test_large_counts_and_sigma_fit(run: Run) -> None:
     names = [f"a-model-with-a-name-{i}" for i in range(3)]
     rows = [(a, b, ("tie", "model_a")[i % 2]) for i in range(9000) for a, b in itertools.pairwise(names)]
     votes("votes.jsonl", rows, prompts=50)
-    found = run("leaderboard", "--matches", "votes.jsonl", "--system", "trueskill:shuffles=1", "--draws", "5")
-    fits(found.out)
-    assert "sigma" in found.out
-    assert "18.0k" in found.out
+    result = run("leaderboard", "--matches", "votes.jsonl", "--system", "trueskill:shuffles=1", "--draws", "5")
+    fits(result.out)
+    assert "sigma" in result.out
+    assert "18.0k" in result.out
 
 
-def test_a_run_is_compared_with_another(run: Run) -> None:
+def test_run_is_compared_with_another(run: Run) -> None:
     data("d.jsonl")
     assert run(*PLAY, "--data", "d.jsonl", "--out", "one").code == 0
     command = ["leaderboard", "--judge", "planted:longer", "--data", "d.jsonl", "--limit", "all", "--against", "one"]
-    found = run(*command, "--json")
-    assert {(one["protocol"], one["rule"]) for one in found.document["against"]} == {
+    result = run(*command, "--json")
+    assert {(one["protocol"], one["rule"]) for one in result.document["against"]} == {
         ("absolute", "rating"),
         ("absolute", "score"),
         ("pairwise", None),

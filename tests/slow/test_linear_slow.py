@@ -73,6 +73,6 @@ def cost(name: str, size: int) -> float:
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_a_long_text_takes_linear_time(name: str) -> None:
+def test_long_text_takes_linear_time(name: str) -> None:
     # Both sizes on one machine in one moment: quadratic is 16 times as long, whatever the machine.
     assert cost(name, N) < 9 * max(cost(name, N // 4), 0.1)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Asked, FakeServer, completion, token
+from loopback import FakeServer, ReceivedRequest, completion, token
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -53,9 +53,9 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [str(programs / "python"), "-m", "pip"]
     first = pins()[0]
     probe = [*pip, "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0", "-d", "probe", first]
-    found = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
-    if found.returncode:
-        pytest.skip(f"{first} cannot be downloaded, so no index of packages can be reached: {found.stderr[-300:]}")
+    result = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"{first} cannot be downloaded, so no index of packages can be reached: {result.stderr[-300:]}")
     # A copy, or the build would leave its files beside the source.
     left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "tests", "benchmarks", "__pycache__")
     shutil.copytree(ROOT, folder / "source", ignore=left_out)
@@ -66,13 +66,13 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return programs
 
 
-def ran(lowest: Path, folder: Path, *command: object, code: int = 0, **environment: str) -> str:
+def run_program(lowest: Path, folder: Path, *command: object, code: int = 0, **environment: str) -> str:
     """What a program of the environment prints, after it has ended with this code and without a traceback."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
     done = subprocess.run(
         [lowest / str(command[0]), *map(str, command[1:])],
         cwd=folder,
-        env={**kept, "PYTHONWARNINGS": "error::DeprecationWarning:distract", **environment},
+        env={**inherited, "PYTHONWARNINGS": "error::DeprecationWarning:distract", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -82,44 +82,44 @@ def ran(lowest: Path, folder: Path, *command: object, code: int = 0, **environme
     return done.stdout
 
 
-def test_every_bound_is_stated_and_installed(lowest: Path, tmp_path: Path) -> None:
+def test_every_lower_bound_is_stated_and_installed(lowest: Path, tmp_path: Path) -> None:
     assert all("==" in pin for pin in pins(*PROJECT["optional-dependencies"]))
-    listed = json.loads(ran(lowest, tmp_path, "python", "-m", "pip", "list", "--format", "json"))
+    listed = json.loads(run_program(lowest, tmp_path, "python", "-m", "pip", "list", "--format", "json"))
     versions = {one["name"].lower(): one["version"] for one in listed}
     for pin in pins(*INSTALLED):
         name, _, version = pin.partition("==")
         assert f"{versions[name]}.".startswith(f"{version}."), pin
 
 
-def test_commands(lowest: Path, tmp_path: Path) -> None:
+def test_commands_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     for command in ("", "attack", "gate", "leaderboard"):
-        assert "Usage: distract" in ran(lowest, tmp_path, "distract", *command.split(), "--help")
-    assert "planted:longer" in ran(lowest, tmp_path, "distract", "list")
+        assert "Usage: distract" in run_program(lowest, tmp_path, "distract", *command.split(), "--help")
+    assert "planted:longer" in run_program(lowest, tmp_path, "distract", "list")
     attack = ("attack", "--judge", "planted:longer", *RULES, "--control", "--out", "r")
-    assert "Flip rate" in ran(lowest, tmp_path, "distract", *attack)
-    assert json.loads(ran(lowest, tmp_path, "distract", "report", "r", "--json"))["results"]
-    assert "rewrites rejected" in ran(lowest, tmp_path, "distract", "check", "r")
+    assert "Flip rate" in run_program(lowest, tmp_path, "distract", *attack)
+    assert json.loads(run_program(lowest, tmp_path, "distract", "report", "r", "--json"))["results"]
+    assert "rewrites rejected" in run_program(lowest, tmp_path, "distract", "check", "r")
     gate = ("gate", "--judge", "planted:longer", "--generator", "rules", "--max-flip-rate", "0.1", "--junit", "j.xml")
-    assert "FAIL" in ran(lowest, tmp_path, "distract", *gate, code=1)
-    ran(lowest, tmp_path, "distract", "gate", "--max-flip-rate", "10", code=2)
-    ran(lowest, tmp_path, "distract", "consistency", "--judge", "planted:fair", "--limit", "2", code=2)
+    assert "FAIL" in run_program(lowest, tmp_path, "distract", *gate, code=1)
+    run_program(lowest, tmp_path, "distract", "gate", "--max-flip-rate", "10", code=2)
+    run_program(lowest, tmp_path, "distract", "consistency", "--judge", "planted:fair", "--limit", "2", code=2)
 
 
-def test_rating_systems_and_tables(lowest: Path, tmp_path: Path) -> None:
+def test_rating_systems_and_tables_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     write = (
-        "import pyarrow, pyarrow.parquet as parquet\n"
+        "import pyarrow, pyarrow.parquet\n"
         "pairs = [('x', 'y', 'model_a'), ('y', 'z', 'model_a'), ('z', 'x', 'model_b'), ('x', 'z', 'tie')] * 5\n"
         "names = 'model_a', 'model_b', 'winner', 'question_id'\n"
         "rows = [dict(zip(names, (*pair, i % 5))) for i, pair in enumerate(pairs)]\n"
         "parquet.write_table(pyarrow.Table.from_pylist(rows), 'v.parquet')\n"
     )
-    ran(lowest, tmp_path, "python", "-c", write)
+    run_program(lowest, tmp_path, "python", "-c", write)
     systems = [part for one in ("bradley-terry", "elo", "trueskill", "win-rate") for part in ("--system", one)]
-    shown = ran(lowest, tmp_path, "distract", "leaderboard", "--matches", "v.parquet", *systems, "--json")
-    assert [len(board["rows"]) for board in json.loads(shown)["boards"]] == [3] * 4
+    report = run_program(lowest, tmp_path, "distract", "leaderboard", "--matches", "v.parquet", *systems, "--json")
+    assert [len(board["rows"]) for board in json.loads(report)["boards"]] == [3] * 4
 
 
-def test_libraries_of_extras(lowest: Path, tmp_path: Path) -> None:
+def test_extras_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     script = (
         "from distract.data.constraints.language import detect\n"
         "from distract.data import hub\n"
@@ -128,23 +128,25 @@ def test_libraries_of_extras(lowest: Path, tmp_path: Path) -> None:
         "assert datasets.Dataset.from_list([{'a': 1}])[0] == {'a': 1}\n"
         "assert hub\n"
     )
-    ran(lowest, tmp_path, "python", "-c", script)
+    run_program(lowest, tmp_path, "python", "-c", script)
 
 
-def test_the_client_of_servers(lowest: Path, tmp_path: Path) -> None:
-    def prefers_a(asked: Asked) -> dict[str, Any]:
-        if "continue_final_message" in asked.body:
+def test_server_client_works_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
+    def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
+        if "continue_final_message" in request.body:
             return completion("A", logprobs=[token("A", {"A": 0.6, "B": 0.2, "C": 0.1})], finish="length")
-        return completion(f"re: {asked.content}")
+        return completion(f"re: {request.content}")
 
     with FakeServer(prefers_a) as server:
         judge = ("--judge", "openai:m", "--base-url", server.url, "--protocol", "pairwise", "--attack", "sycophancy")
-        shown = ran(lowest, tmp_path, "distract", "attack", *judge, *RULES, "--json", OPENAI_API_KEY="sk-none")
+        report = run_program(lowest, tmp_path, "distract", "attack", *judge, *RULES, "--json", OPENAI_API_KEY="sk-none")
         assert server.chats
-    assert json.loads(shown)["results"]
+    assert json.loads(report)["results"]
 
 
-def test_the_plugin_of_pytest(lowest: Path, tmp_path: Path) -> None:
+def test_pytest_plugin_works_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(TEST, encoding="utf-8")
-    assert "1 passed" in ran(lowest, tmp_path, "pytest", "--judge", "planted:fair", "-p", "no:cacheprovider")
-    assert "1 failed" in ran(lowest, tmp_path, "pytest", "--judge", "planted:longer", "-p", "no:cacheprovider", code=1)
+    assert "1 passed" in run_program(lowest, tmp_path, "pytest", "--judge", "planted:fair", "-p", "no:cacheprovider")
+    assert "1 failed" in run_program(
+        lowest, tmp_path, "pytest", "--judge", "planted:longer", "-p", "no:cacheprovider", code=1
+    )

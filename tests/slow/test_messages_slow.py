@@ -1,4 +1,4 @@
-"""Messages that led astray: each says what is meant, what to write instead, and no more than fits a line."""
+"""Test messages that once misled: each states the meaning and the correction within one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 
-def test_one_of_a_thing_is_singular(run: Any) -> None:
+def test_count_one_uses_the_singular(run: Any) -> None:
     """Numbers in messages get their nouns from ``count``."""
     run("attack", "--judge", "planted:longer", "--generator", "rules", "--limit", "1", "--out", "r")
     for arguments in (

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import fits
-from test_meta_cli import ASKED, REPLAY, curly, printed, source, write
+from command_result import fits
+from test_meta_cli import ASKED, REPLAY, render, source, write, write_curly_data
 
 # Published runs of LLMBar.
 
@@ -16,7 +16,7 @@ from test_meta_cli import ASKED, REPLAY, curly, printed, source, write
 # Files of other formats, joined with labels.
 
 
-def test_every_golden_file_is_replayed_together(run: Any) -> None:
+def test_every_golden_file_replays_in_one_run(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY}")
     assert ran.code == 0, ran.err
     fits(ran.out)
@@ -28,7 +28,7 @@ def test_every_golden_file_is_replayed_together(run: Any) -> None:
 # Judges that are asked.
 
 
-def test_several_judges_have_a_folder_each_and_one_document(run: Any) -> None:
+def test_each_judge_has_a_folder_and_all_share_one_document(run: Any) -> None:
     judges = ("planted:longer", "planted:first", "planted:random=0.5")
     arguments = ("meta", *(part for judge in judges for part in ("--judge", judge)), "--data", write("d.jsonl"), *ASKED)
     ran = run(*arguments, "--out", "all", "--json")
@@ -57,7 +57,7 @@ def test_several_judges_have_a_folder_each_and_one_document(run: Any) -> None:
     assert replayed.document["panel"] == ran.document["panel"]
 
 
-def test_pairs_whose_order_was_drawn_are_the_same_pairs(run: Any) -> None:
+def test_drawn_order_does_not_change_which_pair_it_is(run: Any) -> None:
     data = write("d.jsonl", 12, preferred="x")
     options = ("--data", data, "--limit", "all")
     assert run("attack", "--judge", "planted:longer", "--generator", "rules", *options, "--out", "a").code == 0
@@ -66,15 +66,17 @@ def test_pairs_whose_order_was_drawn_are_the_same_pairs(run: Any) -> None:
     assert ran.document["panel"]["difficulty"]["n"] == 12
 
 
-def test_a_replayed_run_keeps_its_noise_floor(run: Any) -> None:
+def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     names = (*ASKED, "--protocol", "cot-consistency", "--control")
-    asked = run("meta", "--judge", "planted:random", "--data", curly("d.jsonl"), *names, "--out", "r", "--json")
+    result = run(
+        "meta", "--judge", "planted:random", "--data", write_curly_data("d.jsonl"), *names, "--out", "r", "--json"
+    )
     ran = run("meta", "--judge", "replay:r", "--json")
     assert ran.figure("verdict_change_rate", protocol="base", attack="null")["n"] == 2
     assert ran.figure("verdict_change_rate", protocol="cot-consistency", attack="resample")["n"] == 6
-    assert ran.document["results"] == asked.document["results"]
-    assert {*ran.document["controls"]} == {*asked.document["controls"]} == {"null", "resample"}
-    (before,), (after,) = asked.document["judges"], ran.document["judges"]
+    assert ran.document["results"] == result.document["results"]
+    assert {*ran.document["controls"]} == {*result.document["controls"]} == {"null", "resample"}
+    (before,), (after,) = result.document["judges"], ran.document["judges"]
     assert (after["excluded"], after["invalid"]) == (before["excluded"], before["invalid"])
 
 
@@ -102,7 +104,7 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
     def called(own: str, other: str) -> str:
         return name if own == what else other
 
-    asked = [
+    specs = [
         (called("protocol", "cot"), called("data", "d"), called("subset", "s")),
         (called("protocol", "cot"), called("data", "d"), "t"),
         ("base", called("data", "d"), called("subset", "s")),
@@ -110,13 +112,13 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
     ]
     record = {"self_judging": [called("note", "kin")], "replayed": []}
     sources = [
-        source(called("judge", "j"), *asked, record=record, notes=(called("note", "note"),)),
-        source("other", *asked, shift=1),
+        source(called("judge", "j"), *specs, record=record, notes=(called("note", "note"),)),
+        source("other", *specs, shift=1),
     ]
-    text = printed(*sources)
+    text = render(*sources)
     assert not [line for line in text.splitlines() if wide(line) > 80]
     assert not {"\x1b", "\x07", "‮"} & set(text)
-    plain = printed(
+    plain = render(
         source("j", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4))),
         source("other", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4)), shift=1),
     )
@@ -128,10 +130,10 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
 
 
 def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
-    asked = [
+    specs = [
         (f"a-protocol-with-a-long-name-{p}", f"an-adversarial-data-set-{d}", "") for p in range(5) for d in range(12)
     ]
-    text = printed(source("j", *asked), source("k", *asked, shift=1), base="a-protocol-with-a-long-name-0")
+    text = render(source("j", *specs), source("k", *specs, shift=1), base="a-protocol-with-a-long-name-0")
     assert not [line for line in text.splitlines() if len(line.rstrip()) > 80]
     assert text.count("…") == 1, "the base as a title"
     # Of ten pairs only the four with the base are shown, by judge.

@@ -1,4 +1,4 @@
-"""``distract meta`` as plans and as a run: what is judged, planted accuracies, controls, data sets, resuming."""
+"""Test ``distract meta`` as plans and as a run: judged pairs, planted accuracies, controls, data sets, resuming."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_meta import PLANTED, fair, find, long, measured, ready, run, spaced
+from test_meta import PLANTED, add_spaces, fair, find, long, measure, ready, run
 
 from distract.core.records import RESAMPLED, UNCHANGED, Row
 from distract.core.usage import Tally
@@ -36,9 +36,9 @@ def by_attack(rows: Sequence[Row], protocol: str) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -> None:
+def test_controls_repeat_the_same_pairs(tmp_path: Path, samples: int) -> None:
     names, manner = ["base", "cot", "cot-consistency"], Manner(samples=samples)
-    job = ready(tmp_path, "random", [*map(spaced, PLANTED[:4])], names, control=True, manner=manner)
+    job = ready(tmp_path, "random", [*map(add_spaces, PLANTED[:4])], names, control=True, manner=manner)
     loaded = run(job)
     for name in names:
         sampled = name == "cot-consistency" or (name, samples) == ("cot", 3)
@@ -51,21 +51,19 @@ def test_controls_ask_about_the_same_pairs_again(tmp_path: Path, samples: int) -
             assert (null.label, null.shown, null.cluster) == (before.label, before.shown, before.cluster)
             assert again.excluded == (None if sampled else "nothing is sampled")
             assert not sampled or not {*again.keys} & {*before.keys}
-        figure = find(measured(loaded), "verdict_change_rate", name, attack=RESAMPLED, data="d.jsonl")
+        figure = find(measure(loaded), "verdict_change_rate", name, attack=RESAMPLED, data="d.jsonl")
         assert (figure.n, figure.excluded) == ((4, 0) if sampled else (0, 4))
     assert loaded.parameters["controls"] == ["null", RESAMPLED]
     assert [one.response.author for one in loaded.rewrites] == ["x", "y"] * 4
-    assert {f.attack for f in measured(loaded)} == {"none", "null", RESAMPLED}
-    assert find(measured(loaded), "accuracy", "base").n == 8, "controls are in no other figure"
+    assert {f.attack for f in measure(loaded)} == {"none", "null", RESAMPLED}
+    assert find(measure(loaded), "accuracy", "base").n == 8, "controls are in no other figure"
 
 
 @pytest.mark.parametrize("reads_slots", [True, False])
 @pytest.mark.parametrize("samples", [1, 3])
-def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
-    tmp_path: Path, samples: int, reads_slots: bool
-) -> None:
+def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samples: int, reads_slots: bool) -> None:
     """A pair of which neither response changes would be answered from the store; one changed response is enough."""
-    cases = [PLANTED[0], spaced(PLANTED[1], "x"), spaced(PLANTED[2], "y"), spaced(PLANTED[3]), PLANTED[4]]
+    cases = [PLANTED[0], add_spaces(PLANTED[1], "x"), add_spaces(PLANTED[2], "y"), add_spaces(PLANTED[3]), PLANTED[4]]
     names, tally = ["base", "cot", "cot-consistency", "absolute"], Tally()
     judge = ScriptedBackend(fair, reads_slots=reads_slots)
     job = ready(tmp_path, judge, cases, names, control=True, manner=Manner(samples=samples))
@@ -82,12 +80,12 @@ def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
                 same = replace(null, attack="none", excluded=None)
                 assert same == replace(before, judgments=(), keys=(), tokens=(), shown=())
         for rule in ("score", "rating") if name == "absolute" else (None,):
-            figure = find(measured(loaded), "verdict_change_rate", name, attack="null", rule=rule)
+            figure = find(measure(loaded), "verdict_change_rate", name, attack="null", rule=rule)
             assert (figure.k, figure.n, figure.excluded) == (0, 3, 2)
     assert UNCHANGED == "the control changes nothing in it"
     # What a scripted judge knows of its slots is part of what it is asked.
     assert reads_slots or tally.made == len({key for row in loaded.rows for key in row.keys}), "nothing is asked twice"
-    assert find(measured(loaded), "accuracy", "base").n == 10, "the pair itself is measured"
+    assert find(measure(loaded), "accuracy", "base").n == 10, "the pair itself is measured"
 
 
 # Runs of one judge that do not go together.
@@ -105,7 +103,7 @@ def test_a_control_that_changes_nothing_is_no_sign_of_a_steady_judge(
     ],
 )
 @pytest.mark.parametrize("number", [3, 10, 40])
-def test_the_estimate_is_what_is_asked(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
+def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
     cases = [long(i, "xy"[i % 2]) for i in range(number)]
     # One that reads texts: what a control leaves as it was is not asked again.
     job = ready(tmp_path, ScriptedBackend(fair, reads_slots=False), cases, names, **more)
@@ -116,10 +114,12 @@ def test_the_estimate_is_what_is_asked(tmp_path: Path, names: list[str], more: d
     assert expected.comparisons == sum(bool(row.judgments) for row in loaded.rows)
     assert expected.rewrites == len(loaded.rewrites)
     keys = {name: {key for row in loaded.rows if row.protocol == name for key in row.keys} for name in names}
-    assert expected.requests == pytest.approx({name: len(found) for name, found in keys.items()}, rel=0.05)
+    assert expected.requests == pytest.approx(
+        {name: len(request_keys) for name, request_keys in keys.items()}, rel=0.05
+    )
 
 
-# What is selected.
+# Selection.
 
 
 # What cannot be done.

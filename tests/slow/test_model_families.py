@@ -1,4 +1,4 @@
-"""Tiny random models of every family: what is read is what one forward per prompt reads, whatever the layout."""
+"""Test tiny random models of every family: each layout reads the same as one forward per prompt."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def read(judge: Transformers, sequences: Sequence[Tokens], budget: int, sharing:
     """Probabilities after each sequence."""
     import torch
 
-    found: dict[int, Any] = {}
+    by_index: dict[int, Any] = {}
     forwards = lay_out(sequences, budget, sharing, reach(judge._loaded.config))
     for forward, logarithms, _ in judge._run(forwards, sharing):
         for row, (_, ending) in enumerate(forward.reads):
-            found.update((index, logarithms[row].exp()) for index in ending)
-    return torch.stack([found[index] for index in range(len(sequences))])
+            by_index.update((index, logarithms[row].exp()) for index in ending)
+    return torch.stack([by_index[index] for index in range(len(sequences))])
 
 
 def read_alone(judge: Transformers, sequences: Sequence[Tokens]) -> Any:
@@ -153,7 +153,7 @@ PROMPTS = sequences_of([(15, 3), (15, 15), (15, 2), (10, 4), (0, 1), (10, 0), (1
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_layout_reads_what_one_forward_each_reads(family: str) -> None:
+def test_every_layout_reads_the_same_as_single_forwards(family: str) -> None:
     judge = judge_of(family)
     alone = read_alone(judge, PROMPTS)
     assert judge.prompt_mode == FAMILIES[family][2]
@@ -177,21 +177,21 @@ SETS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).filter(any), m
 
 @given(cuts=SETS, budget=st.integers(1, 60), twice=st.booleans())
 @pytest.mark.parametrize("family", ["llama", "gemma3", "phi3, longrope"])
-def test_any_set_of_prompts_reads_what_one_forward_each_reads(
+def test_any_prompt_set_reads_the_same_as_single_forwards(
     judges: Callable[[str], Transformers], family: str, cuts: list[tuple[int, int]], budget: int, twice: bool
 ) -> None:
     judge = judges(family)
     sequences = sequences_of(cuts) * (1 + twice)
-    found = read(judge, sequences, budget, judge._sharing)
-    assert (found - read_alone(judge, sequences)).abs().max() <= 1e-5
+    sources = read(judge, sequences, budget, judge._sharing)
+    assert (sources - read_alone(judge, sequences)).abs().max() <= 1e-5
 
 
 @pytest.mark.parametrize(("family", "together"), [("mistral, windows", True), ("gemma3", True), ("jamba", False)])
-def test_windows_hold_for_answers_in_words_too(family: str, together: bool) -> None:
+def test_windows_hold_for_answers_in_words(family: str, together: bool) -> None:
     assert judge_of(family)._can_batch == together
 
 
-def test_answers_whose_angles_change_on_the_way_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_with_changing_angles_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = judge_of("phi3, longrope")
     vars(judge)["_chat"] = SimpleNamespace(
         encode_all=lambda requests: [EncodedRequest(PROMPTS[int(one.messages[0].content)]) for one in requests],
@@ -213,14 +213,14 @@ def test_answers_whose_angles_change_on_the_way_are_written_alone(monkeypatch: p
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_forward_is_as_large_as_any_configuration_lets_it_be(family: str) -> None:
+def test_forward_size_fits_every_configuration(family: str) -> None:
     judge = judge_of(family)
     judge._given_tokens = None
     assert judge.batch_tokens in (1 << n for n in range(6, 12))
     assert forward_operations(judge._loaded, 10, 1, 55) > 0
 
 
-def test_scores_that_are_capped_are_left_to_the_model() -> None:
+def test_capped_scores_are_left_to_the_model() -> None:
     judge = judge_of("gemma2")
     judge._attend_by_runs(True)
     with pytest.raises(ValueError, match="capped"):
@@ -228,7 +228,7 @@ def test_scores_that_are_capped_are_left_to_the_model() -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "llama, tied", "qwen3", "phi"])
-def test_operations_are_those_that_torch_counts(family: str) -> None:
+def test_operation_counts_match_torch(family: str) -> None:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import Ran
-from overwriting import overwrite
+from command_result import CommandResult
+from overwrites import overwrite
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Request
@@ -22,7 +22,7 @@ from distract.models.transformers.architecture import unfit_architecture
 from distract.models.transformers.backend import Transformers
 from distract.models.vllm.backend import Vllm
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 ASKED = [Request((Message("user", "Which is better?"),), choices=("A", "B"), prefill="[[")]
 OWN = {"auto_map": {"AutoModel": "modeling.OwnModel"}}
 WITH_ENCODER = {"is_encoder_decoder": True}
@@ -58,13 +58,13 @@ COMMIT = "0123456789" * 4
         ("BartForConditionalGeneration", WITH_ENCODER, False),
     ],
 )
-def test_architectures_are_told_apart_by_name(name: str, more: dict[str, Any], is_fit: bool) -> None:
+def test_architecture_names_decide(name: str, more: dict[str, Any], is_fit: bool) -> None:
     assert unfit_architecture({"architectures": [name], **more}) == (None if is_fit else name)
 
 
-@pytest.mark.parametrize("named", [None, [], "LlamaModel", 3, [None], {"a": 1}])
-def test_without_a_name_the_engine_decides(named: object) -> None:
-    assert unfit_architecture({"architectures": named, "model_type": "llama"}) is None
+@pytest.mark.parametrize("architectures", [None, [], "LlamaModel", 3, [None], {"a": 1}])
+def test_engine_decides_without_a_name(architectures: object) -> None:
+    assert unfit_architecture({"architectures": architectures, "model_type": "llama"}) is None
     assert unfit_architecture({}) is None
     assert unfit_architecture({"model_type": "t5", **WITH_ENCODER}) == "t5 model with an encoder"
 
@@ -114,7 +114,7 @@ def garble(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02abc" * 1000)
 
 
-def test_a_reward_model_is_refused_before_anything_is_loaded(run: Run, reward: Path) -> None:
+def test_reward_model_is_refused_before_loading(run: Run, reward: Path) -> None:
     for engine in (Transformers, Vllm):
         with pytest.raises(UsageError, match="is a LlamaForSequenceClassification, not a causal language model"):
             engine(str(reward))
@@ -149,7 +149,7 @@ def test_a_reward_model_is_refused_before_anything_is_loaded(run: Run, reward: P
         ),
     ],
 )
-def test_a_damaged_folder_is_wrong_input(llama: Path, damage: Callable[[Path], object], says: str) -> None:
+def test_damaged_folder_is_wrong_input(llama: Path, damage: Callable[[Path], object], says: str) -> None:
     damage(llama)
     with pytest.raises(UsageError) as raised:
         list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
@@ -157,14 +157,14 @@ def test_a_damaged_folder_is_wrong_input(llama: Path, damage: Callable[[Path], o
     assert raised.value.exit_code == 2
 
 
-def test_a_checkpoint_without_all_weights_ends_a_command(run: Run, llama: Path) -> None:
+def test_checkpoint_with_missing_weights_ends_the_command(run: Run, llama: Path) -> None:
     drop(llama, "model.norm.weight")
     ran = run("attack", "--judge", f"transformers:{llama}", "--dtype", "float32", "--limit", "1")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.splitlines()[-1].endswith("lacks weights: model.norm.weight; fetch or save it again")
 
 
-def test_without_architectures_the_weights_decide(llama: Path, reward: Path) -> None:
+def test_weights_decide_without_architectures(llama: Path, reward: Path) -> None:
     configure(llama, architectures=None)
     assert list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
     configure(reward, architectures=None)
@@ -172,19 +172,19 @@ def test_without_architectures_the_weights_decide(llama: Path, reward: Path) -> 
         list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
 
 
-def test_a_scorer_with_tied_embeddings_is_told_by_its_head(reward: Path) -> None:
+def test_scorer_with_tied_embeddings_is_recognised_by_its_head(reward: Path) -> None:
     configure(reward, architectures=["LlamaForCausalLM"], tie_word_embeddings=True)
     with pytest.raises(UsageError, match=r"has a head that scores or classifies: score\.weight"):
         list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
 
 
-def test_weights_that_are_tied_are_not_missing(llama: Path) -> None:
+def test_tied_weights_are_not_missing(llama: Path) -> None:
     configure(llama, tie_word_embeddings=True)
     drop(llama, "lm_head.weight")
     assert list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
 
 
-def test_a_model_that_sees_images_too_is_a_judge(llama: Path) -> None:
+def test_multimodal_model_can_judge(llama: Path) -> None:
     import transformers
 
     text = {**json.loads((llama / "config.json").read_text()), "head_dim": 8, "model_type": "gemma3_text"}
@@ -209,7 +209,7 @@ def hub(reward: Path, llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("revision", ["", f"@{COMMIT}", "@main"])
-def test_a_reward_model_of_the_hub_is_refused(hub: dict[str, str], tmp_path: Path, revision: str) -> None:
+def test_reward_model_from_the_hub_is_refused(hub: dict[str, str], tmp_path: Path, revision: str) -> None:
     name = f"transformers:org/reward{revision}"
     command = [sys.executable, "-m", "distract", "attack", "--judge", name, "--dtype", "float32", "--limit", "1"]
     done = subprocess.run(command, env=hub, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -218,7 +218,7 @@ def test_a_reward_model_of_the_hub_is_refused(hub: dict[str, str], tmp_path: Pat
     assert last.startswith(f"distract: {name} is a LlamaForSequenceClassification, not a causal language model")
 
 
-def test_a_model_of_the_hub_is_identified_by_its_commit(hub: dict[str, str], tmp_path: Path) -> None:
+def test_hub_model_is_identified_by_its_commit(hub: dict[str, str], tmp_path: Path) -> None:
     code = (
         "from distract.models.transformers.backend import Transformers\n"
         "for revision in (None, 'main'):\n"
@@ -248,7 +248,7 @@ def test_weights_changed_in_place_are_another_judge(run: Run, llama: Path) -> No
 
 
 @pytest.mark.parametrize("engine", [Transformers, Vllm])
-def test_a_folder_is_identified_by_what_decides_its_replies(llama: Path, engine: type[Transformers | Vllm]) -> None:
+def test_folder_identity_covers_what_decides_its_replies(llama: Path, engine: type[Transformers | Vllm]) -> None:
     def identity(**options: Any) -> dict[str, str]:
         return dict(engine(str(llama), dtype="float32", **options).identity)
 
@@ -263,7 +263,7 @@ def test_a_folder_is_identified_by_what_decides_its_replies(llama: Path, engine:
     assert identity(revision=COMMIT) == {**{k: v for k, v in first.items() if k != "weights"}, "revision": COMMIT}
 
 
-def test_a_folder_that_changes_while_it_is_loaded_is_no_judge(llama: Path) -> None:
+def test_folder_that_changes_while_loading_is_refused(llama: Path) -> None:
     judge = Transformers(str(llama), dtype="float32")
     assert judge.identity["weights"]
     zero(llama / "model.safetensors")

@@ -51,9 +51,9 @@ def normalise(text: str) -> str:
     return text
 
 
-def matches(printed: str, shown: str) -> bool:
+def matches(printed: str, text: str) -> bool:
     """Whether a command printed what a page shows; a line with ``…`` alone stands for any lines or none."""
-    pattern = "(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^…\n", normalise(shown), flags=re.MULTILINE))
+    pattern = "(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^…\n", normalise(text), flags=re.MULTILINE))
     return re.fullmatch(pattern, normalise(printed)) is not None
 
 
@@ -89,16 +89,16 @@ def session(smollm2: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("block", PLAIN, ids=lambda block: block.name)
-def test_a_block_without_a_model_prints_what_the_page_shows(block: Block, tmp_path: Path) -> None:
+def test_block_without_a_model_prints_the_quoted_output(block: Block, tmp_path: Path) -> None:
     check(block, tmp_path)
 
 
 @pytest.mark.parametrize("block", REAL, ids=lambda block: block.name)
-def test_a_block_with_the_embedded_judge_prints_what_the_page_shows(block: Block, session: Path) -> None:
+def test_block_with_the_embedded_judge_prints_the_quoted_output(block: Block, session: Path) -> None:
     check(block, session)
 
 
-def test_the_flip_in_the_readme_is_one_of_the_session(session: Path) -> None:
+def test_readme_flip_comes_from_the_session(session: Path) -> None:
     flips = distract.Run.read(session / "run").flips()
     (flip,) = (flip for flip in flips if (flip.case, flip.protocol) == ("tweak-031", "absolute"))
     readme = text_of("README.md")

@@ -1,4 +1,4 @@
-"""Plug-ins of somebody else that are wrong in any way: one line that names them, and never a hang or a traceback."""
+"""Test third-party plug-ins that fail in any way: one line names them, without a hang or a traceback."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ from test_plugins import GATE, SAYS, Install, Run, module
     ],
     ids=str,
 )
-def test_a_plugin_that_fails_is_named(run: Run, plugin: Install, wrong: dict[str, str], why: str) -> None:
+def test_failing_plugin_is_named(run: Run, plugin: Install, wrong: dict[str, str], why: str) -> None:
     plugin(module(**wrong))
-    theirs = not {"ask", "judgment"} & wrong.keys()
-    ran = run(*GATE, *(("--attack", "loud", "--protocol", "pairwise") if theirs else ("--protocol", "mine")))
+    in_rewriting = not {"ask", "judgment"} & wrong.keys()
+    ran = run(*GATE, *(("--attack", "loud", "--protocol", "pairwise") if in_rewriting else ("--protocol", "mine")))
     assert (ran.code, ran.out, "Traceback" in ran.err) == (4, "", False)
     last = ran.err.splitlines()[-1]
-    assert last.startswith("distract: attack 'loud' " if theirs else "distract: protocol 'mine' ")
+    assert last.startswith("distract: attack 'loud' " if in_rewriting else "distract: protocol 'mine' ")
     assert why in last
     assert len(last) < 1500
 
@@ -81,7 +81,7 @@ cli.main()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "code", "said"),
+    ("wrong", "code", "message"),
     [
         ({"ask": "\n    while True:\n        try: yield 3\n        except GeneratorExit: pass"}, 4, "yielded 3"),
         ({"ask": "yield []\n    sys.exit = print\n    throw(ValueError('x'))"}, 4, "ValueError: x"),
@@ -90,9 +90,9 @@ cli.main()
     ],
     ids=str,
 )
-def test_a_process_ends_as_it_should(wrong: dict[str, str], code: int, said: str, tmp_path: Path) -> None:
+def test_process_ends_with_the_right_exit_code(wrong: dict[str, str], code: int, message: str, tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text(module(**wrong), encoding="utf-8")
     command = [sys.executable, "-c", PROCESS, *GATE, *SAYS]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)
     assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
-    assert said in ended.stdout + ended.stderr
+    assert message in ended.stdout + ended.stderr

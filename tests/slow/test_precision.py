@@ -1,4 +1,4 @@
-"""The precision that a machine runs in: what rates say, what is remembered, what is asked of memory."""
+"""Test the choice of precision on a machine: measured rates, remembered results, memory use."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from distract.models.transformers.architecture import most_tokens
         ({"float32": 8.0, "bfloat16": 0.0, "float16": 0.0}, "float32"),
     ],
 )
-def test_another_type_must_be_clearly_faster(rates: dict[str, float], expected: str) -> None:
+def test_other_dtype_must_be_clearly_faster(rates: dict[str, float], expected: str) -> None:
     assert precision.choose_dtype(rates) == expected
 
 
-def test_a_machine_decides_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_machine_decides_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     fast = {"float32": 1.0, "bfloat16": 9.0}
     monkeypatch.setattr(precision, "measure_rates", lambda device: fast)
@@ -41,27 +41,27 @@ def test_a_machine_decides_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(json.loads((tmp_path / "new/precision.json").read_text())) == 2
 
 
-@pytest.mark.parametrize("kept", ["", "[1]", "no json", '{"another": "int4"}'])
-def test_what_is_kept_wrongly_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str) -> None:
+@pytest.mark.parametrize("content", ["", "[1]", "no json", '{"another": "int4"}'])
+def test_corrupt_measurement_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(precision, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 9.0})
     monkeypatch.setattr(precision, "_describe_machine", lambda on_gpu: "another")
-    (tmp_path / "precision.json").write_text(kept)
+    (tmp_path / "precision.json").write_text(content)
     assert precision.find_dtype(tmp_path) == "bfloat16"
 
 
-def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_folder_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(precision, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 0.0})
     (tmp_path / "file").write_text("")
     assert precision.find_dtype(tmp_path / "file") == "float32"
 
 
-def test_this_machine_multiplies() -> None:
+def test_this_machine_can_be_measured() -> None:
     pytest.importorskip("torch")
-    found = precision.measure_rates("cpu", seconds=0.001)
+    rates = precision.measure_rates("cpu", seconds=0.001)
     # From a slow phone to beyond any processor: more would mean that the time was not measured.
-    assert 1e8 < found["float32"] < 1e14
+    assert 1e8 < rates["float32"] < 1e14
 
 
 SMOLLM = SimpleNamespace(
@@ -88,13 +88,13 @@ GB = 10**9
         (SimpleNamespace(), 4, "cpu", 100 * GB, 2048),
     ],
 )
-def test_forwards_as_large_as_pay_and_fit(
+def test_forwards_grow_while_they_pay_and_fit(
     config: SimpleNamespace, bytes_each: int, device: str, free: int | None, expected: int
 ) -> None:
     assert most_tokens(config, bytes_each, device, free) == expected
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
-def test_more_memory_never_means_less(one: int, other: int) -> None:
+def test_more_memory_never_shrinks_a_forward(one: int, other: int) -> None:
     small, large = sorted((one, other))
     assert most_tokens(LLAMA_8B, 2, "cuda", small) <= most_tokens(LLAMA_8B, 2, "cuda", large)

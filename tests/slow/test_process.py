@@ -1,4 +1,4 @@
-"""What may end a command that is no verdict: code of plug-ins, broken streams, signals."""
+"""Test ends of a command that are no verdict: code of plug-ins, broken streams, signals."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commanding import Ran
+from command_result import CommandResult
 
-from distract.cli import streams as process
+from distract.cli import streams
 from distract.core import signals
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "9")
 
 PLUGIN = """
@@ -68,7 +68,7 @@ ERRORS = (
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("hook", HOOKS)
-def test_nothing_that_a_plugin_raises_is_a_verdict(
+def test_plugin_exceptions_never_become_verdicts(
     run: Run, plugin: Callable[[str], None], hook: str, error: str
 ) -> None:
     plugin(PLUGIN.format(hook=hook, error=error))
@@ -83,7 +83,7 @@ def test_nothing_that_a_plugin_raises_is_a_verdict(
     assert any(name in last for name in ("'mine'", "'loud'", "theirs.py:"))
 
 
-def test_a_plugin_that_raises_nothing_is_judged_by(run: Run, plugin: Callable[[str], None]) -> None:
+def test_harmless_plugin_judges(run: Run, plugin: Callable[[str], None]) -> None:
     plugin(PLUGIN.format(hook="", error=""))
     ran = run(*GATE, "--attack", "loud", "--protocol", "mine")
     assert (ran.code, "INCONCLUSIVE" in ran.out) == (3, True)
@@ -105,7 +105,7 @@ def passing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=lambda streams: streams or "nobody reads",
 )
 @pytest.mark.parametrize(("threshold", "code"), [("0.3", 0), ("0.01", 3)])
-def test_a_broken_stream_changes_no_exit_code(passing: Path, streams: str, threshold: str, code: int) -> None:
+def test_broken_stream_changes_no_exit_code(passing: Path, streams: str, threshold: str, code: int) -> None:
     gate = f"{sys.executable} -m distract gate r --max-flip-rate {threshold} {streams}"
     reads, writes = os.pipe()
     os.close(reads)
@@ -120,7 +120,7 @@ def test_a_broken_stream_changes_no_exit_code(passing: Path, streams: str, thres
 @pytest.mark.parametrize(
     "mischief", ["sys.stdout.close()", "sys.stderr.close()", "sys.stderr = open('/dev/full', 'w')"]
 )
-def test_a_plugin_that_takes_the_streams_away_changes_no_exit_code(passing: Path, mischief: str) -> None:
+def test_plugin_that_replaces_streams_changes_no_exit_code(passing: Path, mischief: str) -> None:
     script = (
         "import sys\n"
         "from distract.cli import main as cli; from distract.core import runs as runfolder\n"
@@ -135,14 +135,14 @@ def test_a_plugin_that_takes_the_streams_away_changes_no_exit_code(passing: Path
     assert subprocess.run([sys.executable, "-c", script], cwd=passing, check=False).returncode == 3
 
 
-def test_lost_output_is_told_where_it_can_be(passing: Path) -> None:
+def test_lost_output_is_reported_where_possible(passing: Path) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         command = [sys.executable, "-m", "distract", "gate", "r", "--max-flip-rate", "0.3"]
         ended = subprocess.run(command, cwd=passing, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (ended.returncode, ended.stderr) == (0, "distract: the output is not complete: No space left on device\n")
 
 
-def test_a_signal_that_is_ignored_stays_so_and_handlers_are_given_back() -> None:
+def test_ignored_signals_stay_ignored_and_handlers_are_restored() -> None:
     before = [signal.getsignal(one) for one in signals.SIGNALS]
     try:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -157,10 +157,10 @@ def test_a_signal_that_is_ignored_stays_so_and_handlers_are_given_back() -> None
     assert [signal.getsignal(one) for one in signals.SIGNALS] == before
 
 
-def test_a_slow_reader_gets_everything(tmp_path: Path) -> None:
+def test_slow_reader_receives_everything(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
-    stream = process._SafeStream(writes, "w")
+    stream = streams._SafeStream(writes, "w")
     text = b"x" * 300_000  # more than a pipe holds
     with subprocess.Popen(["wc", "-c"], stdin=reads, stdout=subprocess.PIPE) as counting:
         os.close(reads)
@@ -172,14 +172,14 @@ def test_a_slow_reader_gets_everything(tmp_path: Path) -> None:
     assert stream.fault is None
 
 
-def test_a_full_disk_under_a_file_of_results_is_no_wrong_input(passing: Path) -> None:
+def test_full_disk_is_not_wrong_input(passing: Path) -> None:
     command = [sys.executable, "-m", "distract", "gate", "r", "--max-flip-rate", "0.3", "--junit", "/dev/full"]
     ended = subprocess.run(command, cwd=passing, check=False, capture_output=True, text=True)
     assert (ended.returncode, "No space left on device: '/dev/full'" in ended.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("missing", ["click", "rich", "numpy"])
-def test_a_command_line_that_cannot_be_imported_is_no_verdict(missing: str, tmp_path: Path) -> None:
+def test_import_failure_of_the_command_line_is_no_verdict(missing: str, tmp_path: Path) -> None:
     (tmp_path / f"{missing}.py").write_text("raise ImportError('too old: \u6c34\\n::error::x')", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "distract", "gate", "r", "--max-flip-rate", "0.3"]
@@ -189,7 +189,7 @@ def test_a_command_line_that_cannot_be_imported_is_no_verdict(missing: str, tmp_
     assert "too old" in ended.stderr
 
 
-def test_the_command_that_is_installed_is_the_one_that_ends_with_4() -> None:
+def test_installed_command_exits_with_4_on_our_error() -> None:
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="distract")
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["scripts"] == {"distract": "distract.__main__:main"}

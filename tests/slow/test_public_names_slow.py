@@ -1,4 +1,4 @@
-"""What ``import distract`` offers: which names, from where, and that nothing takes their place."""
+"""Test the public face of ``import distract``: its names, their modules, and that nothing shadows them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print(len([name for name in sys.modules if name.startswith("distract.")]))
 """
 
 
-def test_no_submodule_takes_the_place_of_a_name() -> None:
+def test_no_submodule_shadows_a_public_name() -> None:
     # A submodule becomes an attribute of the package once it is imported.
     done = subprocess.run([sys.executable, "-c", EVERYTHING], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ def test_no_submodule_takes_the_place_of_a_name() -> None:
         ("from distract import *", ("click", "torch", "pandas")),
     ],
 )
-def test_little_is_loaded(code: str, absent: tuple[str, ...], tmp_path: Path) -> None:
+def test_import_distract_loads_little(code: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     show = f"{code}\nimport sys; print([name for name in {absent} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", show], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")

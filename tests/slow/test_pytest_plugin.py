@@ -69,16 +69,16 @@ def judge(distract_store):
 """
 
 
-def inner(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """A run of pytest in this process, without what the outer one's plugins would add."""
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments)
 
 
-def printed(result: pytest.RunResult) -> str:
+def join_lines(result: pytest.RunResult) -> str:
     return "\n".join(result.outlines)
 
 
-def test_it_loads_pytest_and_itself_only() -> None:
+def test_plugin_loads_only_pytest_and_itself() -> None:
     program = """
 import sys, pytest
 before = set(sys.modules)
@@ -103,13 +103,13 @@ class TestWhichTestsRun:
         ],
         ids=str,
     )
-    def test_marked_ones_when_asked_for(
+    def test_marker_or_judge_option_selects_marked_tests(
         self, pytester: pytest.Pytester, arguments: list[str], passed: int, left_out: int
     ) -> None:
         pytester.makepyfile(test_mixed=MIXED)
-        result = inner(pytester, "-W", "ignore", *arguments)
+        result = run_pytest(pytester, "-W", "ignore", *arguments)
         result.assert_outcomes(passed=passed, deselected=4 - passed)
-        assert ("were deselected" in printed(result)) == (left_out > 1)
+        assert ("were deselected" in join_lines(result)) == (left_out > 1)
         assert (LEFT_OUT in result.outlines) == (left_out == 1)
         if left_out > 1:
             tests = f"distract: {left_out} tests that call a judge were deselected"
@@ -125,14 +125,14 @@ class TestWhichTestsRun:
         ],
         ids=str,
     )
-    def test_one_that_is_named_is_asked_for(self, pytester: pytest.Pytester, names: list[str], passed: int) -> None:
+    def test_tests_selected_by_name_run(self, pytester: pytest.Pytester, names: list[str], passed: int) -> None:
         pytester.makepyfile(test_mixed=MIXED, test_other=MARKED)
         pytester.mkdir("inner")
         pytester.makepyprojecttoml('[tool.distract]\njudge = "planted:fair"')
-        result = inner(pytester, *names)
+        result = run_pytest(pytester, *names)
         result.assert_outcomes(passed=passed, deselected="test_other.py" in names)
 
-    def test_those_without_the_marker_keep_their_own_judge(self, pytester: pytest.Pytester) -> None:
+    def test_unmarked_tests_keep_their_own_judge(self, pytester: pytest.Pytester) -> None:
         pytester.makepyfile("""
             import pytest
             @pytest.fixture
@@ -141,22 +141,22 @@ class TestWhichTestsRun:
             @pytest.mark.parametrize("judge", [1])
             def test_number(judge): assert judge == 1
         """)
-        result = inner(pytester, "--strict-markers")
+        result = run_pytest(pytester, "--strict-markers")
         result.assert_outcomes(passed=2)
-        assert "distract:" not in printed(result)
-        assert " distract " not in printed(result)
+        assert "distract:" not in join_lines(result)
+        assert " distract " not in join_lines(result)
 
     @pytest.mark.parametrize("more", [["--collect-only"], ["-p", "no:xdist"], ["-p", "no:terminal"], ["--co", "-qq"]])
-    def test_other_options_of_pytest_go_with_it(self, pytester: pytest.Pytester, more: list[str]) -> None:
+    def test_other_pytest_options_still_work(self, pytester: pytest.Pytester, more: list[str]) -> None:
         pytester.makepyfile(MIXED)
-        result = inner(pytester, "--judge", "planted:fair", *more)
+        result = run_pytest(pytester, "--judge", "planted:fair", *more)
         assert result.ret == 0
-        assert "Error" not in printed(result) + "\n".join(result.errlines)
+        assert "Error" not in join_lines(result) + "\n".join(result.errlines)
 
 
 class TestWhichJudge:
     @pytest.mark.parametrize(
-        ("project", "arguments", "said"),
+        ("project", "arguments", "message"),
         [
             ("", [], "no judge: run pytest with --judge NAME, set judge = "),
             ("", ["--judge", "planted:fairr"], "unknown judge 'planted:fairr'; did you mean 'planted:fair'?"),
@@ -172,30 +172,30 @@ class TestWhichJudge:
         ],
         ids=str,
     )
-    def test_what_is_wrong_is_one_line(
-        self, pytester: pytest.Pytester, project: str, arguments: list[str], said: str
+    def test_wrong_settings_are_one_line(
+        self, pytester: pytest.Pytester, project: str, arguments: list[str], message: str
     ) -> None:
         pytester.makepyfile(MARKED)
         (pytester.path / "pyproject.toml").write_text(project)
-        result = inner(pytester, "-m", "distract", *arguments)
+        result = run_pytest(pytester, "-m", "distract", *arguments)
         result.assert_outcomes(errors=1)
         start = next(number for number, text in enumerate(result.outlines) if "ERROR at setup" in text)
-        assert said in result.outlines[start + 1]
+        assert message in result.outlines[start + 1]
         assert "short test summary" in result.outlines[start + 2]
 
-    def test_settings_of_the_root_folder_and_options_over_them(self, pytester: pytest.Pytester) -> None:
+    def test_options_override_the_settings_of_the_root_folder(self, pytester: pytest.Pytester) -> None:
         pytester.makepyfile(**{"deep/test_it": MARKED})
         pytester.makepyprojecttoml(
             '[tool.distract]\njudge = "planted:first"\nstore = "kept/here"\n[tool.distract.gate]'
         )
-        result = inner(pytester, "deep", "-m", "distract")
+        result = run_pytest(pytester, "deep", "-m", "distract")
         assert "judge planted:first: 2 calls made, 0 saved by the store" in result.outlines
         assert (pytester.path / "kept" / "here").is_file()
-        result = inner(pytester, "deep", "--judge", "planted:fair", "--distract-store", "other")
+        result = run_pytest(pytester, "deep", "--judge", "planted:fair", "--distract-store", "other")
         assert "judge planted:fair: 2 calls made, 0 saved by the store" in result.outlines
         assert (pytester.path / "other").is_file()
 
-    def test_replies_lie_where_commands_keep_them(self, pytester: pytest.Pytester) -> None:
+    def test_replies_lie_in_the_store_of_the_commands(self, pytester: pytest.Pytester) -> None:
         away = """
 @pytest.fixture(autouse=True, scope="session")
 def away(tmp_path_factory):
@@ -203,12 +203,14 @@ def away(tmp_path_factory):
     os.chdir(tmp_path_factory.mktemp("away"))
 """
         pytester.makepyfile(MARKED + away)
-        for made in (2, 0):
-            result = inner(pytester, "--judge", "planted:fair")
-            assert f"judge planted:fair: {made} calls made, {2 - made} saved by the store" in result.outlines
+        for calls_made in (2, 0):
+            result = run_pytest(pytester, "--judge", "planted:fair")
+            assert (
+                f"judge planted:fair: {calls_made} calls made, {2 - calls_made} saved by the store" in result.outlines
+            )
         assert (pytester.path / ".distract" / "replies.sqlite").is_file()
 
-    def test_one_that_a_conftest_makes_is_counted_and_closed_whatever_its_name(self, pytester: pytest.Pytester) -> None:
+    def test_judge_fixture_of_any_name_is_counted_and_closed(self, pytester: pytest.Pytester) -> None:
         pytester.makeconftest(OWN_JUDGE.replace("def judge(", "def mine(") + """
 @pytest.fixture
 def same(mine): return mine
@@ -219,11 +221,11 @@ def pytest_unconfigure(config):
     assert mine() is None or not mine()._end.alive
 """)  # fmt: skip
         pytester.makepyfile(f"{ASKING}\ndef test_it(mine, same):\n    same.judgments(compared(1))\n")
-        result = inner(pytester)
+        result = run_pytest(pytester)
         result.assert_outcomes(passed=1)
         # The name is hostile: it is neither markup nor an escape of the terminal.
-        told = r"judge own [red]\x1b[31m: 2 calls made, 0 saved by the store; 20 tokens in, 0 out"
-        assert told in result.outlines
+        message = r"judge own [red]\x1b[31m: 2 calls made, 0 saved by the store; 20 tokens in, 0 out"
+        assert message in result.outlines
         assert LEFT_OUT not in result.outlines
 
 
@@ -239,14 +241,14 @@ def test_found(judge):
 """
 
 
-def test_what_was_found_is_in_the_summary(pytester: pytest.Pytester) -> None:
+def test_summary_lists_invariants_and_counterexamples(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(OWN_JUDGE)
     pytester.makepyfile(ASKING + FINDING)
-    result = inner(pytester)
+    result = run_pytest(pytester)
     result.assert_outcomes(passed=1)
-    told = [" ".join(text.split()) for text in result.outlines if text]
-    start = next(number for number, text in enumerate(told) if "= distract =" in text)
-    assert told[start + 2 : start + 7] == [
+    message = [" ".join(text.split()) for text in result.outlines if text]
+    start = next(number for number, text in enumerate(message) if "= distract =" in text)
+    assert message[start + 2 : start + 7] == [
         "decision invariant of violated rate % bounds % threshold %",
         "inconclusive distractor_invariant pairwise/assertiveness 3 of 40 7.5 2.1–18.3 10.0 1 invalid, 5 excluded",
         "fail swap_consistent pairwise counterexample found in 1 example",
@@ -255,7 +257,7 @@ def test_what_was_found_is_in_the_summary(pytester: pytest.Pytester) -> None:
     ]
 
 
-def test_under_xdist_no_request_is_judged_twice_and_one_summary_says_so(pytester: pytest.Pytester) -> None:
+def test_xdist_judges_each_request_once_and_prints_one_summary(pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     pytester.makeconftest(OWN_JUDGE)
     file = f"""{ASKING}
@@ -279,8 +281,8 @@ def test_left_out(judge):
     plugins = ("no:hypothesispytest", "no:pytest_cov", "no:anyio", "no:cacheprovider")
     result = pytester.runpytest_subprocess("-n", "2", *(part for name in plugins for part in ("-p", name)), timeout=120)
     result.assert_outcomes(passed=19)
-    asked = (pytester.path / "asked").read_text().split()
-    assert len(asked) == len(set(asked)) == 12
+    contents = (pytester.path / "asked").read_text().split()
+    assert len(contents) == len(set(contents)) == 12
     assert [text for text in result.outlines if text.startswith("judge ")] == [
         r"judge own [red]\x1b[31m: 12 calls made, 98 saved by the store; 120 tokens in, 0 out"
     ]
@@ -294,16 +296,16 @@ def test_left_out(judge):
 
 
 @pytest.mark.parametrize(
-    ("option", "wanted"), [("--judge", "the name of a judge"), ("--distract-store", "the path of a file")]
+    ("option", "expected"), [("--judge", "the name of a judge"), ("--distract-store", "the path of a file")]
 )
-def test_an_empty_name_is_no_green_run(pytester: pytest.Pytester, option: str, wanted: str) -> None:
+def test_empty_option_is_a_usage_error(pytester: pytest.Pytester, option: str, expected: str) -> None:
     pytester.makepyfile(MARKED)
-    result = inner(pytester, option, "")
+    result = run_pytest(pytester, option, "")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {option}: expected {wanted}, found nothing"])
+    result.stderr.fnmatch_lines([f"ERROR: {option}: expected {expected}, found nothing"])
 
 
-def test_a_judge_for_each_test_keeps_no_files_open(pytester: pytest.Pytester) -> None:
+def test_one_judge_per_test_keeps_no_files_open(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("""
 import os
 import pytest
@@ -323,12 +325,12 @@ OPEN = len(os.listdir("/proc/self/fd"))
 def test_it(judge, number):
     judge.judgments(compared(number % 3))
 """)
-    result = inner(pytester)
+    result = run_pytest(pytester)
     result.assert_outcomes(passed=20)
     assert "judge planted:fair: 6 calls made, 34 saved by the store" in result.outlines
 
 
-def test_a_judge_that_a_conftest_cannot_make_is_one_line(pytester: pytest.Pytester) -> None:
+def test_failing_judge_fixture_is_one_line(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("""
 import pytest
 from distract.judging.judge import Judge
@@ -338,7 +340,7 @@ def judge():
     return Judge.open("planted:nobody")
 """)
     pytester.makepyfile("def test_it(judge):\n    pass\n")
-    result = inner(pytester)
+    result = run_pytest(pytester)
     result.assert_outcomes(errors=1)
-    assert "Traceback" not in printed(result)
+    assert "Traceback" not in join_lines(result)
     result.stdout.fnmatch_lines(["unknown judge 'planted:nobody'; did you mean*"])

@@ -43,7 +43,7 @@ def command(data: Path, out: Path, store: Path) -> list[str]:
     return [sys.executable, "-m", "distract.cli.main", "attack", "--judge", "smollm2-135m", *options, *where]
 
 
-def stored(store: Path) -> int:
+def count_replies(store: Path) -> int:
     if not store.exists():
         return 0
     try:
@@ -54,13 +54,13 @@ def stored(store: Path) -> int:
 
 
 def counts(stderr: str) -> tuple[int, int]:
-    found = re.search(r"replies: (\d+) were stored, (\d+) made", stderr)
-    assert found, stderr
-    return int(found[1]), int(found[2])
+    match = re.search(r"replies: (\d+) were stored, (\d+) made", stderr)
+    assert match, stderr
+    return int(match[1]), int(match[2])
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subprocess.CompletedProcess[str]]:
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subprocess.CompletedProcess[str]]:
     folder = tmp_path_factory.mktemp("whole")
     data = write_cases(folder / "cases.jsonl")
     done = subprocess.run(command(data, folder / "run", folder / "s"), capture_output=True, text=True, timeout=300)
@@ -68,8 +68,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subproc
     return data, folder / "run", done
 
 
-def test_a_run_gives_a_valid_document(whole: tuple[Path, Path, Any]) -> None:
-    _, run, done = whole
+def test_run_gives_a_valid_document(whole_run: tuple[Path, Path, Any]) -> None:
+    _, run, done = whole_run
     assert done.stdout == (run / "summary.json").read_text(encoding="utf-8")
     assert "prompts of the judge were read packed" in done.stderr
     assert json.loads((run / "manifest.json").read_text())["replies"]["reading"] == {"judge": "packed"}
@@ -83,23 +83,23 @@ def test_a_run_gives_a_valid_document(whole: tuple[Path, Path, Any]) -> None:
     assert results["tie_rate", "pairwise", None, "sycophancy"]["n"] == 2
 
 
-def test_killed_in_the_middle_it_resumes_to_the_same_bytes(
-    whole: tuple[Path, Path, subprocess.CompletedProcess[str]], tmp_path: Path
+def test_killed_run_resumes_to_the_same_bytes(
+    whole_run: tuple[Path, Path, subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    data, expected, uninterrupted = whole
+    data, expected, uninterrupted = whole_run
     run, store = tmp_path / "run", tmp_path / "s"
     process = subprocess.Popen(command(data, run, store), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240
-    while not stored(store) and time.monotonic() < deadline and process.poll() is None:
+    while not count_replies(store) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    kept = stored(store)
+    count = count_replies(store)
     total = counts(uninterrupted.stderr)[1]
-    assert 0 < kept < total
+    assert 0 < count < total
     again = subprocess.run(command(data, run, store), capture_output=True, text=True, timeout=300)
     assert again.returncode == 0, again.stderr
-    assert f"the store holds {kept} repl" in again.stderr
-    assert counts(again.stderr) == (kept, total - kept)
+    assert f"the store holds {count} repl" in again.stderr
+    assert counts(again.stderr) == (count, total - count)
     for name in ("summary.json", "rows.jsonl", "rewrites.jsonl"):
         assert (run / name).read_bytes() == (expected / name).read_bytes()

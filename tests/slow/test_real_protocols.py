@@ -28,14 +28,14 @@ KINDS = ("absolute", "cot", "metric", "prepair", "wild-bench")
 
 
 def test_every_protocol_judges_a_real_case_in_one_order(folders: Mapping[str, Path], tmp_path: Path) -> None:
-    judged(Transformers(str(folders["llama"])), protocols(), tmp_path, TOKENS)
+    judge_case(Transformers(str(folders["llama"])), protocols(), tmp_path, TOKENS)
 
 
-def test_a_protocol_of_each_kind_on_the_embedded_judge(smollm2: Transformers, tmp_path: Path) -> None:
-    judged(smollm2, {name: protocols()[name] for name in KINDS}, tmp_path, TOKENS // 3)
+def test_one_protocol_of_each_kind_runs_on_the_embedded_judge(smollm2: Transformers, tmp_path: Path) -> None:
+    judge_case(smollm2, {name: protocols()[name] for name in KINDS}, tmp_path, TOKENS // 3)
 
 
-def judged(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
+def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
     """With so few tokens most verdicts in words are cut off: they are counted as invalid, and nothing else is."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
     parameters = AuditConfig(
@@ -65,8 +65,8 @@ def judged(model: Transformers, every: Mapping[str, Protocol], folder: Path, tok
             assert judgment.failure in ("truncated", "no verdict", "no majority"), row
         assert all(prompt > 50 and answer <= tokens for prompt, answer in row.tokens)
         assert any(answer for _, answer in row.tokens) or judgment.read == "choices"
-    found = figures(done.rows, [], {p.name: p.rules for p in every.values()}, ["none"])
-    invalid = {f.protocol: f for f in found if f.measure == "invalid_rate" and f.attack == "none"}
+    results = figures(done.rows, [], {p.name: p.rules for p in every.values()}, ["none"])
+    invalid = {f.protocol: f for f in results if f.measure == "invalid_rate" and f.attack == "none"}
     assert {name: (f.k, f.n) for name, f in invalid.items()} == {
         row.protocol: (int(row.judgments[0].failure is not None), 1) for row in rows
     }

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from builders import request
 from loopback import FaultProxy
-from serving import NAME
+from vllm_servers import NAME
 
 from distract.models.server.backend import OpenAI
 
@@ -36,11 +36,11 @@ def attack(url: str, folder: Path, *more: str) -> list[str]:
     return [*command, "--out", str(folder / "run"), *more]
 
 
-def ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_command(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def stored(folder: Path) -> int:
+def count_replies(folder: Path) -> int:
     with sqlite3.connect(folder / "replies.sqlite") as db:
         (count,) = db.execute("select count(*) from replies").fetchone()
     db.close()
@@ -51,14 +51,12 @@ def stored(folder: Path) -> int:
 def quiet(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
     """The results of the run without any fault, and how many replies it took."""
     folder = tmp_path_factory.mktemp("quiet")
-    done = ran(attack(server, folder))
+    done = run_command(attack(server, folder))
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["results"], stored(folder)
+    return json.loads(done.stdout)["results"], count_replies(folder)
 
 
-def test_a_run_through_every_transient_fault_is_the_run_without(
-    server: str, quiet: tuple[Any, int], tmp_path: Path
-) -> None:
+def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int], tmp_path: Path) -> None:
     faults = iter(AGAIN * 100)
     lock = threading.Lock()
 
@@ -67,82 +65,80 @@ def test_a_run_through_every_transient_fault_is_the_run_without(
             return next(faults) if time == 1 else None
 
     with FaultProxy(server, plan) as proxy:
-        done = ran(attack(proxy.url, tmp_path, "--timeout", "20"))
+        done = run_command(attack(proxy.url, tmp_path, "--timeout", "20"))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["results"] == quiet[0]
-        assert stored(tmp_path) == quiet[1]
+        assert count_replies(tmp_path) == quiet[1]
         assert "got no answer" not in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
+    ("fault", "message"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
 )
-def test_what_a_judge_will_not_say_is_its_failure(fault: str, said: str, server: str, tmp_path: Path) -> None:
+def test_refusal_of_a_real_judge_is_its_failure(fault: str, message: str, server: str, tmp_path: Path) -> None:
     with FaultProxy(server, lambda content, time: fault) as proxy:
-        done = ran(attack(proxy.url, tmp_path))
+        done = run_command(attack(proxy.url, tmp_path))
     assert done.returncode == 3, done.stderr
     assert "no verdict was valid" in done.stderr.splitlines()[-1]
     rows = [json.loads(line) for line in (tmp_path / "run" / "rows.jsonl").read_text().splitlines()]
-    assert {judgment["failure"] for row in rows for judgment in row["judgments"]} == {said}
+    assert {judgment["failure"] for row in rows for judgment in row["judgments"]} == {message}
 
 
-def test_a_server_that_dies_costs_nothing_that_was_paid_for(
-    server: str, quiet: tuple[Any, int], tmp_path: Path
-) -> None:
-    alive, asked = 3, list[str]()
+def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tmp_path: Path) -> None:
+    alive, contents = 3, list[str]()
 
     def plan(content: str, time: int) -> str | None:
-        asked.append(content)
-        return "reset" if len(asked) > alive else None
+        contents.append(content)
+        return "reset" if len(contents) > alive else None
 
     with FaultProxy(server, plan) as proxy:
         command = attack(proxy.url, tmp_path, "--concurrency", "1", "--attempts", "2")
-        died = ran(command)
+        died = run_command(command)
         assert died.returncode == 4, died.stderr
         last = died.stderr.splitlines()[-1]
         assert last.startswith(f"distract: the server {proxy.url} does not answer")
         assert last.endswith("the same command resumes")
-        kept = stored(tmp_path)
-        assert kept == alive
+        count = count_replies(tmp_path)
+        assert count == alive
         alive = 10**6
-        asked.clear()
-        done = ran(command)
+        contents.clear()
+        done = run_command(command)
         assert done.returncode == 0, done.stderr
-        assert len(asked) == quiet[1] - kept
+        assert len(contents) == quiet[1] - count
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
-def test_ctrl_c_ends_soon_keeps_what_came_and_says_how_to_go_on(
+def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
     server: str, quiet: tuple[Any, int], tmp_path: Path
 ) -> None:
-    stalled, asked = True, list[str]()
+    stalled, contents = True, list[str]()
 
     def plan(content: str, time: int) -> str | None:
-        asked.append(content)
-        return "stall" if stalled and len(asked) > 3 else None
+        contents.append(content)
+        return "stall" if stalled and len(contents) > 3 else None
 
     with FaultProxy(server, plan) as proxy:
         command = attack(proxy.url, tmp_path, "--concurrency", "64")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 120
-        while (len(asked) < 8 or not (tmp_path / "replies.sqlite").exists() or stored(tmp_path) < 3) and (
+        while (len(contents) < 8 or not (tmp_path / "replies.sqlite").exists() or count_replies(tmp_path) < 3) and (
             time.monotonic() < deadline
         ):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         # After a few seconds: the calls that are under way would take two minutes.
-        _, said = process.communicate(timeout=30)
-        assert process.returncode == 130, said
-        assert said.splitlines()[-1] == "distract: stopped; the same command resumes"
-        assert "Traceback" not in said
-        assert stored(tmp_path) == 3
+        _, error_output = process.communicate(timeout=30)
+        assert process.returncode == 130, error_output
+        assert error_output.splitlines()[-1] == "distract: stopped; the same command resumes"
+        assert "Traceback" not in error_output
+        assert count_replies(tmp_path) == 3
         stalled = False
-        done = ran(command)
+        done = run_command(command)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
-def test_64_requests_are_under_way_at_once_and_each_has_its_own_reply(server: str) -> None:
+def test_64_concurrent_requests_each_get_their_own_reply(server: str) -> None:
     requests = [request(f"Which is larger, {number} or 50? Answer A, B or C.") for number in range(72)]
 
     def replies(backend: OpenAI, number: int) -> dict[int, Any]:

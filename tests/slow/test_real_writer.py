@@ -18,7 +18,7 @@ from distract.models.transformers.backend import Transformers
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.attack import session
 from distract.studies.make import maker
-from distract.studies.make import rewrites as recording
+from distract.studies.make import rewrites as rewrites_module
 
 NAME = "smollm2-135m"
 # Retries are tested with a scripted generator; here each text takes seconds.
@@ -58,21 +58,21 @@ def judge(
     selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **more)
     setup = set_up(NAME, smollm2, out, protocols, manner=manner, helpers=selected.models)
     finish(session.prepare(selected, setup), out.with_suffix(".sqlite"))
-    found: dict[str, Any] = json.loads((out / "summary.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    return document
 
 
-def test_written_in_one_go_or_recorded_first_by_a_real_model(data: str, tmp_path: Path, smollm2: Transformers) -> None:
+def test_one_run_equals_recording_first_with_a_real_model(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     models: dict[Role, Backend] = {"generator": smollm2, "verifier": smollm2}
-    how: dict[str, Any] = {"generator": NAME, "verifier": NAME, "models": models}
-    found = judge(data, tmp_path / "one", smollm2, **how)
-    assert found["self_judging"][0].startswith(f"self-judging: the generator, {NAME}, is the judge itself")
+    options: dict[str, Any] = {"generator": NAME, "verifier": NAME, "models": models}
+    document = judge(data, tmp_path / "one", smollm2, **options)
+    assert document["self_judging"][0].startswith(f"self-judging: the generator, {NAME}, is the judge itself")
     rewrites = [json.loads(line) for line in (tmp_path / "one" / "rewrites.jsonl").read_text().splitlines()]
-    assert {len(made["response"]["turns"]) for made in rewrites} == {1, 2}
-    assert all(made["reasons"] or made["response"]["turns"] != made["original"] for made in rewrites)
-    assert found["rejected"] == {} or set(found["rejected"]) == {"assertiveness"}
-    selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **how)
-    finish(recording.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "other.sqlite")
+    assert {len(rewrite["response"]["turns"]) for rewrite in rewrites} == {1, 2}
+    assert all(rewrite["reasons"] or rewrite["response"]["turns"] != rewrite["original"] for rewrite in rewrites)
+    assert document["rejected"] == {} or set(document["rejected"]) == {"assertiveness"}
+    selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **options)
+    finish(rewrites_module.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "other.sqlite")
     judge(str(tmp_path / "f.jsonl"), tmp_path / "two", smollm2, generator="recorded")
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
@@ -80,23 +80,21 @@ def test_written_in_one_go_or_recorded_first_by_a_real_model(data: str, tmp_path
 def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     # A cut analysis is used as far as it goes, and a short one does here.
     out = tmp_path / "run"
-    found = judge(data, out, smollm2, protocols=("prepair",), generator="rules", manner=Manner(answer_tokens=8))
-    invalid = next(r for r in found["results"] if r["measure"] == "invalid_rate" and r["attack"] == "none")
+    document = judge(data, out, smollm2, protocols=("prepair",), generator="rules", manner=Manner(answer_tokens=8))
+    invalid = next(r for r in document["results"] if r["measure"] == "invalid_rate" and r["attack"] == "none")
     assert (invalid["value"], invalid["n"]) == (0.0, 1)
     rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
     judged = [row for row in rows if row["judgments"]]
     assert all(j["read"] == "choices" for row in judged for j in row["judgments"])
     sides = {(row["case"], *row[side].values()) for row in judged for side in "ab"}
-    asked = json.loads((out / "manifest.json").read_text())["replies"]["asked"]["judge"]
-    assert asked["text"] == len(sides)
+    request_counts = json.loads((out / "manifest.json").read_text())["replies"]["asked"]["judge"]
+    assert request_counts["text"] == len(sides)
 
 
-def test_making_data_with_a_model_that_cannot_is_a_yield_of_nothing(
-    data: str, tmp_path: Path, smollm2: Transformers
-) -> None:
+def test_run_of_a_weak_writer_reports_its_yield(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     pairs = maker.pair_job(data, (), NAME, ASKING, None, None, 0)
     assert dict(pairs.left_out) == {"more than one turn": 1}
     with open_stores({"generator": smollm2}, tmp_path / "s") as models:
-        cases, found = maker.make_cases(pairs, models, Tally())
-    assert (found["asked"], found["made"]) == (1, len(cases))
-    assert found["made"] or found["reasons"]
+        cases, counts = maker.make_cases(pairs, models, Tally())
+    assert (counts["asked"], counts["made"]) == (1, len(cases))
+    assert counts["made"] or counts["reasons"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from commanding import Ran
+from command_result import CommandResult
 from test_replyfile import (
     ATTACK,
     CUT,
@@ -17,8 +17,8 @@ from test_replyfile import (
     GONE,
     TAKEN,
     WHO,
-    damaged,
-    filled,
+    damage_pages,
+    fill,
     reply,
 )
 
@@ -33,15 +33,15 @@ GATE = ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.3", "--attack",
 
 @pytest.mark.parametrize("command", [ATTACK, GATE], ids=["attack", "gate"])
 @pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values(), *CUT.values()], ids=[*GONE, *TAKEN, *CUT])
-def test_a_run_whose_store_is_gone_or_cut_ends_with_4_and_goes_on(
-    run: Callable[..., Ran],
+def test_run_with_a_lost_store_exits_with_4_and_resumes(
+    run: Callable[..., CommandResult],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: tuple[object, ...],
     damage: Callable[[Path], object],
 ) -> None:
     path, puts, put = tmp_path / "folder" / "s", list[int](), Store.put
-    filled(path, range(300))
+    fill(path, range(300))
 
     def damaging(store: Store, replies: Sequence[tuple[bytes, Reply]]) -> None:
         batch = list(replies)
@@ -69,7 +69,7 @@ def test_a_run_whose_store_is_gone_or_cut_ends_with_4_and_goes_on(
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
+def whole_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
     path = tmp_path_factory.mktemp("whole") / "s"
     with Store(path, WHO) as store:
         store.renew()
@@ -78,10 +78,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, 
     return path.read_bytes(), replies, store.epoch
 
 
-def test_a_damaged_page_is_one_line_and_never_another_reply(
-    tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
+def test_damaged_page_is_one_line_and_never_another_reply(
+    tmp_path: Path, whole_store: tuple[bytes, dict[bytes, Reply], int]
 ) -> None:
-    content, replies, epoch = whole
+    content, replies, epoch = whole_store
     path, counts = tmp_path / "s", Counter[str]()
     methods: dict[str, Callable[[Store], object]] = {
         "len": len,
@@ -90,7 +90,7 @@ def test_a_damaged_page_is_one_line_and_never_another_reply(
         "check": Store.check,
         "renew": Store.renew,
     }
-    for file in damaged(content, seed=1):
+    for file in damage_pages(content, seed=1):
         for end in ENDS:
             Path(f"{path}{end}").unlink(missing_ok=True)
         path.write_bytes(file)
@@ -108,8 +108,8 @@ def test_a_damaged_page_is_one_line_and_never_another_reply(
     assert {"len", "get", "open"} <= counts.keys()
 
 
-def test_commands_end_with_one_line_whatever_page_is_damaged(
-    run: Callable[..., Ran], tmp_path: Path, whole: tuple[bytes, dict[bytes, Reply], int]
+def test_commands_report_any_damaged_page_in_one_line(
+    run: Callable[..., CommandResult], tmp_path: Path, whole_store: tuple[bytes, dict[bytes, Reply], int]
 ) -> None:
     assert run(*ATTACK, "--store", "s", "--out", "r").code == 0
     content = (tmp_path / "s").read_bytes()
@@ -121,4 +121,4 @@ def test_commands_end_with_one_line_whatever_page_is_damaged(
         assert ran.err.splitlines()[-1].startswith("distract: s: ")
 
 
-# What is no store.
+# Other files.

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from faulty import FAULTS, KEY, Fault, Faulty, elsewhere
-from forked import Forks, Process
-from fuzzing import Fuzz
-from loopback import Asked, FakeServer, completion, token
+from faults import FAULTS, KEY, Fault, Faulty, redirect
+from forks import Forks, Process
+from fuzzer import Fuzz
+from loopback import FakeServer, ReceivedRequest, completion, token
 
 COMMON = "--judge openai:m --generator rules --attack sycophancy --protocol pairwise --limit all --out run --store s"
 COMMANDS = {
@@ -25,9 +25,9 @@ CONCURRENCY = 2
 REDIRECTS = {f"a redirect to another host, {status}": status for status in (301, 302, 307, 308)}
 
 
-def fair(asked: Asked) -> dict[str, Any]:
+def fair(request: ReceivedRequest) -> dict[str, Any]:
     """A judge that no style distracts, so that a gate can pass."""
-    places = {author: asked.content.find(f"what {author} would") for author in "xy"}
+    places = {author: request.content.find(f"what {author} would") for author in "xy"}
     winner = "C" if min(places.values()) < 0 else "AB"[places["x"] > places["y"]]
     return completion(winner, logprobs=[token(winner, {winner: 0.9, "A": 0.04, "B": 0.03} | {winner: 0.9})])
 
@@ -60,12 +60,12 @@ class House:
             self.server.begin(None, lambda number: False)
             process = self.run(command, self.data.parent / command)
             assert process.wait() == 0, process.err
-            self.references[command] = Reference(0, written(process.folder))
+            self.references[command] = Reference(0, read_run_files(process.folder))
         return self.references[command]
 
     def fault(self, name: str) -> Fault:
         if name in REDIRECTS:
-            return elsewhere(self.elsewhere.url, REDIRECTS[name])
+            return redirect(self.elsewhere.url, REDIRECTS[name])
         return FAULTS[name]
 
 
@@ -89,13 +89,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield House(server, other, forks, data)
 
 
-def written(folder: Path) -> dict[str, bytes]:
+def read_run_files(folder: Path) -> dict[str, bytes]:
     """The files of a run that are always the same."""
     files = [file for file in (folder / "run").glob("*") if file.name not in ("manifest.json", "run.json")]
     return {file.name: file.read_bytes() for file in files}
 
 
-def struck(draw: Random) -> tuple[str, Callable[[int], bool]]:
+def draw_strikes(draw: Random) -> tuple[str, Callable[[int], bool]]:
     """When a fault happens: always, once, from some request on, for a while, or at random."""
     first, seed = draw.randint(1, 14), draw.random()
     return draw.choice(
@@ -109,19 +109,19 @@ def struck(draw: Random) -> tuple[str, Callable[[int], bool]]:
     )
 
 
-def valid(folder: Path) -> int:
+def count_valid(folder: Path) -> int:
     """Verdicts in a run."""
     lines = (folder / "run" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
     return sum(judgment["failure"] is None for line in lines for judgment in json.loads(line)["judgments"])
 
 
-def ended_well(process: Process, command: str) -> int:
+def wait_for_end(process: Process, command: str) -> int:
     """Its exit code, one of ours, which says nothing that is not so and betrays nothing."""
     code = process.wait()
     assert "Traceback" not in process.err, process.err
     assert code in (0, 1, 2, 3, 4), process.err
     if command == "gate" and code == 0:
-        assert valid(process.folder) >= 5, "green though hardly anything was judged"
+        assert count_valid(process.folder) >= 5, "green though hardly anything was judged"
     for file in process.folder.rglob("*"):
         held = file.read_bytes() if file.is_file() else b""
         assert KEY.encode() not in held, f"the key is in {file.name}"
@@ -132,25 +132,25 @@ def check(house: House, name: str, folder: Path, draw: Random) -> None:
     """Run a command against a server with a fault, and against the same server without it."""
     command = draw.choice([*COMMANDS])
     fault, reference = house.fault(name), house.reference(command)
-    when, strikes = struck(draw)
+    when, strikes = draw_strikes(draw)
     house.server.begin(fault, strikes)
     house.elsewhere.asked.clear()
     # On a busy machine, a kept connection may be closed under the same request twice.
-    code = ended_well(house.run(command, folder, fault.timeout, 4 if fault.answers else 2), command)
-    told = f"{name}, {when}: {command} ended with {code}: {(folder / 'err').read_text(encoding='utf-8')[-600:]}"
-    assert all(KEY not in str(asked.headers) + str(asked.raw) for asked in house.elsewhere.asked), told
+    code = wait_for_end(house.run(command, folder, fault.timeout, 4 if fault.answers else 2), command)
+    message = f"{name}, {when}: {command} ended with {code}: {(folder / 'err').read_text(encoding='utf-8')[-600:]}"
+    assert all(KEY not in str(request.headers) + str(request.raw) for request in house.elsewhere.asked), message
     answered = set(house.server.answered)
     if fault.answers:
-        assert (code, written(folder)) == (reference.code, reference.files), told
+        assert (code, read_run_files(folder)) == (reference.code, reference.files), message
 
     house.server.begin(None, lambda number: False)
-    again = ended_well(house.run(command, folder), command)
+    again = wait_for_end(house.run(command, folder), command)
     lost = answered & set(house.server.answered)
     # What is under way when a command gives up a server is given up too.
-    assert len(lost) <= (4 * CONCURRENCY if code == 4 else 0), f"{len(lost)} answers lost to {told}"
+    assert len(lost) <= (4 * CONCURRENCY if code == 4 else 0), f"{len(lost)} answers lost to {message}"
     if not fault.changes:
-        assert again == reference.code, told
-        assert written(folder) == reference.files, told
+        assert again == reference.code, message
+        assert read_run_files(folder) == reference.files, message
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def bound(request: pytest.FixtureRequest) -> Fuzz:
 
 
 @pytest.mark.parametrize("name", [*FAULTS, *REDIRECTS])
-def test_a_server_at_fault_costs_no_reply_and_gets_no_key(house: House, bound: Fuzz, name: str, tmp_path: Path) -> None:
+def test_faulty_server_loses_no_reply_and_gets_no_key(house: House, bound: Fuzz, name: str, tmp_path: Path) -> None:
     if bound.is_over:
         pytest.skip("the time of all faults is up; see --slow-seconds")
     for round in range(10 if bound.is_nightly else 1):

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from builders import request
-from running import HeldServer, Running
+from processes import CommandProcess, HeldServer
 from test_flow import Shuffled
-from test_run import Recording
+from test_loop import Recording
 
 from distract.core.loop import execute
 from distract.core.plan import Plan
@@ -46,13 +46,15 @@ def rows(folder: Path, run: str) -> bytes:
     return (folder / run / "rows.jsonl").read_bytes()
 
 
-def at_server(server: HeldServer, folder: Path, out: str, store: str = "s") -> Running:
+def at_server(server: HeldServer, folder: Path, out: str, store: str = "s") -> CommandProcess:
     where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", 4, "--timeout", 100)
-    return Running(*ATTACK, *where, "--out", out, "--store", store, folder=folder)
+    return CommandProcess(*ATTACK, *where, "--out", out, "--store", store, folder=folder)
 
 
-def local(folder: Path, out: str, store: str = "s") -> Running:
-    return Running(*ATTACK, "--judge", "planted:longer", "--out", out, "--store", store, folder=folder, before=LOCAL)
+def local(folder: Path, out: str, store: str = "s") -> CommandProcess:
+    return CommandProcess(
+        *ATTACK, "--judge", "planted:longer", "--out", out, "--store", store, folder=folder, before=LOCAL
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +64,14 @@ def lone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, int]:
     with HeldServer() as server, at_server(server, folder, "server") as one:
         server.free()
         assert one.ended().code == 0
-        asked = len(server.chats)
+        count = len(server.chats)
     (folder / "go").touch()
     with local(folder, "local", "t") as one:
         assert one.ended().code == 0
-    return folder, asked, len((folder / "asked").read_text().split())
+    return folder, count, len((folder / "asked").read_text().split())
 
 
-def test_two_commands_that_ask_a_server_at_once_ask_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+def test_two_commands_send_a_server_request_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server, at_server(server, tmp_path, "a") as one, at_server(server, tmp_path, "b") as two:
         for command in (one, two):
             command.says("plan:")
@@ -82,21 +84,19 @@ def test_two_commands_that_ask_a_server_at_once_ask_once(lone: tuple[Path, int, 
     assert rows(tmp_path, "a") == rows(tmp_path, "b") == rows(lone[0], "server")
 
 
-def test_two_commands_that_ask_a_model_here_at_once_ask_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+def test_two_commands_ask_a_local_model_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with local(tmp_path, "a") as one, local(tmp_path, "b") as two:
         for command in (one, two):
             command.says("plan:")
         (tmp_path / "go").touch()
         ended = [one.ended(), two.ended()]
         assert [ran.code for ran in ended] == [0, 0], ended
-    asked = (tmp_path / "asked").read_text().split()
-    assert (len(asked), len(set(asked))) == (lone[2], lone[2])
+    contents = (tmp_path / "asked").read_text().split()
+    assert (len(contents), len(set(contents))) == (lone[2], lone[2])
     assert rows(tmp_path, "a") == rows(tmp_path, "b") == rows(lone[0], "local")
 
 
-def test_where_one_that_asks_a_server_is_killed_the_other_asks_for_what_was_under_way(
-    lone: tuple[Path, int, int], tmp_path: Path
-) -> None:
+def test_other_command_takes_over_killed_server_requests(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server, at_server(server, tmp_path, "a") as one:
         server.saw(4)
         with at_server(server, tmp_path, "b") as two:
@@ -109,9 +109,7 @@ def test_where_one_that_asks_a_server_is_killed_the_other_asks_for_what_was_unde
     assert rows(tmp_path, "b") == rows(lone[0], "server")
 
 
-def test_where_one_that_asks_a_model_here_is_killed_the_other_asks_for_what_was_under_way(
-    lone: tuple[Path, int, int], tmp_path: Path
-) -> None:
+def test_other_command_takes_over_killed_local_requests(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with local(tmp_path, "a") as one:
         one.says("asked", "out")
         with local(tmp_path, "b") as two:
@@ -119,14 +117,12 @@ def test_where_one_that_asks_a_model_here_is_killed_the_other_asks_for_what_was_
             one.process.kill()
             (tmp_path / "go").touch()
             assert two.ended().code == 0
-    asked = Counter((tmp_path / "asked").read_text().split())
-    assert sorted(asked.values()) == [1] * (lone[2] - 1) + [2]
+    counts = Counter((tmp_path / "asked").read_text().split())
+    assert sorted(counts.values()) == [1] * (lone[2] - 1) + [2]
     assert rows(tmp_path, "b") == rows(lone[0], "local")
 
 
-def test_the_second_command_on_a_run_folder_ends_and_names_the_first(
-    lone: tuple[Path, int, int], tmp_path: Path
-) -> None:
+def test_second_command_on_a_run_folder_names_the_first(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server, at_server(server, tmp_path, "a") as one:
         server.saw(4)
         with at_server(server, tmp_path, "a", "another") as two:
@@ -141,7 +137,7 @@ def test_the_second_command_on_a_run_folder_ends_and_names_the_first(
     assert "run.lock" not in {path.name for path in (tmp_path / "a").iterdir()}
 
 
-def test_a_run_folder_of_a_killed_command_is_free_at_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
+def test_killed_command_frees_its_run_folder_at_once(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with HeldServer() as server:
         with at_server(server, tmp_path, "a") as one:
             server.saw(4)
@@ -167,7 +163,7 @@ class Together(Shuffled):
 
 
 @pytest.mark.parametrize("kind", ["stream", "rounds"])
-def test_threads_on_one_store_ask_once_in_total(tmp_path: Path, kind: str) -> None:
+def test_threads_on_one_store_send_each_request_once(tmp_path: Path, kind: str) -> None:
     barrier = threading.Barrier(3)
     streams = [Together(barrier, seed=seed, capacity=3) for seed in range(3)]
     backends: list[Any] = streams if kind == "stream" else [Recording() for _ in range(3)]
@@ -196,15 +192,13 @@ def test_threads_on_one_store_ask_once_in_total(tmp_path: Path, kind: str) -> No
         thread.join(60)
     assert len(results) == 3
     assert results[0] == results[1] == results[2]
-    asked = Counter(text for one in backends for text in (one.asked if kind == "stream" else one.answered))
-    assert (len(asked), set(asked.values())) == (39, {1})
+    counts = Counter(text for one in backends for text in (one.asked if kind == "stream" else one.answered))
+    assert (len(counts), set(counts.values())) == (39, {1})
     assert sum(tally.made for tally in tallies) == 39
 
 
 @pytest.mark.parametrize("backend", [Shuffled(), Recording()], ids=["stream", "rounds"])
-def test_a_store_that_cannot_be_locked_is_used_all_the_same_and_that_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any
-) -> None:
+def test_unlockable_store_is_used_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     def lockf(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -213,12 +207,12 @@ def test_a_store_that_cannot_be_locked_is_used_all_the_same_and_that_is_said(
         return reply.text
 
     monkeypatch.setattr("distract.core.locks.fcntl.lockf", lockf)
-    said = list[list[str]]()
+    messages = list[list[str]]()
     for _ in range(2):
         tally = Tally()
         with Store(tmp_path / "s", {"model": "one"}) as store:
             assert len(list(execute([plan(), plan()], {"judge": (backend, store)}, tally=tally))) == 2
-        said.append([line for line in usage_lines(tally, {}) if "cannot be locked" in line])
+        messages.append([line for line in usage_lines(tally, {}) if "cannot be locked" in line])
     # Where all is stored, nobody has to wait for anybody.
-    assert [len(lines) for lines in said] == [1, 0]
-    assert said[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")
+    assert [len(lines) for lines in messages] == [1, 0]
+    assert messages[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")

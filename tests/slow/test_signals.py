@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what is under way is waited for and stored, for a few seconds and unless they come again."""
+"""Test Ctrl-C and SIGTERM: requests under way finish and are stored, for a few seconds, unless the signal repeats."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from loopback import Answer, Asked, FakeServer, refused
-from running import HeldServer, Running, stored
+from loopback import Answer, FakeServer, ReceivedRequest, refusal
+from processes import CommandProcess, HeldServer, count_replies
 
 from distract.core import signals
 
@@ -58,13 +58,13 @@ scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) i
 """
 
 
-def at_server(server: FakeServer, folder: Path, before: str = FOR_EVER, concurrency: int = 4) -> Running:
+def at_server(server: FakeServer, folder: Path, before: str = FOR_EVER, concurrency: int = 4) -> CommandProcess:
     where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", concurrency, "--timeout", 100)
-    return Running(*ATTACK, *where, "--out", "r", "--store", "s", folder=folder, before=before)
+    return CommandProcess(*ATTACK, *where, "--out", "r", "--store", "s", folder=folder, before=before)
 
 
 @SIGNALS
-def test_what_a_server_is_asked_is_waited_for_and_nothing_more_is_sent(tmp_path: Path, number: int, code: int) -> None:
+def test_requests_under_way_finish_and_no_more_are_sent(tmp_path: Path, number: int, code: int) -> None:
     with HeldServer() as server:
         with at_server(server, tmp_path, FOR_EVER + HALTED) as command:
             server.saw(4)
@@ -76,15 +76,15 @@ def test_what_a_server_is_asked_is_waited_for_and_nothing_more_is_sent(tmp_path:
         assert (ran.code, ran.err.splitlines()[-1], ran.out) == (code, LAST, "halted\n")
         assert "Traceback" not in ran.err
         assert "replies: 0 were stored, 6 made" in ran.err
-        assert stored(tmp_path / "s") == 2 + 4
+        assert count_replies(tmp_path / "s") == 2 + 4
         assert len(server.chats) == 4
         with at_server(server, tmp_path) as again:
             assert again.ended().code == 0
-        assert len(server.chats) == len({asked.raw for asked in server.chats})
+        assert len(server.chats) == len({request.raw for request in server.chats})
 
 
 @SIGNALS
-def test_a_second_signal_ends_at_once(tmp_path: Path, number: int, code: int) -> None:
+def test_second_signal_ends_at_once(tmp_path: Path, number: int, code: int) -> None:
     with HeldServer() as server:
         with at_server(server, tmp_path) as command:
             server.saw(4)
@@ -94,10 +94,10 @@ def test_a_second_signal_ends_at_once(tmp_path: Path, number: int, code: int) ->
             ran = command.ended()
         assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
         assert "Traceback" not in ran.err
-        assert stored(tmp_path / "s") == 2
+        assert count_replies(tmp_path / "s") == 2
 
 
-def test_the_wait_has_an_end(tmp_path: Path) -> None:
+def test_wait_after_a_signal_is_bounded(tmp_path: Path) -> None:
     with HeldServer() as server:
         with at_server(server, tmp_path, FOR_EVER.replace("10000.0", "0.1")) as command:
             server.saw(4)
@@ -107,9 +107,9 @@ def test_the_wait_has_an_end(tmp_path: Path) -> None:
         assert "Traceback" not in ran.err
 
 
-def test_nobody_waits_for_what_would_only_be_sent_again(tmp_path: Path) -> None:
-    def busy(asked: Asked) -> Answer:
-        answer = refused(429, "slow down")
+def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
+    def busy(request: ReceivedRequest) -> Answer:
+        answer = refusal(429, "slow down")
         return Answer(answer.body, 429, {"retry-after": "250"})
 
     with FakeServer(busy) as server, at_server(server, tmp_path, FOR_EVER + TOLD, 1) as command:
@@ -122,9 +122,9 @@ def test_nobody_waits_for_what_would_only_be_sent_again(tmp_path: Path) -> None:
 
 
 @SIGNALS
-def test_a_batch_of_a_model_here_is_waited_for_and_no_other_begins(tmp_path: Path, number: int, code: int) -> None:
+def test_local_batch_finishes_and_no_other_begins(tmp_path: Path, number: int, code: int) -> None:
     command = (*ATTACK, "--judge", "planted:longer", "--out", "r", "--store", "s")
-    with Running(*command, folder=tmp_path, before=LOCAL) as running:
+    with CommandProcess(*command, folder=tmp_path, before=LOCAL) as running:
         running.says("asked", "out")
         running.process.send_signal(number)
         running.says("stopping: waiting up to")
@@ -132,10 +132,10 @@ def test_a_batch_of_a_model_here_is_waited_for_and_no_other_begins(tmp_path: Pat
         ran = running.ended()
     assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
     assert "Traceback" not in ran.err
-    assert (stored(tmp_path / "s"), ran.out.count("asked")) == (5, 5)
+    assert (count_replies(tmp_path / "s"), ran.out.count("asked")) == (5, 5)
 
 
-def test_a_signal_is_held_back_once_and_only_where_something_is_under_way() -> None:
+def test_signal_is_held_once_and_only_while_busy() -> None:
     notices = list[str]()
     is_busy = False
     with signals.raise_signals(lambda: notices.append("wait")):
@@ -152,7 +152,7 @@ def test_a_signal_is_held_back_once_and_only_where_something_is_under_way() -> N
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_what_goes_wrong_while_a_run_is_being_stopped_is_not_what_ends_it() -> None:
+def test_errors_while_stopping_do_not_replace_the_signal() -> None:
     def fail() -> None:
         with signals.hold_signals():
             signal.raise_signal(signal.SIGINT)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from test_strategies_rewrites import ATTACKS, TWEAKSET, both, drawn, simplest
+from test_strategies_rewrites import ATTACKS, TWEAKSET, draw_examples, rewritten_pairs, simplest
 
 from distract.core import registry
 from distract.core.backend import Batch
@@ -20,40 +20,40 @@ from distract.testing import strategies
 from distract.testing.strategies import drawn_rewrites
 
 
-def test_a_rewrite_is_weak_or_whole_or_between() -> None:
+def test_rewrites_range_from_weak_to_whole() -> None:
     counts = set()
-    for case in drawn(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
-        for original, made in both(case):
+    for case in draw_examples(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
+        for original, rewrite in rewritten_pairs(case):
             whole = drawn_rewrites._full_rewrite(
                 registry.get_attack("assertiveness"), drawn_rewrites.strip_rewrites(case), original, 0
             )
             most = len(find_edits(original.turns, whole.turns))
-            counts.add(len(find_edits(original.turns, made.turns)) / most)
+            counts.add(len(find_edits(original.turns, rewrite.turns)) / most)
     assert min(counts) < 0.2
     assert max(counts) >= 0.9
     assert len(counts) > 8
 
 
-def test_all_of_a_case_shrinks() -> None:
+def test_all_parts_of_a_case_shrink() -> None:
     case = simplest(strategies.rewrites("assertiveness"), lambda case: True)
     assert case.prompt == ("How do I make tea?",)
-    assert [len(find_edits(old.turns, new.turns)) for old, new in both(case)] == [1, 1]
+    assert [len(find_edits(old.turns, new.turns)) for old, new in rewritten_pairs(case)] == [1, 1]
 
 
 @pytest.mark.parametrize("attack", [None, *ATTACKS, "severity-3"])
-def test_hardly_anything_is_drawn_in_vain(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[bool] = []
+def test_few_draws_are_rejected(attack: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts: list[bool] = []
     changed = drawn_rewrites._is_changed
 
     def counted(attack: Attack, case: Case, seed: int) -> bool:
-        tried.append(changed(attack, case, seed))
-        return tried[-1]
+        attempts.append(changed(attack, case, seed))
+        return attempts[-1]
 
     monkeypatch.setattr(drawn_rewrites, "_is_changed", counted)
     kinds = None if attack == "severity-3" else ["prose"]
-    assert len(drawn(strategies.rewrites(attack, kinds=kinds), 30)) == 30
+    assert len(draw_examples(strategies.rewrites(attack, kinds=kinds), 30)) == 30
     # Plain prose has nothing that this control changes: it is given a sentence that has, which is one try more.
-    assert tried.count(False) <= (len(tried) // 2 if attack in ("null", None) else len(tried) // 10)
+    assert attempts.count(False) <= (len(attempts) // 2 if attack in ("null", None) else len(attempts) // 10)
 
 
 class Counting:
@@ -69,7 +69,7 @@ class Counting:
         return self.planted.reply(requests, wanted)
 
 
-def failing(chosen: settings) -> tuple[str, int]:
+def run_failing_test(chosen: settings) -> tuple[str, int]:
     """One run of a test that fails, in a process that remembers nothing: its message and the requests it made."""
     backend = Counting()
     with Judge("bold", backend) as judge:
@@ -80,7 +80,7 @@ def failing(chosen: settings) -> tuple[str, int]:
             first, second = case.originals
             before = judge.judgments(Comparison(case, first, second))[0].preferred
             losers = {"a": second, "b": first}
-            for old, new in both(case):
+            for old, new in rewritten_pairs(case):
                 if before in losers and old == losers[before]:
                     pair = (new, second) if old == first else (first, new)
                     assert judge.judgments(Comparison(case, *pair))[0].preferred == before, (old.text, new.text)
@@ -92,13 +92,13 @@ def failing(chosen: settings) -> tuple[str, int]:
 
 # Both ways of hypothesis: what failed is kept and comes first; or the same examples are drawn again.
 @pytest.mark.parametrize("again", [False, True], ids=["kept", "drawn again"])
-def test_a_failing_example_is_replayed_without_the_model(
+def test_failing_example_replays_without_the_model(
     again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     chosen = strategies.unhurried(derandomize=again)
-    message, asked = failing(chosen)
-    assert asked > 0
+    message, arguments = run_failing_test(chosen)
+    assert arguments > 0
     assert (tmp_path / ".distract/examples").exists() != again
-    assert failing(chosen) == (message, 0)
+    assert run_failing_test(chosen) == (message, 0)
     assert not (tmp_path / ".hypothesis/examples").exists()

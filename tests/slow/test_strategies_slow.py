@@ -1,4 +1,4 @@
-"""What is drawn: kinds of texts, cases written and taken from data, and what each shrinks to."""
+"""Test strategies: kinds of texts, written cases and cases from data, and how each shrinks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_responses_of_a_case_differ(drawn: tuple[int, Case]) -> None:
     assert len({one.author for one in case.responses}) == len({one.text for one in case.responses}) == number
 
 
-def test_without_hypothesis_one_line_says_so() -> None:
+def test_missing_hypothesis_is_one_line() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import distract.testing.strategies"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     hint = 'pip install ".[pytest]" in the source folder of distract'

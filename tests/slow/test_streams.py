@@ -1,4 +1,4 @@
-"""What every command prints of hostile text: in encodings that lack its characters, and to a runner of CI."""
+"""Test how commands print hostile text: in encodings that lack its characters, and under a CI runner."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ ENCODINGS = {
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_no_encoding_breaks_a_command_and_no_text_is_one(encoding: str, tmp_path: Path) -> None:
+def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_path: Path) -> None:
     write(tmp_path)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_", "GITHUB"))}
     environment = {**kept, "COLUMNS": "80", "TERM": "dumb", **ENCODINGS[encoding]}
@@ -126,7 +126,7 @@ def test_no_encoding_breaks_a_command_and_no_text_is_one(encoding: str, tmp_path
     assert documents[-1]["prompt"] == [f"{LINES} 0"]
 
 
-def written(*parts: str, encoding: str = "utf-8") -> str:
+def write_parts(*parts: str, encoding: str = "utf-8") -> str:
     buffer = io.BytesIO()
     stream = _SafeText(buffer, encoding=encoding, errors="distract")
     for part in parts:
@@ -151,12 +151,12 @@ def written(*parts: str, encoding: str = "utf-8") -> str:
         (("a ", " " * 999, "::b"), "a " + " " * 999 + "::b"),
     ],
 )
-def test_commands_are_broken_up_however_they_are_written(parts: tuple[str, ...], expected: str) -> None:
-    assert written(*parts).replace("\u2060", "~") == expected
+def test_runner_commands_are_defused_in_any_spelling(parts: tuple[str, ...], expected: str) -> None:
+    assert write_parts(*parts).replace("\u2060", "~") == expected
 
 
-def test_an_encoding_gets_what_it_has() -> None:
+def test_encodings_receive_what_they_can_express() -> None:
     text = "– █· → é 水 \ud800\n"
-    assert written(text, encoding="ascii") == "- #. > \\xe9 \\u6c34 \\ud800\n"
-    assert written(text, encoding="cp1252") == "– #· > é \\u6c34 \\ud800\n"
-    assert written(text, encoding="utf-8") == "– █· → é 水 \\ud800\n"
+    assert write_parts(text, encoding="ascii") == "- #. > \\xe9 \\u6c34 \\ud800\n"
+    assert write_parts(text, encoding="cp1252") == "– #· > é \\u6c34 \\ud800\n"
+    assert write_parts(text, encoding="utf-8") == "– █· → é 水 \\ud800\n"

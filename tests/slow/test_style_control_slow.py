@@ -8,34 +8,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from distract.leaderboards.style_control import rate_style_control, redraw
-from test_style_control import LOGIT, naive, planted
+from test_style_control import LOGIT, fit_naively, plant_matches
 
 from distract.stats.ratings.draws import draw
 
 
-def test_many_matches_are_worked_on_in_parts() -> None:
+def test_many_matches_are_processed_in_parts() -> None:
     # More matches than are kept as rows, and the same ones each counted for itself.
-    matches = planted(4, 40_000, 50, 60)
-    found = rate_style_control(matches)
-    theta = naive(matches)
-    assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
+    matches = plant_matches(4, 40_000, 50, 60)
+    ratings = rate_style_control(matches)
+    theta = fit_naively(matches)
+    assert ratings.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_draws_vary_as_the_sandwich_says(known: bool) -> None:
-    matches = planted(4, 400, 100, 100, known=known)
-    found = rate_style_control(matches)
+def test_draws_vary_as_the_sandwich_predicts(known: bool) -> None:
+    matches = plant_matches(4, 400, 100, 100, known=known)
+    ratings = rate_style_control(matches)
     draws = draw(0, 1000, matches.clusters, table=known)
     drawn = redraw(matches, draws)
     assert drawn.shape == (1000, 4)
-    assert found.covariance is not None
-    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(found.covariance)), rel=0.1)
+    assert ratings.covariance is not None
+    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(ratings.covariance)), rel=0.1)
     assert (redraw(matches, draws) == drawn).all()
 
 
 def test_memory_does_not_grow_with_matches() -> None:
     def peak(count: int) -> int:
-        matches = planted(6, 2000, 50, 50)
+        matches = plant_matches(6, 2000, 50, 50)
         assert matches.cluster is not None
         assert matches.lengths is not None
         times = count // 2000

@@ -29,8 +29,8 @@ ITEMS = [
 
 def pairwise(question: str, first: str, second: str, **options: Any) -> Request:
     text = f"Question: {question}\n\nAnswer A: {first}\n\nAnswer B: {second}"
-    given: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
-    return Request((Message("system", RULES), Message("user", text)), **given)
+    fields: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
+    return Request((Message("system", RULES), Message("user", text)), **fields)
 
 
 def absolute(question: str, answer: str) -> Request:
@@ -46,8 +46,8 @@ ROUND = [
 ]
 
 
-def ask(judge: Transformers, requests: list[Request], wanted: set[int] | None = None) -> dict[int, Reply]:
-    every = frozenset(range(len(requests)) if wanted is None else wanted)
+def ask(judge: Transformers, requests: list[Request], needed: set[int] | None = None) -> dict[int, Reply]:
+    every = frozenset(range(len(requests)) if needed is None else needed)
     batches = list(judge.reply(requests, every))
     answered = [index for batch in batches for index, _ in batch]
     assert sorted(answered) == sorted(every)
@@ -71,20 +71,20 @@ def small(smollm2: Transformers) -> Transformers:
 
 
 @pytest.fixture(scope="module")
-def plain(smollm2: Transformers) -> dict[int, Reply]:
+def plain_replies(smollm2: Transformers) -> dict[int, Reply]:
     judge = embedded_judge()
     vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="none")
     assert judge.prompt_mode == "one by one"
     return ask(judge, ROUND)
 
 
-def test_packed_verdicts_are_those_of_one_prompt_at_a_time(
-    smollm2: Transformers, small: Transformers, plain: dict[int, Reply]
+def test_packed_verdicts_equal_single_prompt_verdicts(
+    smollm2: Transformers, small: Transformers, plain_replies: dict[int, Reply]
 ) -> None:
     assert smollm2.prompt_mode == "packed"
     for judge in (smollm2, small):
         replies = ask(judge, ROUND)
-        assert deviation(replies, plain) <= 1e-5
+        assert deviation(replies, plain_replies) <= 1e-5
         for index, reply in replies.items():
             assert reply.finish == "choices"
             assert reply.tokens_in == len(judge._chat.encode(ROUND[index]).prompt)
@@ -94,15 +94,15 @@ def test_packed_verdicts_are_those_of_one_prompt_at_a_time(
 
 
 @pytest.mark.parametrize(("by_runs", "sharing"), [(False, "packed"), (False, "prefix")])
-def test_the_other_layouts_agree_too(
-    smollm2: Transformers, plain: dict[int, Reply], by_runs: bool, sharing: str
+def test_other_layouts_give_the_same_verdicts(
+    smollm2: Transformers, plain_replies: dict[int, Reply], by_runs: bool, sharing: str
 ) -> None:
     judge = embedded_judge(batch_tokens=150)
     vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing=sharing)
-    assert deviation(ask(judge, ROUND), plain) <= 1e-5
+    assert deviation(ask(judge, ROUND), plain_replies) <= 1e-5
 
 
-def test_a_resumed_round_gives_the_same_bits(small: Transformers) -> None:
+def test_resumed_round_gives_the_same_bits(small: Transformers) -> None:
     batches = list(small.reply(ROUND, frozenset(range(len(ROUND)))))
     assert len(batches) > 2
     full = dict(pair for batch in batches for pair in batch)
@@ -112,13 +112,13 @@ def test_a_resumed_round_gives_the_same_bits(small: Transformers) -> None:
     assert ask(small, ROUND, {7}) == {7: full[7]}
 
 
-def test_nothing_wanted_loads_nothing() -> None:
+def test_empty_request_set_loads_nothing() -> None:
     judge = embedded_judge()
     assert list(judge.reply(ROUND, frozenset())) == []
     assert not {"_loaded", "_chat"} & vars(judge).keys()
 
 
-def test_the_embedded_identity_imports_neither_torch_nor_transformers() -> None:
+def test_embedded_identity_imports_no_torch() -> None:
     code = (
         "import sys; from distract.models.transformers.backend import embedded_judge; judge = embedded_judge();"
         "assert judge.identity['dtype'] == 'float32' and judge.identity['engine'] == 'transformers';"
@@ -138,7 +138,7 @@ def test_prompts_beyond_the_context_are_data(smollm2: Transformers) -> None:
     assert replies[1].failure is None
 
 
-def test_words_greedy_and_sampled(smollm2: Transformers) -> None:
+def test_words_are_written_greedily_and_sampled(smollm2: Transformers) -> None:
     question = (Message("user", "What is the capital of France? Answer in one word."),)
     requests = [
         Request(question, max_tokens=24),
@@ -154,7 +154,7 @@ def test_words_greedy_and_sampled(smollm2: Transformers) -> None:
     assert ask(smollm2, requests, {3})[3] == replies[3]
 
 
-def test_choices_of_several_tokens(smollm2: Transformers) -> None:
+def test_choices_may_have_several_tokens(smollm2: Transformers) -> None:
     nested = pairwise(*ITEMS[0], choices=("1", "10", "2"))
     single = pairwise(*ITEMS[0], choices=("1", "2"))
     replies = ask(smollm2, [nested, single])
@@ -163,7 +163,7 @@ def test_choices_of_several_tokens(smollm2: Transformers) -> None:
     assert (one + ten) / two == pytest.approx((replies[1].probabilities or ())[0] / (replies[1].probabilities or ())[1])
 
 
-def test_a_prefix_choice_does_not_count_what_belongs_to_the_longer_one() -> None:
+def test_prefix_choice_excludes_the_mass_of_the_longer_one() -> None:
     encoded = EncodedRequest((0,), continuations=((1,), (1, 0), (2,)))
     seen = {(): {1: math.log(0.5), 2: math.log(0.25)}, (1,): {0: math.log(0.4)}}
     reply = make_reply(encoded, seen)
@@ -172,7 +172,7 @@ def test_a_prefix_choice_does_not_count_what_belongs_to_the_longer_one() -> None
 
 
 @pytest.mark.parametrize(("value", "says"), [(math.nan, "not a number"), (-math.inf, "no choice")])
-def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
+def test_nan_probabilities_are_failures(value: float, says: str) -> None:
     reply = make_reply(EncodedRequest((0,), ((1,), (2,))), {(): {1: value, 2: value}})
     assert reply.failure is not None
     assert says in reply.failure
@@ -183,7 +183,7 @@ def test_numbers_that_are_none_are_failures(value: float, says: str) -> None:
     ("kind", "reading"),
     [("llama", "packed"), ("qwen2", "packed"), ("mistral", "packed"), ("bloom", "cached prefix")],
 )
-def test_tiny_models_read_what_one_forward_each_reads(folders: dict[str, Path], kind: str, reading: str) -> None:
+def test_tiny_models_read_the_same_as_single_forwards(folders: dict[str, Path], kind: str, reading: str) -> None:
     import torch
 
     judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150, name=kind)
@@ -197,13 +197,13 @@ def test_tiny_models_read_what_one_forward_each_reads(folders: dict[str, Path], 
         assert reply.probabilities == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_folder_is_identified_by_what_lies_in_it(folders: dict[str, Path]) -> None:
+def test_folder_is_identified_by_its_content(folders: dict[str, Path]) -> None:
     one, other = (Transformers(str(folders[kind]), dtype="float32").identity for kind in ("llama", "qwen2"))
     assert one == Transformers(str(folders["llama"]), dtype="float32").identity
     assert one["weights"] != other["weights"]
 
 
-def test_a_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     judge = Transformers(str(folders["llama"]), dtype="float32")
     assert judge.prompt_mode == "packed"
 
@@ -216,13 +216,13 @@ def test_a_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pyte
     assert "\n" not in str(raised.value)
 
 
-def test_a_model_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_missing_model_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="check the folder") as raised:
         ask(Transformers(str(tmp_path), dtype="float32"), ROUND[:1])
     assert "\n" not in str(raised.value)
 
 
-def test_missing_libraries_say_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_libraries_name_the_install_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(UsageError, match=r'pip install "\.\[local\]"'):
         ask(Transformers(str(tmp_path)), ROUND[:1])

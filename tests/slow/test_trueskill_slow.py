@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from test_trueskill import EXACT, ours, simulated, table, theirs
+from test_trueskill import EXACT, ours, rate_with_library, simulate_matches, table
 
 
-def test_with_an_exact_error_function_the_library_agrees_to_the_last_digits() -> None:
-    played = simulated(6, 1689)
-    found = ours.rate(table(played), order="file")
+def test_exact_error_function_agrees_with_the_library() -> None:
+    played = simulate_matches(6, 1689)
+    ratings = ours.rate(table(played), order="file")
     share = sum(outcome == "tie" for _, _, outcome in played) / len(played)
-    assert found.parameters["draw_probability"] == share
-    assert found.notes == (f"draw probability {share:.3f}: the share of ties among these matches",)
-    wanted = theirs(played, found.models, backend=EXACT, draw_probability=share)
-    assert found.rating == pytest.approx([mu for mu, _ in wanted], abs=1e-11)
-    assert found.sigma == pytest.approx([sigma for _, sigma in wanted], abs=1e-11)
+    assert ratings.parameters["draw_probability"] == share
+    assert ratings.notes == (f"draw probability {share:.3f}: the share of ties among these matches",)
+    expected = rate_with_library(played, ratings.models, backend=EXACT, draw_probability=share)
+    assert ratings.rating == pytest.approx([mu for mu, _ in expected], abs=1e-11)
+    assert ratings.sigma == pytest.approx([sigma for _, sigma in expected], abs=1e-11)

@@ -48,8 +48,8 @@ def ask(backend: Vllm | Transformers, requests: list[Request]) -> list[Reply]:
 def pairwise(question: str, first: str, second: str, **options: Any) -> Request:
     rules = "You compare two answers to one question. Say [[A]] or [[B]] for the better one, [[C]] if they are equal."
     text = f"Question: {question}\n\nAnswer A: {first}\n\nAnswer B: {second}"
-    given: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
-    return Request((Message("system", rules), Message("user", text)), **given)
+    fields: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
+    return Request((Message("system", rules), Message("user", text)), **fields)
 
 
 def absolute(question: str, answer: str) -> Request:
@@ -78,7 +78,7 @@ def deviation(one: list[Reply], other: list[Reply]) -> float:
 # What needs no engine.
 
 
-def test_the_identity_imports_nothing_and_says_what_was_set() -> None:
+def test_identity_imports_nothing_and_states_its_settings() -> None:
     code = (
         "import sys; from distract.models.vllm.backend import Vllm; from distract.models.transformers import embedded;"
         "judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure);"
@@ -103,9 +103,7 @@ def test_the_identity_imports_nothing_and_says_what_was_set() -> None:
 
 
 @pytest.mark.parametrize(("there", "dtype"), [((), "float32"), ((Gpu("A", 1, 1),), "bfloat16")])
-def test_the_automatic_dtype_follows_the_gpus(
-    there: tuple[Gpu, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_automatic_dtype_follows_the_gpus(there: tuple[Gpu, ...], dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm, "gpus", lambda: there)
     assert judge(dtype="auto").identity["dtype"] == dtype
 
@@ -125,7 +123,7 @@ def test_wrong_arguments_are_refused(wrong: dict[str, Any], says: str) -> None:
         judge(**wrong)
 
 
-def test_what_the_machine_lacks_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_requirements_are_reported_before_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r'needs vllm: pip install "\.\[vllm\]"'):
         ask(judge(), ROUND)
@@ -135,7 +133,7 @@ def test_what_the_machine_lacks_is_said_before_anything_starts(monkeypatch: pyte
         ask(judge(tensor_parallel=4), ROUND)
 
 
-def test_nothing_wanted_starts_nothing() -> None:
+def test_empty_request_set_starts_nothing() -> None:
     backend = judge()
     assert list(backend.reply(ROUND, frozenset())) == []
     assert list(backend.open().close()) == []
@@ -165,15 +163,15 @@ class Planted:
         self.waiting.clear()
 
     def step(self) -> list[Any]:
-        name, _, how = self.waiting.pop(0)
-        tokens = how.get("logprob_token_ids") or how.get("allowed_token_ids") or range(how.get("logprobs", 0))
+        name, _, mode = self.waiting.pop(0)
+        tokens = mode.get("logprob_token_ids") or mode.get("allowed_token_ids") or range(mode.get("logprobs", 0))
         first = {token: SimpleNamespace(logprob=-token / 8) for token in tokens}
         one = SimpleNamespace(token_ids=[1, 2], finish_reason="length", logprobs=[first] if first else None)
         return [SimpleNamespace(request_id=name, finished=True, outputs=[one], num_cached_tokens=None)]
 
 
 class Invalid(ValueError):
-    """As pydantic says what is wrong."""
+    """An error in the format of pydantic."""
 
     def errors(self) -> list[dict[str, str]]:
         return [{"msg": "Value error, Unknown quantization method: int3"}]
@@ -220,21 +218,21 @@ def test_every_token_is_read_however_unlikely(planted: Vllm, capfd: pytest.Captu
     assert (capfd.readouterr().out, planted._engine.way in ("named", "top")) == ("", True)
 
 
-def test_a_text_ends_with_its_stop(planted: Vllm) -> None:
+def test_text_ends_with_its_stop(planted: Vllm) -> None:
     reply, whole = ask(planted, [Request(WORDS, stop=("", "stop")), Request(WORDS)])
     assert (reply.text, reply.tokens_in, reply.tokens_out) == ("2 words, stop", 9, 2)
     assert whole.text == "2 words, stop, and more"
 
 
 @pytest.mark.parametrize(("context", "fails"), [(9, True), (10, False)])
-def test_the_last_place_of_the_context_is_kept_for_what_is_read(planted: Vllm, context: int, fails: bool) -> None:
+def test_last_context_position_is_reserved_for_the_reading(planted: Vllm, context: int, fails: bool) -> None:
     planted.max_length = context
     read, written = ask(planted, [Request(WORDS, choices=("a", "b")), Request(WORDS)])
     expected = f"too long: 10 tokens, the model takes {context}" if fails else None
     assert (read.failure, written.failure) == (expected, expected)
 
 
-def test_a_closed_stream_forgets_and_leaves_others_alone(planted: Vllm) -> None:
+def test_closed_stream_leaves_other_streams_alone(planted: Vllm) -> None:
     one, other = planted.open(), planted.open()
     one.submit(0, Request(WORDS))
     other.submit(0, Request(STORY))
@@ -244,7 +242,7 @@ def test_a_closed_stream_forgets_and_leaves_others_alone(planted: Vllm) -> None:
     assert list(one.collect(0.01)) == []
 
 
-def test_a_failed_engine_is_one_line_and_is_not_used_again(planted: Vllm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_engine_is_one_line_and_not_reused(planted: Vllm, monkeypatch: pytest.MonkeyPatch) -> None:
     first = planted._engine
     monkeypatch.setattr(Planted, "step", lambda _: 1 / 0)
     with pytest.raises(BackendError, match="cannot run the model smollm2-135m: division by zero; the replies so far"):
@@ -262,7 +260,7 @@ def test_a_failed_engine_is_one_line_and_is_not_used_again(planted: Vllm, monkey
         ((), "other", "no such repository …; check the name or folder"),
     ],
 )
-def test_a_model_that_does_not_load_is_one_line(
+def test_model_that_does_not_load_is_one_line(
     planted: Vllm, monkeypatch: pytest.MonkeyPatch, there: tuple[Gpu, ...], name: str, says: str
 ) -> None:
     monkeypatch.setattr(vllm, "gpus", lambda: there)
@@ -273,12 +271,12 @@ def test_a_model_that_does_not_load_is_one_line(
     assert "\n" not in str(raised.value)
 
 
-def test_a_checkpoint_that_lacks_weights_is_wrong_input(planted: Vllm) -> None:
+def test_checkpoint_with_missing_weights_is_wrong_input(planted: Vllm) -> None:
     with pytest.raises(UsageError, match=r"not initialized from checkpoint: \{'lm_head.weight'\}"):
         ask(Vllm("fails: weights", revision="0" * 40), [Request(WORDS)])
 
 
-def test_what_runs_while_an_engine_loads_cannot_write_to_stdout(capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_writes_to_stdout_while_an_engine_loads(capfd: pytest.CaptureFixture[str]) -> None:
     with engine._redirect_stdout():
         subprocess.run([sys.executable, "-c", "print('child')"], check=True)
         os.write(1, b"written\n")
@@ -307,7 +305,7 @@ def test_all_ways_of_reading_agree(real: Vllm) -> None:
 
 
 @pytest.mark.vllm
-def test_verdicts_are_those_of_transformers(real: Vllm, smollm2: Transformers) -> None:
+def test_verdicts_agree_with_transformers(real: Vllm, smollm2: Transformers) -> None:
     chats = real._chat, smollm2._chat
     assert chats[0].encode_all(ROUND) == chats[1].encode_all(ROUND)
     found, expected = ask(real, ROUND), ask(smollm2, ROUND)
@@ -318,18 +316,18 @@ def test_verdicts_are_those_of_transformers(real: Vllm, smollm2: Transformers) -
 
 
 @pytest.mark.vllm
-def test_greedy_texts_are_those_of_transformers(real: Vllm, smollm2: Transformers) -> None:
+def test_greedy_texts_agree_with_transformers(real: Vllm, smollm2: Transformers) -> None:
     requests = [
         Request(WORDS, max_tokens=24),
         Request(WORDS, max_tokens=2),
         Request(STORY, max_tokens=40, stop=("fox", "the")),
         Request((*WORDS, Message("assistant", "Paris <|im_end|>"), Message("user", "And of Italy?")), max_tokens=12),
     ]
-    found = ask(real, requests)
-    assert found == ask(smollm2, requests)
-    assert [reply.finish for reply in found[:3]] == ["stop", "length", "stop"]
-    assert found[2].text.endswith(("fox", "the"))
-    assert not any("<|" in reply.text for reply in found[:3])
+    replies = ask(real, requests)
+    assert replies == ask(smollm2, requests)
+    assert [reply.finish for reply in replies[:3]] == ["stop", "length", "stop"]
+    assert replies[2].text.endswith(("fox", "the"))
+    assert not any("<|" in reply.text for reply in replies[:3])
 
 
 @pytest.mark.vllm
@@ -351,7 +349,7 @@ def test_prompts_beyond_the_context_are_data(real: Vllm, smollm2: Transformers) 
 
 
 @pytest.mark.vllm
-def test_a_closed_stream_leaves_nothing_at_the_engine(real: Vllm) -> None:
+def test_closed_stream_leaves_nothing_in_the_engine(real: Vllm) -> None:
     stream = real.open()
     for sample in range(8):
         stream.submit(sample, Request(STORY, temperature=1.0, sample=sample, max_tokens=200))
@@ -364,7 +362,7 @@ def test_a_closed_stream_leaves_nothing_at_the_engine(real: Vllm) -> None:
 
 
 @pytest.mark.vllm
-def test_what_vllm_refuses_is_one_line(real: Vllm, tmp_path: Path) -> None:
+def test_request_refused_by_vllm_is_one_line(real: Vllm, tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="temperature must be in") as raised:
         ask(real, [Request(WORDS, temperature=3.0)])
     assert "\n" not in str(raised.value)
@@ -393,7 +391,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.vllm
-def test_an_interrupted_process_ends_at_once_and_says_nothing(real: Vllm) -> None:
+def test_interrupted_process_ends_at_once_silently(real: Vllm) -> None:
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", SCRIPT], **pipes) as process:
         assert process.stdout

@@ -17,14 +17,14 @@ CODE = (
 )
 
 
-def test_the_checksum_is_the_same_in_every_process_and_depends_on_the_attacks() -> None:
-    found = set()
+def test_checksum_is_stable_across_processes_and_covers_attacks() -> None:
+    checksums = set()
     for seed in ("0", "1", "2", "3"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
-        found.add(done.stdout.strip())
-    assert found == {checksum(list(attacks().values()))}
-    assert checksum([]) not in found
+        checksums.add(done.stdout.strip())
+    assert checksums == {checksum(list(attacks().values()))}
+    assert checksum([]) not in checksums
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_the_checksum_is_the_same_in_every_process_and_depends_on_the_attacks() 
         (("a", "b"), "a", ("a", "b")),
     ],
 )
-def test_a_change_is_found_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
+def test_change_is_located_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
     assert _edit_one_turn(turns, new) == expected

@@ -1,4 +1,4 @@
-"""Addresses of servers, however they come in: one form, or one line."""
+"""Test server addresses: each has one normal form or fails in one line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ODD = (
 
 
 @pytest.mark.parametrize("address", ODD)
-def test_an_odd_address_is_one_line_wherever_it_stands(address: str, tmp_path: Path) -> None:
+def test_malformed_address_is_one_line_everywhere(address: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         parse_address(address)
     assert len(str(error.value).splitlines()) == 1
@@ -67,7 +67,7 @@ def test_an_odd_address_is_one_line_wherever_it_stands(address: str, tmp_path: P
         catalogue(file)
 
 
-def test_the_command_line_ends_with_2(run: Any) -> None:
+def test_malformed_address_exits_with_2(run: Any) -> None:
     for arguments in (
         ("http://[x/v1#m",),
         ("openai:m", "--base-url", "http://ｅｘａｍｐｌｅ/v1"),
@@ -90,7 +90,7 @@ def test_the_command_line_ends_with_2(run: Any) -> None:
         ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"),
     ],
 )
-def test_one_form_of_each(address: str, form: str) -> None:
+def test_addresses_have_one_normal_form(address: str, form: str) -> None:
     assert parse_address(address).geturl() == form
     assert parse_address(form).geturl() == form
 
@@ -101,7 +101,7 @@ hosts = st.text("ab.-_:[]%@#?/\\\u2100\uff41é0159 \x00", max_size=20)
 @given(st.text() | hosts.map("http://{}/v1".format))
 @example("http://[::ffff:1.2.3.4]/v1")
 @example("http://xn--a/v1")
-def test_what_is_taken_is_taken_by_the_client_too(address: str) -> None:
+def test_accepted_addresses_work_in_the_client(address: str) -> None:
     try:
         form = parse_address(address).geturl()
     except UsageError:
@@ -113,7 +113,7 @@ def test_what_is_taken_is_taken_by_the_client_too(address: str) -> None:
     assert openai.AsyncOpenAI(api_key="none", base_url=form).base_url.host
 
 
-def test_addresses_are_read_in_one_place() -> None:
+def test_addresses_are_parsed_in_one_place() -> None:
     folder = Path(__file__).parents[2] / "distract"
     readers = [path.name for path in folder.rglob("*.py") if "urlsplit" in path.read_text(encoding="utf-8")]
     assert readers == ["addresses.py"]

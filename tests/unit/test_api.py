@@ -1,4 +1,4 @@
-"""From Python: the same bytes as the command, flips and tables of a run, errors as exceptions, and silence."""
+"""Test the Python API: the same bytes as the command, flips and tables, errors as exceptions, no output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 
 import click
 import pytest
-from commanding import Ran
+from command_result import CommandResult
 
 import distract
 from distract.cli import arguments
@@ -28,7 +28,7 @@ from distract.data.formats import native
 from distract.models import scripted
 from distract.studies import execution
 
-Command = Callable[..., Ran]
+Command = Callable[..., CommandResult]
 
 OF_COMMANDS = {"as_json", "profile", "junit", "github", "summary"}
 """Options about what a command prints."""
@@ -43,8 +43,8 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("manifest.json", "lock")}
 
 
-def typed(options: Mapping[str, Any], singular: Mapping[str, str]) -> list[str]:
-    """Keyword arguments as a command line."""
+def format_options(options: Mapping[str, Any], singular: Mapping[str, str]) -> list[str]:
+    """Format keyword arguments as a command line."""
     line = []
     for name, value in options.items():
         option = f"--{singular.get(name, name).replace('_', '-')}"
@@ -60,7 +60,7 @@ SINGULAR = {"attacks": "attack", "protocols": "protocol", "measures": "measure"}
     ("name", "kinds"),
     [("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,))],
 )
-def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, ...]) -> None:
+def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...]) -> None:
     hints = {hint for kind in kinds for hint in get_type_hints(kind)}
     command = cli.get_command(click.Context(cli), name)
     assert command
@@ -78,14 +78,14 @@ def test_arguments_are_the_options_of_the_command(name: str, kinds: tuple[type, 
             assert signature[key].default == defaults[key]
 
 
-def test_a_run_is_read_back_and_not_made_twice(run: Command) -> None:
-    mine = distract.attack(**PLANTED, out="mine")
+def test_run_is_loaded_and_not_repeated(run: Command) -> None:
+    result = distract.attack(**PLANTED, out="mine")
     again = distract.attack(**PLANTED, out="mine")
     assert again.notes == ("this run is complete in mine: no call is made",)
     read = distract.Run.read("mine")
     assert read.notes == ()
-    assert (read.results, read.flips(), list(read.rows)) == (mine.results, mine.flips(), list(mine.rows))
-    assert (read.flaw, mine.flaw, repr(read)) == (None, None, f"<run of planted:bold=0.7 on 6 cases: {mine.path}>")
+    assert (read.results, read.flips(), list(read.rows)) == (result.results, result.flips(), list(result.rows))
+    assert (read.flaw, result.flaw, repr(read)) == (None, None, f"<run of planted:bold=0.7 on 6 cases: {result.path}>")
     Path("mine/manifest.json").unlink()
     assert "unfinished" in str(distract.Run.read("mine").flaw)
     assert distract.Run.read("mine").notes == (distract.Run.read("mine").flaw,)
@@ -100,12 +100,12 @@ def test_fresh_asks_again(run: Command) -> None:
     assert epoch() < epoch(fresh=True)
 
 
-def test_a_table_has_a_row_for_each(run: Command) -> None:
+def test_table_has_one_row_per_record(run: Command) -> None:
     pytest.importorskip("pandas")
-    mine = distract.attack(**PLANTED)
-    table = mine.to_frame()
-    assert len(table) == len(mine.rows)
-    assert list(table["case"]) == [row.case for row in mine.rows]
+    result = distract.attack(**PLANTED)
+    table = result.to_frame()
+    assert len(table) == len(result.rows)
+    assert list(table["case"]) == [row.case for row in result.rows]
     assert not any(isinstance(value, dict | list | tuple) for column in table for value in table[column])
     paired = table[(table["protocol"] == "pairwise") & table["excluded"].isna()]
     assert set(paired["outcome"]) <= {"a", "b", "tie"}
@@ -113,10 +113,10 @@ def test_a_table_has_a_row_for_each(run: Command) -> None:
     assert ((shares - 1).abs() < 1e-9).all()
     scored = table[(table["protocol"] == "absolute") & table["excluded"].isna()]
     assert scored["rating_a_1"].between(1, 7).all()
-    assert table["requests"].sum() == sum(len(row.keys) for row in mine.rows)
+    assert table["requests"].sum() == sum(len(row.keys) for row in result.rows)
 
 
-def test_without_pandas_a_line_says_what_to_install(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def absent(name: str, *rest: Any) -> Any:
@@ -124,48 +124,48 @@ def test_without_pandas_a_line_says_what_to_install(run: Command, monkeypatch: p
             raise ImportError(name)
         return real(name, *rest)
 
-    mine = distract.attack(**PLANTED)
+    result = distract.attack(**PLANTED)
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(distract.UsageError, match=r"^to_frame needs pandas, which is not installed: pip install"):
-        mine.to_frame()
+        result.to_frame()
 
 
-def test_cases_are_data(run: Command) -> None:
+def test_cases_may_be_data(run: Command) -> None:
     cases = distract.load("tweakset")[:9]
     Path("cases.jsonl").write_text("".join(f"{native.format_line(case)}\n" for case in cases), encoding="utf-8")
-    mine = distract.attack(**PLANTED, data=cases, out="mine")
-    theirs = distract.attack(**PLANTED, data=Path("cases.jsonl"), out="theirs")
-    assert [row.case for row in mine.rows] == [row.case for row in theirs.rows]
-    assert files(mine.path)["rows.jsonl"] == files(theirs.path)["rows.jsonl"]
-    data = mine.parameters["data"], theirs.parameters["data"]
+    result = distract.attack(**PLANTED, data=cases, out="mine")
+    file_result = distract.attack(**PLANTED, data=Path("cases.jsonl"), out="theirs")
+    assert [row.case for row in result.rows] == [row.case for row in file_result.rows]
+    assert files(result.path)["rows.jsonl"] == files(file_result.path)["rows.jsonl"]
+    data = result.parameters["data"], file_result.parameters["data"]
     assert data[0] == {**data[1], "name": "cases"}
 
 
-def test_a_run_outlives_a_change_of_folder_and_says_when_its_own_has_gone(
+def test_run_outlives_a_folder_change_and_reports_its_loss(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = distract.attack(**PLANTED, out="mine")
+    result = distract.attack(**PLANTED, out="mine")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert distract.gate(mine, max_flip_rate=0.1).checks
-    shutil.rmtree(mine.path)
-    assert "planted:bold" in repr(mine)
-    for look in (lambda: mine.rows, lambda: mine.rewrites, mine.flips):
+    assert distract.gate(result, max_flip_rate=0.1).checks
+    shutil.rmtree(result.path)
+    assert "planted:bold" in repr(result)
+    for look in (lambda: result.rows, lambda: result.rewrites, result.flips):
         with pytest.raises(distract.DataError, match="the run folder has gone"):
             look()
 
 
-def test_a_judge_of_whom_nothing_can_be_said_is_noted(run: Command) -> None:
+def test_judge_without_valid_verdicts_is_noted(run: Command) -> None:
     silent = distract.attack(judge="planted:garbage", limit=3)
     assert silent.notes[-1] == "no verdict was valid: nothing can be said about this judge"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no signal is held back on Windows")
-def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_call_keeps_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     reply, numbers = scripted.ScriptedBackend.reply, itertools.count()
 
-    def interrupted(self: scripted.ScriptedBackend, *asked: Any) -> Any:
-        for batch in reply(self, *asked):
+    def interrupted(self: scripted.ScriptedBackend, *request: Any) -> Any:
+        for batch in reply(self, *request):
             if next(numbers) == 0:
                 signal.raise_signal(signal.SIGINT)
             yield batch
@@ -191,17 +191,17 @@ def test_an_interrupted_call_keeps_the_replies_under_way(run: Command, monkeypat
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_travel_between_processes(error: distract.DistractError) -> None:
+def test_errors_survive_pickling(error: distract.DistractError) -> None:
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(again), str(again)) == (type(error), str(error))
 
 
 @pytest.mark.parametrize("certify", [False, True])
-def test_a_gate_returns_what_the_command_says(run: Command, certify: bool, capsys: Any) -> None:
-    mine = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
+def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, capsys: Any) -> None:
+    result = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
-    ran = run("gate", "mine", *typed(rates, {}), "--json")
-    verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), mine)]
+    ran = run("gate", "mine", *format_options(rates, {}), "--json")
+    verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), result)]
     assert capsys.readouterr() == ("", "")
     for verdict in verdicts:
         assert verdict.document() == json.loads(ran.out)
@@ -209,9 +209,9 @@ def test_a_gate_returns_what_the_command_says(run: Command, certify: bool, capsy
         assert {check.decision for check in verdict.checks} >= {"fail"}
 
 
-def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
+def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
     options: Any = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "protocols": ["pairwise"], "budget": 40}
-    ran = run("gate", *typed(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
+    ran = run("gate", *format_options(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
     verdict = distract.gate(**options, max_flip_rate=0.1, out="mine", store="other.sqlite")
     assert capsys.readouterr() == ("", "")
     assert (verdict.decision, verdict.exit_code, ran.code) == ("inconclusive", 3, 3)
@@ -220,7 +220,7 @@ def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"judge": "planted:nope"}, "unknown"),
         ({"judge": 3}, "judge: expected a name, found 3"),
@@ -254,16 +254,16 @@ def test_a_live_gate_leaves_the_same_run(run: Command, capsys: Any) -> None:
         ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses need data with a name"),
     ],
 )
-def test_what_is_wrong_raises_one_line(run: Command, options: dict[str, Any], said: str, capsys: Any) -> None:
+def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str, capsys: Any) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.attack(**{"judge": "planted:longer", **options})
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, "no threshold: give"),
         ({"max_flip_rate": 0.1}, "name a finished run"),
@@ -275,13 +275,13 @@ def test_what_is_wrong_raises_one_line(run: Command, options: dict[str, Any], sa
         ({"max_rise": 0.1}, "--max-rise needs --baseline"),
     ],
 )
-def test_what_is_wrong_with_a_gate_raises_one_line(run: Command, options: dict[str, Any], said: str) -> None:
+def test_wrong_gate_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.gate(**options)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_load_reads_cases_and_says_where_a_file_is_wrong(tmp_path: Path) -> None:
+def test_load_reads_cases_and_locates_errors(tmp_path: Path) -> None:
     cases = distract.load("tweakset")
     assert (len(cases), type(cases[0])) == (42, distract.Case)
     bad = tmp_path / "bad.jsonl"

@@ -1,4 +1,4 @@
-"""The smallest flips of a run: what is kept of them, in the same bytes each time, and what is shown."""
+"""Test the smallest flips of a run: the stored record, its reproducibility, and the output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import finish, set_up
-from commanding import Ran, fits
+from command_result import CommandResult, fits
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError, DataError
@@ -20,7 +20,7 @@ from distract.core.usage import Tally
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.attack import session
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")
 ONE = (*RULES, "--protocol", "pairwise", "--attack", "assertiveness", "--limit", "4")
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.json")
@@ -43,7 +43,7 @@ class Failing:
                 yield from self._inner.reply(requests, frozenset([index]))
 
 
-def carried(
+def run_attack(
     judge: Failing | ScriptedBackend, out: Path, store: Path, minimal: int = 2, limit: int = 4
 ) -> tuple[LoadedRun, Tally]:
     selected = session.select(
@@ -54,23 +54,23 @@ def carried(
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
-    """A run with two smallest flips; nobody changes it."""
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
+    """A run with two smallest flips; no test changes it."""
     folder = tmp_path_factory.mktemp("finished")
-    return carried(Failing(), folder / "r", folder / "s")[0]
+    return run_attack(Failing(), folder / "r", folder / "s")[0]
 
 
-def copied(run: LoadedRun, to: Path) -> Path:
+def copy_run(run: LoadedRun, to: Path) -> Path:
     to.mkdir(parents=True)
     for file in run.path.iterdir():
         (to / file.name).write_bytes(file.read_bytes())
     return to
 
 
-def test_the_document_has_the_smallest_flips_and_their_words(finished: LoadedRun) -> None:
-    found = json.loads(finished.summary or "")["minimal"]
-    assert len(found["flips"]) == len(finished.minimal or ()) == 2
-    for flip, record in zip(found["flips"], finished.minimal or (), strict=True):
+def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedRun) -> None:
+    document = json.loads(finished_run.summary or "")["minimal"]
+    assert len(document["flips"]) == len(finished_run.minimal or ()) == 2
+    for flip, record in zip(document["flips"], finished_run.minimal or (), strict=True):
         assert flip == {
             "case": record.case.id,
             "protocol": "pairwise",
@@ -89,14 +89,14 @@ def test_the_document_has_the_smallest_flips_and_their_words(finished: LoadedRun
         assert apply_edits(record.original, record.edits) == record.turns
     # Counted again: a word once in each flip.
     words = Counter[tuple[str, str]]()
-    for flip in found["flips"]:
+    for flip in document["flips"]:
         for change in ("added", "removed"):
             texts = [edit[change].split() for edit in flip["edits"]]
             words.update({(word.strip(",.").casefold(), change) for text in texts for word in text})
-    assert {(word["word"], word["change"]): word["flips"] for word in found["words"]} == words
+    assert {(word["word"], word["change"]): word["flips"] for word in document["words"]} == words
 
 
-def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: LoadedRun) -> None:
+def test_each_smallest_flip_flips_and_no_smaller_one_does(finished: LoadedRun) -> None:
     from distract.core.plugin import Comparison
     from distract.core.records import Response
     from distract.data import datasets
@@ -104,63 +104,63 @@ def test_each_smallest_flip_flips_and_none_with_an_edit_less_does(finished: Load
     from distract.judging.verdicts import outcome
 
     cases = {case.id: case for case in datasets.load("tweakset").cases}
-    with Judge("bold", make_planted("bold"), store=finished.path.parent / "again") as judge:
-        for one in finished.minimal or ():
+    with Judge("bold", make_planted("bold"), store=finished_run.path.parent / "again") as judge:
+        for one in finished_run.minimal or ():
             case = cases[one.case.id]
             assert one.case.prompt == case.prompt
             (other,) = (r for r in case.originals if r.author == one.other)
 
             def wins(turns: tuple[str, ...], one: Any = one, case: Any = case, other: Any = other) -> bool:
-                made = Response(one.rewritten, turns, one.attack, one.severity)
-                return outcome(judge.judgments(Comparison(case, made, other)), None) == "a"
+                response = Response(one.rewritten, turns, one.attack, one.severity)
+                return outcome(judge.judgments(Comparison(case, response, other)), None) == "a"
 
             assert wins(one.turns)
             for edit in one.edits:
-                assert not wins(apply_edits(one.original, [kept for kept in one.edits if kept != edit]))
+                assert not wins(apply_edits(one.original, [omitted for omitted in one.edits if omitted != edit]))
 
 
-def test_two_runs_of_one_command_give_the_same_bytes(finished: LoadedRun, tmp_path: Path) -> None:
-    again, tally = carried(Failing(), tmp_path / "r", finished.path.parent / "s")
-    fresh, _ = carried(Failing(), tmp_path / "t", tmp_path / "s")
+def test_rerun_writes_the_same_bytes(finished_run: LoadedRun, tmp_path: Path) -> None:
+    again, tally = run_attack(Failing(), tmp_path / "r", finished_run.path.parent / "s")
+    fresh, _ = run_attack(Failing(), tmp_path / "t", tmp_path / "s")
     for name in FILES:
         assert (again.path / name).read_bytes() == (fresh.path / name).read_bytes()
-        assert (again.path / name).read_bytes() == (finished.path / name).read_bytes()
+        assert (again.path / name).read_bytes() == (finished_run.path / name).read_bytes()
     assert (tally.made, tally.stored > 0) == (0, True)
     for one in (again, fresh):
         assert load(one.path) == one
 
 
-def test_a_run_that_breaks_in_the_search_pays_for_nothing_twice(tmp_path: Path) -> None:
+def test_interrupted_search_pays_nothing_twice(tmp_path: Path) -> None:
     def breaks() -> Reply:
         raise BackendError("the model broke")
 
-    without, tally = carried(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
+    without, tally = run_attack(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
     broken = Failing(tally.made + 3, breaks)
     with pytest.raises(BackendError):
-        carried(broken, tmp_path / "r", tmp_path / "s")
+        run_attack(broken, tmp_path / "r", tmp_path / "s")
     left = load(tmp_path / "r")
     assert (left.flaw is None, len(left.rows), left.minimal) == (False, len(without.rows), ())
     resumed = Failing()
-    done, _ = carried(resumed, tmp_path / "r", tmp_path / "s")
+    done, _ = run_attack(resumed, tmp_path / "r", tmp_path / "s")
     whole = Failing()
-    carried(whole, tmp_path / "whole", tmp_path / "t")
+    run_attack(whole, tmp_path / "whole", tmp_path / "t")
     assert tally.made + 3 + resumed.asked == whole.asked
     assert (done.path / "minimal.jsonl").read_bytes() == (tmp_path / "whole" / "minimal.jsonl").read_bytes()
 
 
-def test_a_search_without_an_answer_is_left_open_and_asked_again(tmp_path: Path) -> None:
-    _, tally = carried(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
+def test_unanswered_search_stays_open_and_is_repeated(tmp_path: Path) -> None:
+    _, tally = run_attack(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
     silent = Failing(tally.made, lambda: Reply(failure="no reply: 503"))
-    done, used = carried(silent, tmp_path / "r", tmp_path / "s")
+    done, used = run_attack(silent, tmp_path / "r", tmp_path / "s")
     assert (done.minimal, used.unanswered > 0) == ((), True)
     assert (load(done.path).flaw, load(done.path).unanswered) == (None, True)
-    done, _ = carried(Failing(), tmp_path / "r", tmp_path / "s")
+    done, _ = run_attack(Failing(), tmp_path / "r", tmp_path / "s")
     assert (len(done.minimal or ()), load(done.path).unanswered) == (2, False)
 
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
-def test_damage_is_never_taken_for_a_whole_run(finished: LoadedRun, tmp_path: Path, damage: str) -> None:
-    path = copied(finished, tmp_path / "r") / "minimal.jsonl"
+def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path: Path, damage: str) -> None:
+    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
     text = path.read_text(encoding="utf-8")
     if damage == "gone":
         path.unlink()
@@ -182,10 +182,10 @@ def test_damage_is_never_taken_for_a_whole_run(finished: LoadedRun, tmp_path: Pa
         lambda record: record["edits"][0].update(new="else"),
     ],
 )
-def test_a_record_that_is_none_is_named_by_its_line(
-    finished: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
+def test_invalid_record_is_named_by_its_line(
+    finished_run: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
 ) -> None:
-    path = copied(finished, tmp_path / "r") / "minimal.jsonl"
+    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
     first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     change(second)
     path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n", encoding="utf-8")
@@ -193,58 +193,58 @@ def test_a_record_that_is_none_is_named_by_its_line(
         load(path.parent)
 
 
-def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: LoadedRun) -> None:
-    plain, _ = carried(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
+def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: LoadedRun) -> None:
+    plain, _ = run_attack(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
     assert plain.minimal is None
     assert "minimal" not in plain.parameters
     assert "minimal" not in json.loads(plain.summary or "")
     assert not (plain.path / "minimal.jsonl").exists()
-    assert {**plain.parameters, "minimal": 2} == finished.parameters
+    assert {**plain.parameters, "minimal": 2} == finished_run.parameters
     for name in ("rows.jsonl", "rewrites.jsonl"):
-        assert (plain.path / name).read_bytes() == (finished.path / name).read_bytes()
+        assert (plain.path / name).read_bytes() == (finished_run.path / name).read_bytes()
 
 
-def test_the_command_says_shows_and_shows_again(run: Run) -> None:
-    made = run(*ONE, "--minimal", "3", "--out", "r")
-    assert made.code == 0
-    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in made.err
-    assert "Words that flip this judge" in made.out
-    assert "beyond added 2/3" in made.words
-    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words
-    assert made.out == run("report", "r").out + "\nrun folder: r\n"
+def test_command_and_report_show_the_same(run: Run) -> None:
+    result = run(*ONE, "--minimal", "3", "--out", "r")
+    assert result.code == 0
+    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in result.err
+    assert "Words that flip this judge" in result.out
+    assert "beyond added 2/3" in result.words
+    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in result.words
+    assert result.out == run("report", "r").out + "\nrun folder: r\n"
     as_json = run(*ONE, "--minimal", "3", "--out", "r", "--json")
     assert "no call is made" in as_json.err
     assert as_json.out == Path("r/summary.json").read_text(encoding="utf-8") == run("report", "r", "--json").out
     Path("r/manifest.json").unlink()
     assert run("report", "r", "--json").document["minimal"] == as_json.document["minimal"]
-    assert run("report", "r").out == made.out.removesuffix("\nrun folder: r\n")
-    fits(made.out)
+    assert run("report", "r").out == result.out.removesuffix("\nrun folder: r\n")
+    fits(result.out)
 
 
-def test_where_nothing_flips_there_is_nothing_to_explain(run: Run) -> None:
+def test_without_flips_there_is_nothing_to_explain(run: Run) -> None:
     fair = run("attack", "--judge", "planted:fair", *ONE[3:], "--minimal", "2", "--out", "r")
     assert (fair.code, "found no flip to explain" in fair.words) == (0, True)
     assert json.loads(Path("r/summary.json").read_text())["minimal"] == {"flips": [], "words": []}
     assert run(*ONE, "--minimal", "-1").code == 2
 
 
-def test_protocols_take_turns_and_scores_are_decided_by_their_rule(run: Run) -> None:
+def test_protocols_take_turns_and_scores_follow_their_rule(run: Run) -> None:
     both = ("--protocol", "absolute", "--protocol", "pairwise", "--attack", "prolixity", "--limit", "3")
-    made = run("attack", "--judge", "planted:longer", *RULES[3:], *both, "--minimal", "2", "--json")
-    flips = made.document["minimal"]["flips"]
+    result = run("attack", "--judge", "planted:longer", *RULES[3:], *both, "--minimal", "2", "--json")
+    flips = result.document["minimal"]["flips"]
     assert sorted((flip["protocol"], flip["rule"]) for flip in flips) == [("absolute", "score"), ("pairwise", None)]
 
 
-def test_where_the_data_lie_is_kept_as_it_was_said_and_decides_nothing(run: Run, tmp_path: Path) -> None:
+def test_data_location_is_recorded_verbatim_and_decides_nothing(run: Run, tmp_path: Path) -> None:
     case = {"id": "c", "prompt": "p", "responses": [{"author": a, "text": f"It might be {a}."} for a in "xy"]}
     Path("d.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
     for spec in ("d.jsonl", "./d.jsonl", "native:d.jsonl"):
         assert run("attack", "--judge", "planted:bold", *RULES[3:], "--data", spec).code == 0
         (folder,) = Path(".distract/runs").iterdir()
-        told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        assert told["source"]["responses"] == []
-        assert str(tmp_path) not in json.dumps(told)
-    assert told["source"]["data"] == "d.jsonl"  # a finished run is not written again
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert record["source"]["responses"] == []
+        assert str(tmp_path) not in json.dumps(record)
+    assert record["source"]["data"] == "d.jsonl"  # a finished run is not written again
 
 
 def test_hostile_texts_are_shown_and_do_nothing(run: Run) -> None:
@@ -259,12 +259,12 @@ def test_hostile_texts_are_shown_and_do_nothing(run: Run) -> None:
         "responses": [{"author": names[one], "text": texts[one]} for one in "xy"],
     }
     Path("d.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
-    made = run(*RULES, "--protocol", "pairwise", "--data", "d.jsonl", "--minimal", "4", "--out", "r")
-    assert (made.code, "case [link]c, pairwise" in made.out) == (0, True)
-    assert "enough" in made.out
-    shown = run("explain", "r", case["id"])
-    assert shown.code == 0
-    assert "[red]Which?\\x1b[31m" in shown.out
-    for out in (made.out, shown.out):
+    result = run(*RULES, "--protocol", "pairwise", "--data", "d.jsonl", "--minimal", "4", "--out", "r")
+    assert (result.code, "case [link]c, pairwise" in result.out) == (0, True)
+    assert "enough" in result.out
+    report = run("explain", "r", case["id"])
+    assert report.code == 0
+    assert "[red]Which?\\x1b[31m" in report.out
+    for out in (result.out, report.out):
         fits(out)
         assert "\u202e" not in out

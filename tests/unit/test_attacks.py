@@ -1,4 +1,4 @@
-"""The rule attacks: invariants over arbitrary text, faithful rewrites of real data, and texts checked by eye."""
+"""Test the rule attacks: properties on any text, faithful rewrites of real data, hand-checked rewrites."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from distract.core.plugin import Attack
 from distract.core.records import Constraint
-from distract.core.registry import get_attack as named
+from distract.core.registry import get_attack
 from distract.data.constraints import check, parse
 from distract.rewriting.fidelity import inspect
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/golden/attacks.json").read_text(encoding="utf-8"))
 TWEAKSET = ROOT / "distract/datasets/tweakset.jsonl"
-ASSERTIVENESS, PROLIXITY, SYCOPHANCY = map(named, ("assertiveness", "prolixity", "sycophancy"))
-NONE, NULL = named("none"), named("null")
+ASSERTIVENESS, PROLIXITY, SYCOPHANCY = map(get_attack, ("assertiveness", "prolixity", "sycophancy"))
+NONE, NULL = get_attack("none"), get_attack("null")
 DISTRACTORS = (ASSERTIVENESS, PROLIXITY, SYCOPHANCY)
 ATTACKS = {attack.name: attack for attack in (*DISTRACTORS, NONE, NULL)}
 
@@ -69,7 +69,7 @@ constraints = st.lists(
 
 @by_attack
 @given(text=texts, kept=constraints, seed=seeds)
-def test_rewriting_is_deterministic_and_changes_no_constraint(
+def test_rewriting_is_deterministic_and_keeps_constraints(
     attack: Attack, text: str, kept: tuple[Constraint, ...], seed: int
 ) -> None:
     new = attack.rewrite(text, kept, seed)
@@ -84,22 +84,22 @@ def test_rewriting_is_deterministic_and_changes_no_constraint(
         )
     ).map(" ".join)
 )
-def test_a_pattern_that_is_left_out_matches_nowhere(text: str) -> None:
-    tried = [(pattern.pattern, new) for pattern, new in lexicon.rules(text)]
+def test_omitted_pattern_matches_nowhere(text: str) -> None:
+    patterns = [(pattern.pattern, new) for pattern, new in lexicon.rules(text)]
     matching = [(pattern, new) for _, pattern, new in lexicon._RULES if re.search(pattern, text)]
-    assert [rule for rule in tried if rule in matching] == matching
+    assert [rule for rule in patterns if rule in matching] == matching
 
 
 @by_attack
 @given(text=prose, seed=seeds)
 def test_code_quotations_addresses_and_numbers_survive(attack: Attack, text: str, seed: int) -> None:
-    found = inspect(("?",), (text,), (attack.rewrite(text, (), seed),), ())[0]
-    assert not [reason for reason in found if reason.split()[0] in ("number", "unit", "date", "url", "code", "quote")]
+    reasons = inspect(("?",), (text,), (attack.rewrite(text, (), seed),), ())[0]
+    assert not [reason for reason in reasons if reason.split()[0] in ("number", "unit", "date", "url", "code", "quote")]
 
 
 @by_attack
 @given(text=st.text())
-def test_markers_take_any_text(attack: Attack, text: str) -> None:
+def test_markers_accept_any_text(attack: Attack, text: str) -> None:
     assert attack.control or isinstance(attack.marker and attack.marker(text), float)
 
 
@@ -135,7 +135,7 @@ def test_null_keeps_the_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted", "unwanted"),
+    ("text", "expected", "unwanted"),
     [
         ("It may help, I think.", "It will help", "will to"),
         ("It may or may not rain at all today.", "may or may not", "will or"),
@@ -151,14 +151,14 @@ def test_null_keeps_the_format() -> None:
         ("You should not open the door today.", "must not open", "must open"),
     ],
 )
-def test_hedges_become_boosters(text: str, wanted: str, unwanted: str) -> None:
+def test_hedges_become_boosters(text: str, expected: str, unwanted: str) -> None:
     new = ASSERTIVENESS.rewrite(text, (), 0)
-    assert wanted in new
+    assert expected in new
     assert unwanted not in new
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("You can use the map of the town.", "utilise the map"),
         ("She used to use her map every day.", "used to utilise her map"),
@@ -171,8 +171,8 @@ def test_hedges_become_boosters(text: str, wanted: str, unwanted: str) -> None:
         ("The well-used path has many bends.", "well-used path has numerous bends"),
     ],
 )
-def test_plain_words_are_inflated(text: str, wanted: str) -> None:
-    assert wanted in PROLIXITY.rewrite(text, (), 1)
+def test_plain_words_are_inflated(text: str, expected: str) -> None:
+    assert expected in PROLIXITY.rewrite(text, (), 1)
 
 
 def test_inflated_words_are_not_inflated_again() -> None:
@@ -186,7 +186,7 @@ def test_rewrites_vary_with_the_seed(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=[f"{g['attack']}-{g['seed']}" for g in GOLDEN])
-def test_texts_checked_by_eye(golden: dict[str, str | int]) -> None:
+def test_hand_checked_rewrites_stay_the_same(golden: dict[str, str | int]) -> None:
     attack = ATTACKS[str(golden["attack"])]
     assert attack.rewrite(str(golden["text"]), (), int(golden["seed"])) == golden["rewrite"]
 

@@ -1,4 +1,4 @@
-"""Boards: intervals by plain loops, ranks, groups, what has no interval, and every rating system under hard input."""
+"""Test boards: intervals by plain loops, ranks, groups, missing intervals, every rating system on hard input."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rate(played: Matches, *, bonus: float = 0.0, label: str = "", times: int = 1
     return Ratings("points", played.models, rating, {"bonus": bonus, "label": label, "times": times, "cap": cap})
 
 
-def closed(played: Matches, *, anchor: str | None = None) -> Ratings:
+def rate_closed(played: Matches, *, anchor: str | None = None) -> Ratings:
     points, counts = sums(played)
     total = counts.sum(axis=0)
     rating = points.sum(axis=0) / total
@@ -74,10 +74,10 @@ def redraw(played: Matches, draws: Draws, **parameters: Any) -> NDArray[np.float
 
 
 POINTS = RatingSystem("points", "share of points, drawn", rate, redraw)
-CLOSED = RatingSystem("closed", "share of points, closed form", closed, redraw, unit="share")
+CLOSED = RatingSystem("closed", "share of points, closed form", rate_closed, redraw, unit="share")
 
 
-def some(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
+def sample_rows(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
     """A round robin on each prompt; earlier letters are better."""
     rng = np.random.default_rng(seed)
     chance = rng.dirichlet([3.0, 2.0, 1.0], prompts)
@@ -89,10 +89,10 @@ def some(seed: int = 0, prompts: int = 12, models: str = "abcd") -> list[Row]:
     ]
 
 
-def test_the_drawn_interval_is_that_of_its_definition() -> None:
-    rows = some()
+def test_drawn_interval_follows_its_definition() -> None:
+    rows = sample_rows()
     draws = draw_prompts(matches(rows), POINTS, 5, 300)
-    made = build_board(matches(rows), POINTS, draws=draws)
+    board = build_board(matches(rows), POINTS, draws=draws)
     assert draws.weights is not None
     by = defaultdict(list)
     for row in rows:
@@ -104,7 +104,7 @@ def test_the_drawn_interval_is_that_of_its_definition() -> None:
         for model, value in shares(again).items():
             replicates[model].append(value)
     m = len(names)
-    for standing in made.standings:
+    for standing in board.standings:
         assert standing.rating == pytest.approx(shares(rows)[standing.model])
         assert standing.low is not None
         assert standing.error is not None
@@ -113,13 +113,15 @@ def test_the_drawn_interval_is_that_of_its_definition() -> None:
         assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, m - 1) * error)
         wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
         rating = shares(rows)
-        wide = {name: [rating[name] + wider * (v - rating[name]) for v in found] for name, found in replicates.items()}
+        wide = {
+            name: [rating[name] + wider * (v - rating[name]) for v in result] for name, result in replicates.items()
+        }
         positions = sorted(
             1 + sum(wide[other][d] > wide[standing.model][d] + 1e-6 for other in wide) for d in range(draws.count)
         )
         assert standing.rank_low == min(standing.rank, positions[math.ceil(0.025 * 300) - 1])
         assert standing.rank_high == max(standing.rank, positions[math.ceil(0.975 * 300) - 1])
-    assert (made.draws, made.interval, made.prompts, made.matches) == (300, "bootstrap", m, len(rows))
+    assert (board.draws, board.interval, board.prompts, board.matches) == (300, "bootstrap", m, len(rows))
 
 
 def shares(rows: Sequence[Row]) -> dict[str, float]:
@@ -132,8 +134,8 @@ def shares(rows: Sequence[Row]) -> dict[str, float]:
     return {name: points[name] / played[name] for name in played}
 
 
-def test_the_sandwich_needs_no_draws_and_agrees_with_them() -> None:
-    played = matches(some(prompts=60))
+def test_sandwich_needs_no_draws_and_agrees_with_them() -> None:
+    played = matches(sample_rows(prompts=60))
     one, other = build_board(played, CLOSED), build_board(played, POINTS)
     assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
     for x, y in zip(one.standings, other.standings, strict=True):
@@ -145,15 +147,15 @@ def test_the_sandwich_needs_no_draws_and_agrees_with_them() -> None:
         assert left == pytest.approx(right)
 
 
-def test_a_share_stays_between_0_and_1() -> None:
+def test_share_stays_between_0_and_1() -> None:
     rows: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "2"), ("x", "y", "b", "3")]
     assert [(s.low, s.high) for s in build_board(matches(rows), CLOSED).standings] == [(0.0, 1.0)] * 2
 
 
-def test_counts_are_those_of_the_matches() -> None:
+def test_counts_match_the_matches() -> None:
     rows: list[Row] = [("x", "y", "a", "1"), ("y", "x", "a", "2"), ("x", "z", "tie", "2"), ("z", "y", "b", "3")]
-    made = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in build_board(matches(rows), POINTS).standings}
-    assert made == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
+    board = {s.model: (s.matches, s.wins, s.losses, s.ties) for s in build_board(matches(rows), POINTS).standings}
+    assert board == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -168,16 +170,16 @@ def test_counts_are_those_of_the_matches() -> None:
         ([[1.0, 2.0], [2.0, 1.0]], "points", [[2, 1], [1, 2]]),
     ],
 )
-def test_ranks(ratings: list[Any], unit: str, expected: list[Any]) -> None:
+def test_ranks_follow_ratings(ratings: list[Any], unit: str, expected: list[Any]) -> None:
     assert ranks(np.array(ratings), unit).tolist() == expected
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
-def test_a_rank_counts_who_is_better(ratings: list[int]) -> None:
+def test_rank_counts_better_models(ratings: list[int]) -> None:
     assert ranks(np.array(ratings, float)).tolist() == [1 + sum(y > x for y in ratings) for x in ratings]
 
 
-def test_equal_models_are_listed_by_name_and_share_a_rank() -> None:
+def test_equal_models_sort_by_name_and_share_a_rank() -> None:
     rows: list[Row] = [("b", "a", "tie", "1"), ("c", "a", "b", "1"), ("c", "b", "b", "2")]
     assert [(s.model, s.rank) for s in build_board(matches(rows), POINTS).standings] == [("a", 1), ("b", 1), ("c", 3)]
 
@@ -187,9 +189,15 @@ HARD: dict[str, tuple[list[Row], str]] = {
     "one prompt": ([("x", "y", "a", "1"), ("x", "y", "b", "1")], "one prompt only: no interval"),
     "all ties": ([("x", "y", "tie", str(i)) for i in range(9)], "every match is a tie: no interval"),
     "always the same": ([("x", "y", "a", str(i)) for i in range(9)], "nothing varies from prompt to prompt"),
-    "undefeated": ([*some(), *(("z", x, "a", p) for _, x, _, p in some())], "no model of a group ever lost to"),
-    "disconnected": ([*some(), *some(1, 12, "wxyz")], "comparable within a group only: {a, b, c, d}, {w, x, y, z}"),
-    "on one prompt": ([*some(), ("z", "a", "tie", "p0")], "no interval for z: in matches of one prompt only"),
+    "undefeated": (
+        [*sample_rows(), *(("z", x, "a", p) for _, x, _, p in sample_rows())],
+        "no model of a group ever lost to",
+    ),
+    "disconnected": (
+        [*sample_rows(), *sample_rows(1, 12, "wxyz")],
+        "comparable within a group only: {a, b, c, d}, {w, x, y, z}",
+    ),
+    "on one prompt": ([*sample_rows(), ("z", "a", "tie", "p0")], "no interval for z: in matches of one prompt only"),
     "hostile names": ([("\x1b[31m,", "[b]x[/b]" * 40, "a", "1"), ("🦙", "\x1b[31m,", "a", "2")], "🦙"),
     "two prompts": ([("x", "y", "a", "1"), ("x", "y", "b", "2")], ""),
 }
@@ -199,17 +207,17 @@ HARD: dict[str, tuple[list[Row], str]] = {
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("system", [POINTS, CLOSED, *ratings.systems().values()], ids=lambda system: system.name)
 def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) -> None:
-    rows, said = HARD[name]
+    rows, message = HARD[name]
     played = matches(rows, known)
     if system.lengths:
         lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
         played = Matches(played.models, played.a, played.b, played.outcome, played.cluster, played.prompts, lengths)
-    made = build_board(played, system, draws=draw_prompts(played, system, 0, 50))
-    assert sorted(s.model for s in made.standings) == list(played.models)
-    assert sum(s.matches for s in made.standings) == 2 * len(played)
-    places = [s.rank for s in made.standings]
+    board = build_board(played, system, draws=draw_prompts(played, system, 0, 50))
+    assert sorted(s.model for s in board.standings) == list(played.models)
+    assert sum(s.matches for s in board.standings) == 2 * len(played)
+    places = [s.rank for s in board.standings]
     assert places == sorted(places)
-    for s in made.standings:
+    for s in board.standings:
         assert math.isfinite(s.rating)
         assert {s.low is None, s.high is None, s.error is None, s.rank_low is None, s.rank_high is None} in (
             {True},
@@ -218,13 +226,13 @@ def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) 
         if s.low is not None and s.high is not None and s.rank_low is not None and s.rank_high is not None:
             assert s.low <= s.rating <= s.high
             assert 1 <= s.rank_low <= s.rank <= s.rank_high <= len(played.models)
-    assert all("\x1b" not in note and len(note) < 800 for note in made.notes)
+    assert all("\x1b" not in note and len(note) < 800 for note in board.notes)
     # Some systems learn even from what does not vary: they have a prior.
-    if known and (system in (POINTS, CLOSED) or "varies" not in said):
-        assert any(said in note for note in made.notes) or not said, made.notes
+    if known and (system in (POINTS, CLOSED) or "varies" not in message):
+        assert any(message in note for note in board.notes) or not message, board.notes
 
 
-def test_a_tie_only_table_is_flat() -> None:
+def test_tie_only_table_is_flat() -> None:
     played = matches(HARD["all ties"][0])
     for system in ratings.systems().values():
         if not system.lengths and "order" not in system.parameters:
@@ -233,16 +241,16 @@ def test_a_tie_only_table_is_flat() -> None:
             assert (one.low, one.rank_low, one.rank, other.rank) == (None, None, 1, 1)
 
 
-def test_an_anchor_is_given_and_no_estimate() -> None:
-    made = build_board(matches(some()), CLOSED, {"anchor": "b"})
-    assert all(s.low is not None for s in made.standings)
+def test_anchor_is_fixed_and_not_estimated() -> None:
+    board = build_board(matches(sample_rows()), CLOSED, {"anchor": "b"})
+    assert all(s.low is not None for s in board.standings)
     flat = matches([("x", "y", "a", str(i)) for i in range(9)])
     ends = {s.model: (s.low, s.high) for s in build_board(flat, CLOSED, {"anchor": "x"}).standings}
     assert ends == {"x": (1.0, 1.0), "y": (None, None)}
 
 
-def test_a_model_that_a_draw_leaves_out_keeps_its_rating() -> None:
-    rows: list[Row] = [*some(prompts=5), ("z", "a", "a", "p0"), ("z", "a", "b", "p1"), ("z", "b", "b", "p1")]
+def test_model_missing_from_a_draw_keeps_its_rating() -> None:
+    rows: list[Row] = [*sample_rows(prompts=5), ("z", "a", "a", "p0"), ("z", "a", "b", "p1"), ("z", "b", "b", "p1")]
     standing = next(s for s in build_board(matches(rows), POINTS).standings if s.model == "z")
     assert standing.error is not None
     assert standing.low is not None
@@ -250,17 +258,17 @@ def test_a_model_that_a_draw_leaves_out_keeps_its_rating() -> None:
     assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, 1) * standing.error)
 
 
-def repeated(played: Matches, times: int) -> Matches:
+def repeat_matches(played: Matches, times: int) -> Matches:
     a, b, outcome = np.tile(played.a, times), np.tile(played.b, times), np.tile(played.outcome, times)
     return Matches(played.models, a, b, outcome)
 
 
-def test_draws_fit_what_is_rated() -> None:
-    played = matches(some())
+def test_draws_fit_the_rated_matches() -> None:
+    played = matches(sample_rows())
     online = RatingSystem("online", "", lambda matches, *, order="file": rate(matches), redraw)
     assert draw_prompts(played, POINTS, 0).count == boards.DRAWS
-    assert draw_prompts(matches(some(), False), POINTS, 0).weights is None
-    many, half = repeated(played, 8000), repeated(played, 1000)
+    assert draw_prompts(matches(sample_rows(), False), POINTS, 0).weights is None
+    many, half = repeat_matches(played, 8000), repeat_matches(played, 1000)
     assert (draw_prompts(many, POINTS, 0).count, draw_prompts(many, online, 0).count) == (1000, boards.FEWEST)
     assert draw_prompts(half, online, 0).count == boards.PLAYED // len(half)
     assert draw_prompts(half, online, 0, 700).count == 700
@@ -270,22 +278,22 @@ def test_draws_fit_what_is_rated() -> None:
 
 def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boards, "MAX_WEIGHTS", 60)
-    draws = draw_prompts(matches(some()), POINTS, 0)
+    draws = draw_prompts(matches(sample_rows()), POINTS, 0)
     assert draws.weights is not None
     assert draws.weights.shape == (5, 12)
 
 
 @pytest.mark.parametrize(
-    ("rows", "known"), [(some(prompts=5), True), (some(), False)], ids=["other prompts", "no prompts"]
+    ("rows", "known"), [(sample_rows(prompts=5), True), (sample_rows(), False)], ids=["other prompts", "no prompts"]
 )
 def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> None:
     with pytest.raises(UsageError, match=r"draws of 12 prompts, but matches have (5|none): draw theirs"):
-        build_board(matches(rows, known), POINTS, draws=draw_prompts(matches(some()), POINTS, 0, 5))
+        build_board(matches(rows, known), POINTS, draws=draw_prompts(matches(sample_rows()), POINTS, 0, 5))
 
 
-def test_an_unknown_parameter_is_named() -> None:
+def test_unknown_parameter_is_named() -> None:
     with pytest.raises(UsageError, match=r"points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"):
-        build_board(matches(some()), POINTS, {"k": 1})
+        build_board(matches(sample_rows()), POINTS, {"k": 1})
 
 
 @pytest.fixture
@@ -307,10 +315,10 @@ def _points(monkeypatch: pytest.MonkeyPatch) -> None:
         ("points:label=a:b=c", {"label": "a:b=c"}),
     ],
 )
-def test_parse(spec: str, expected: Mapping[str, Any]) -> None:
-    system, found = parse_spec(spec)
-    assert (system.name, found) == ("points", expected)
-    assert [type(value) for value in found.values()] == [type(value) for value in expected.values()]
+def test_system_choice_parses_parameters(spec: str, expected: Mapping[str, Any]) -> None:
+    system, parameters = parse_spec(spec)
+    assert (system.name, parameters) == ("points", expected)
+    assert [type(value) for value in parameters.values()] == [type(value) for value in expected.values()]
 
 
 @pytest.mark.usefixtures("_points")
@@ -327,7 +335,7 @@ def test_parse(spec: str, expected: Mapping[str, Any]) -> None:
         ("points:times=1,times=2", "points: parameter 'times' is given twice"),
     ],
 )
-def test_parse_says_what_is_wrong(spec: str, message: str) -> None:
+def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_spec(spec)
     assert str(raised.value) == message
@@ -335,7 +343,7 @@ def test_parse_says_what_is_wrong(spec: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ratings.systems())
-def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
+def test_every_default_parses_on_the_command_line(name: str) -> None:
     system = ratings.get_system(name)
     given = {key: value for key, value in system.parameters.items() if value is not None}
     assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
@@ -354,25 +362,25 @@ def test_every_default_can_be_written_on_the_command_line(name: str) -> None:
         ("w>x w>y x>z y>z", "{w}, {x}, {y}, {z}"),
     ],
 )
-def test_groups_from_top_to_bottom(rows: str, expected: str) -> None:
+def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
     played = graph(rows)
     assert groups.find_groups(played) == [played.models]
-    said = groups.notes(played)
-    assert len(said) == bool(expected)
-    assert all(f"later group: {expected}; " in note for note in said)
+    notes = groups.notes(played)
+    assert len(notes) == bool(expected)
+    assert all(f"later group: {expected}; " in note for note in notes)
 
 
 def graph(text: str) -> Matches:
     return matches([(pair[0], pair[2], {">": "a", "=": "tie"}[pair[1]], pair) for pair in text.split()])
 
 
-def test_groups_that_never_met() -> None:
+def test_separate_groups_are_noted() -> None:
     played = graph("a>b d>c e=d")
     assert groups.find_groups(played) == [("a", "b"), ("c", "d", "e")]
     assert groups.notes(played) == ("ratings are comparable within a group only: {a, b}, {c, d, e}",)
 
 
-def test_long_lists_and_names_are_short_in_a_note() -> None:
+def test_notes_shorten_long_lists_and_names() -> None:
     rows: list[Row] = [(f"m{i:03}", f"m{i + 1:03}" + "x" * 99, "a", "p") for i in range(0, 200, 2)]
     (note,) = groups.notes(matches(rows))
     assert len(note) < 900
@@ -385,19 +393,19 @@ pairs = st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.sampl
 
 
 @given(st.lists(pairs.filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=12))
-def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None:
+def test_groups_follow_reachability(played: list[tuple[str, str, str]]) -> None:
     rows: list[Row] = [(*pair, "p") for pair in played]
-    made = matches(rows)
+    table = matches(rows)
     beats = {(x, y) for a, b, o in played for x, y in [(a, b), (b, a)] if o == "tie" or (o == "a") == (x == a)}
     reach, meet = set(beats), {pair for x, y in beats for pair in ((x, y), (y, x))}
-    for _ in made.models:
+    for _ in table.models:
         reach |= {(x, z) for x, y in reach for w, z in reach if y == w}
         meet |= {(x, z) for x, y in meet for w, z in meet if y == w}
-    found = groups.find_groups(made)
-    assert sorted(name for group in found for name in group) == list(made.models)
-    assert all(((x, y) in meet) == (g is h) for g in found for h in found for x in g for y in h if x != y)
-    strong = all((x, y) in reach for x in made.models for y in made.models if x != y)
-    assert (groups.notes(made) == ()) == strong
+    result = groups.find_groups(table)
+    assert sorted(name for group in result for name in group) == list(table.models)
+    assert all(((x, y) in meet) == (g is h) for g in result for h in result for x in g for y in h if x != y)
+    strong = all((x, y) in reach for x in table.models for y in table.models if x != y)
+    assert (groups.notes(table) == ()) == strong
 
 
 @pytest.mark.parametrize(
@@ -415,10 +423,10 @@ def test_groups_are_who_reaches_whom(played: list[tuple[str, str, str]]) -> None
         lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) -> None:
-    theirs = RatingSystem("theirs", "", rated, redraw)
+def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
+    system = RatingSystem("theirs", "", rated, redraw)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
-        build_board(matches([("x", "y", "a", "p")]), theirs)
+        build_board(matches([("x", "y", "a", "p")]), system)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +436,7 @@ def test_what_a_rating_system_of_somebody_else_does_wrong_is_said(rated: Any) ->
         *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
     ],
 )
-def test_what_it_does_wrong_with_draws_is_said_too(redrawn: Any) -> None:
-    theirs = RatingSystem("theirs", "", rate, redrawn)
+def test_redraw_errors_of_a_foreign_rating_system_are_reported(redrawn: Any) -> None:
+    system = RatingSystem("theirs", "", rate, redrawn)
     with pytest.raises(PluginError, match="rating system 'theirs' failed: "):
-        build_board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), theirs)
+        build_board(matches([("x", "y", "a", "p"), ("y", "x", "a", "q")]), system)

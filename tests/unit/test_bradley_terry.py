@@ -1,4 +1,4 @@
-"""Bradley-Terry against plain loops over matches, other libraries, and what must hold for any matches."""
+"""Test Bradley-Terry against plain loops over matches, other libraries, and properties of any matches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SWAPPED = {"a": "b", "b": "a", "tie": "tie"}
 NAMES = ["gpt-4", 'a, "quoted" name', "🦙 llama", "<b>bold</b>", "x|y"]
 
 
-def played(clustered: bool = True, names: Sequence[str] = NAMES) -> st.SearchStrategy[Played]:
+def game_lists(clustered: bool = True, names: Sequence[str] = NAMES) -> st.SearchStrategy[Played]:
     pair = st.permutations(names).map(lambda two: two[:2])
     prompt = st.sampled_from(["p1", "p2", "p3", "p4"]) if clustered else st.just("")
     one = st.tuples(pair, st.sampled_from(["a", "b", "tie"]), prompt).map(lambda x: (x[0][0], x[0][1], x[1], x[2]))
@@ -61,7 +61,7 @@ def random_rows(
     return rows
 
 
-def naive(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: Any = 0.0) -> Any:
+def rate_naively(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: Any = 0.0) -> Any:
     """Strengths in logits: one match after another, maximised by scipy; ``mean`` is that of the prior, in logits."""
     ridge = (LOGIT / sd) ** 2
 
@@ -77,13 +77,13 @@ def naive(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: Any = 0
         return total, slope
 
     start = np.zeros(len(models))
-    found = optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}).x
+    fit = optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}).x
 
     # Near the optimum the loss no longer tells points apart; its slope does.
     def steep(theta: Any) -> Any:
         return loss(theta)[1]
 
-    return optimize.root(steep, found, tol=1e-13).x
+    return optimize.root(steep, fit, tol=1e-13).x
 
 
 def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered: bool, sd: float = 1000.0) -> Any:
@@ -104,19 +104,19 @@ def naive_covariance(rows: Played, models: Sequence[str], theta: Any, clustered:
     return LOGIT**2 * half @ filling @ half.T
 
 
-@given(played(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
-def test_it_agrees_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
+@given(game_lists(), st.booleans(), st.sampled_from([50.0, 1000.0, 3000.0]))
+def test_ratings_agree_with_loops_over_matches(rows: Played, clustered: bool, sd: float) -> None:
     matches = matches_of(rows, clustered)
-    found = rate_bradley_terry(matches, prior=sd)
-    theta = naive(rows, matches.models, sd)
-    assert found.rating == pytest.approx(1000 + LOGIT * (theta - theta.mean()), abs=1e-4)
-    assert found.rating.mean() == pytest.approx(1000)
+    ratings = rate_bradley_terry(matches, prior=sd)
+    theta = rate_naively(rows, matches.models, sd)
+    assert ratings.rating == pytest.approx(1000 + LOGIT * (theta - theta.mean()), abs=1e-4)
+    assert ratings.rating.mean() == pytest.approx(1000)
     expected = naive_covariance(rows, matches.models, theta, clustered, sd)
-    assert found.covariance == pytest.approx(expected, rel=1e-5, abs=1e-4)
+    assert ratings.covariance == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
-@given(played(), st.randoms(use_true_random=False))
-def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Played, random: Any) -> None:
+@given(game_lists(), st.randoms(use_true_random=False))
+def test_match_and_model_order_do_not_matter(rows: Played, random: Any) -> None:
     turned = [(b, a, SWAPPED[o], p) if random.random() < 0.5 else (a, b, o, p) for a, b, o, p in rows]
     random.shuffle(turned)
     one, other = rate_bradley_terry(matches_of(rows)), rate_bradley_terry(matches_of(turned))
@@ -126,7 +126,7 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(rows: Pla
     assert one.notes == other.notes
 
 
-@given(played(), st.permutations(range(len(NAMES))))
+@given(game_lists(), st.permutations(range(len(NAMES))))
 def test_renaming_models_permutes_ratings(rows: Played, order: list[int]) -> None:
     new = dict(zip(NAMES, [f"n{i}" for i in order], strict=True))
     one, other = (
@@ -149,14 +149,14 @@ def test_swapping_two_names_swaps_their_ratings() -> None:
     )
 
 
-@given(played().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
-def test_a_table_of_ties_is_flat(rows: Played) -> None:
-    found = rate_bradley_terry(matches_of(rows), anchor_rating=1500)
-    assert found.rating == pytest.approx(np.full(len(found.models), 1500.0), abs=1e-9)
-    assert not found.notes
+@given(game_lists().map(lambda rows: [(a, b, "tie", p) for a, b, _, p in rows]))
+def test_table_of_ties_is_flat(rows: Played) -> None:
+    ratings = rate_bradley_terry(matches_of(rows), anchor_rating=1500)
+    assert ratings.rating == pytest.approx(np.full(len(ratings.models), 1500.0), abs=1e-9)
+    assert not ratings.notes
 
 
-def test_doubling_all_matches_narrows_the_interval_by_the_square_root_of_two() -> None:
+def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
     rows = random_rows(5, 400, 20)
     one, two = (rate_bradley_terry(matches_of(some, False), prior=3e4).covariance for some in (rows, rows * 2))
     assert one is not None
@@ -167,7 +167,7 @@ def test_doubling_all_matches_narrows_the_interval_by_the_square_root_of_two() -
     assert one == pytest.approx(two, rel=1e-3)
 
 
-def test_a_prompt_for_each_match_is_no_prompt_at_all() -> None:
+def test_one_prompt_per_match_equals_no_prompts() -> None:
     rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 60, 6))]
     expected = rate_bradley_terry(matches_of(rows, False)).covariance
     assert rate_bradley_terry(matches_of(rows)).covariance == pytest.approx(expected)
@@ -176,15 +176,15 @@ def test_a_prompt_for_each_match_is_no_prompt_at_all() -> None:
     assert rate_bradley_terry(matches).covariance == pytest.approx(expected)
 
 
-def test_evalica_and_choix_agree_where_every_model_lost_to_every_other_in_the_end() -> None:
+def test_evalica_and_choix_agree_on_connected_models() -> None:
     rows = random_rows(6, 600, 30)
     matches = matches_of(rows)
     code = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcome, _ = zip(*rows, strict=True)
-    theirs = evalica.bradley_terry(a, b, [code[o] for o in outcome], tolerance=1e-12, limit=100_000).scores
-    expected = LOGIT * np.log(theirs[list(matches.models)].to_numpy())
-    found = rate_bradley_terry(matches, prior=3e4).rating
-    assert found - 1000 == pytest.approx(expected - expected.mean(), abs=0.01)
+    peer_ratings = evalica.bradley_terry(a, b, [code[o] for o in outcome], tolerance=1e-12, limit=100_000).scores
+    expected = LOGIT * np.log(peer_ratings[list(matches.models)].to_numpy())
+    rating = rate_bradley_terry(matches, prior=3e4).rating
+    assert rating - 1000 == pytest.approx(expected - expected.mean(), abs=0.01)
 
     # choix knows no ties: a win is two of its comparisons, a tie one each way. Its penalty is alpha times the squares,
     # not half of that, so that its variance is 1 / (2 alpha) and doubled matches need our alpha.
@@ -210,14 +210,14 @@ def test_statsmodels_has_the_same_sandwich(clustered: bool) -> None:
     fit = sm.GLM(y, x[:, 1:], family=sm.families.Binomial()).fit(
         tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
     )
-    found = rate_bradley_terry(matches_of(rows, clustered), prior=3e4, anchor="m0", anchor_rating=0)
-    assert found.rating[1:] == pytest.approx(LOGIT * fit.params, abs=0.01)
-    assert found.covariance is not None
-    assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params(), rel=1e-3)
-    assert found.covariance[0] == pytest.approx(np.zeros(5), abs=1e-9)
+    ratings = rate_bradley_terry(matches_of(rows, clustered), prior=3e4, anchor="m0", anchor_rating=0)
+    assert ratings.rating[1:] == pytest.approx(LOGIT * fit.params, abs=0.01)
+    assert ratings.covariance is not None
+    assert ratings.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params(), rel=1e-3)
+    assert ratings.covariance[0] == pytest.approx(np.zeros(5), abs=1e-9)
 
 
-def test_an_anchor_has_its_rating_and_no_variance() -> None:
+def test_anchor_keeps_its_rating_without_variance() -> None:
     matches = matches_of(random_rows(4, 300, 15))
     free, held = rate_bradley_terry(matches), rate_bradley_terry(matches, anchor="m2", anchor_rating=1234.5)
     assert held.rating[2] == 1234.5
@@ -231,7 +231,7 @@ def test_an_anchor_has_its_rating_and_no_variance() -> None:
     assert (drawn[:, 2] == 1234.5).all()
 
 
-def test_scale_and_base_are_units_only() -> None:
+def test_scale_and_base_are_only_units() -> None:
     matches = matches_of(random_rows(4, 300, 15))
     elo = rate_bradley_terry(matches)
     logits = rate_bradley_terry(matches, prior=1000 / LOGIT, scale=1, base=math.e, anchor_rating=0)
@@ -248,36 +248,36 @@ def test_scale_and_base_are_units_only() -> None:
     assert rate_bradley_terry(matches, interval="bootstrap").covariance is None
 
 
-def test_what_rests_on_the_prior_is_said() -> None:
+def test_notes_name_ratings_that_rest_on_the_prior() -> None:
     rows = [("a\x1b[31m\nb", "c", "a", "p")] * 1200
     assert rate_bradley_terry(matches_of(rows)).notes == (
         "a\\x1b[31m b won all of its 1,200 matches: its rating rests on the prior",
         "c lost all of its 1,200 matches: its rating rests on the prior",
     )
     matches = replace(matches_of([("a", "b", "tie", "p")]), models=("a", "b", "c"))
-    found = rate_bradley_terry(matches)
-    assert found.notes == ("c has no match: its rating rests on the prior",)
-    assert found.rating == pytest.approx([1000.0] * 3)
+    ratings = rate_bradley_terry(matches)
+    assert ratings.notes == ("c has no match: its rating rests on the prior",)
+    assert ratings.rating == pytest.approx([1000.0] * 3)
 
 
-def test_groups_that_never_met_differ_as_the_prior_says() -> None:
+def test_separate_groups_differ_as_the_prior_says() -> None:
     rows = random_rows(3, 300, 20)
     rows += [(f"other {a}", f"other {b}", o, p) for a, b, o, p in random_rows(3, 300, 20, seed=1)]
     matches = matches_of(rows)
     gap = np.array([1, 1, 1, -1, -1, -1]) / 3
     expected = 1000 * math.sqrt(2 / 3)
-    found = rate_bradley_terry(matches)
-    assert found.rating @ gap == pytest.approx(0, abs=1e-6)
-    assert found.covariance is not None
-    assert math.sqrt(gap @ found.covariance @ gap) == pytest.approx(expected, rel=1e-6)
+    ratings = rate_bradley_terry(matches)
+    assert ratings.rating @ gap == pytest.approx(0, abs=1e-6)
+    assert ratings.covariance is not None
+    assert math.sqrt(gap @ ratings.covariance @ gap) == pytest.approx(expected, rel=1e-6)
     assert (redraw(matches, draw(3, 1000, matches.clusters)) @ gap).std() == pytest.approx(expected, rel=0.08)
 
 
-def test_a_model_that_never_lost_has_a_wide_interval() -> None:
+def test_undefeated_model_has_a_wide_interval() -> None:
     rows = [*random_rows(4, 400, 20), *[("best", f"m{i % 4}", "a", f"q{i % 20}") for i in range(40)]]
-    found = rate_bradley_terry(matches_of(rows))
-    assert found.covariance is not None
-    errors = dict(zip(found.models, np.sqrt(np.diag(found.covariance)), strict=True))
+    ratings = rate_bradley_terry(matches_of(rows))
+    assert ratings.covariance is not None
+    errors = dict(zip(ratings.models, np.sqrt(np.diag(ratings.covariance)), strict=True))
     assert 3 * errors["m0"] < errors["best"] < 1000
 
 
@@ -290,13 +290,13 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
     assert matches.cluster is not None
     # Moved by a Newton step of plain dense algebra, nothing moves by more than a millionth of a point.
     ridge = (LOGIT / 1000) ** 2
-    found = redraw(matches, draws)
+    replicates = redraw(matches, draws)
     x = np.zeros((count, models))
     x[np.arange(count), matches.a] = 1
     x[np.arange(count), matches.b] -= 1
     y = np.array([1.0, 0.0, 0.5])[matches.outcome]
     normal = draws.normal(matches.models) * 1000 / LOGIT
-    for row, weight, mean in zip(found, draws.weights, normal, strict=True):
+    for row, weight, mean in zip(replicates, draws.weights, normal, strict=True):
         theta = (row - 1000) / LOGIT + mean.mean()
         p = 1 / (1 + np.exp(-x @ theta))
         w = weight[matches.cluster]
@@ -306,26 +306,26 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
 
 
 @pytest.mark.parametrize("table", [True, False])
-def test_draws_vary_as_the_sandwich_says(table: bool) -> None:
+def test_draws_vary_as_the_sandwich_predicts(table: bool) -> None:
     matches = matches_of(random_rows(6, 1689, 113), clustered=table)
-    found = rate_bradley_terry(matches)
+    ratings = rate_bradley_terry(matches)
     draws = draw(0, 1500, matches.clusters, table=table)
     drawn = redraw(matches, draws)
     assert drawn.shape == (1500, 6)
-    assert found.covariance is not None
-    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(found.covariance)), rel=0.08)
-    assert drawn.mean(axis=0) == pytest.approx(found.rating, abs=3)
+    assert ratings.covariance is not None
+    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(ratings.covariance)), rel=0.08)
+    assert drawn.mean(axis=0) == pytest.approx(ratings.rating, abs=3)
     assert (redraw(matches, draws) == drawn).all()
 
 
-def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() -> None:
+def test_single_match_weights_equal_one_match_prompts() -> None:
     rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 80, 8))]
     draws = draw(1, 20, 80)
     expected = redraw(matches_of(rows), draws)
     assert redraw(matches_of(rows, clustered=False), draws) == pytest.approx(expected)
 
 
-def test_weights_of_one_leave_the_rating_but_for_the_prior() -> None:
+def test_unit_weights_change_the_rating_only_by_the_prior() -> None:
     matches = matches_of(random_rows(4, 400, 10))
     flat = Draws(0, 3, np.ones((3, 10), np.uint8))
     expected = rate_bradley_terry(matches, prior=10).rating
@@ -335,15 +335,15 @@ def test_weights_of_one_leave_the_rating_but_for_the_prior() -> None:
     )
 
 
-def test_200_models_and_1689_matches() -> None:
+def test_200_models_and_1689_matches_are_rated() -> None:
     rows = random_rows(200, 1689, 113)
-    found = rate_bradley_terry(matches_of(rows))
-    assert np.isfinite(found.rating).all()
-    assert found.covariance is not None
-    assert (np.diag(found.covariance) > 0).all()
+    ratings = rate_bradley_terry(matches_of(rows))
+    assert np.isfinite(ratings.rating).all()
+    assert ratings.covariance is not None
+    assert (np.diag(ratings.covariance) > 0).all()
 
 
-def test_work_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_in_parts_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = matches_of(random_rows(7, 500, 40))
     draws = draw(0, 30, matches.clusters)
     whole, drawn = rate_bradley_terry(matches), redraw(matches, draws)
@@ -357,7 +357,7 @@ def test_work_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redraw(matches, draws) == pytest.approx(drawn)
 
 
-def test_chances_are_exact_however_small() -> None:
+def test_tiny_chances_are_exact() -> None:
     odds = np.array([-1000.0, -40.0, 0.0, 1.0, 40.0, 1000.0])
     p, q = logistic.chances(odds)
     assert p == pytest.approx(special.expit(np.maximum(odds, -700)), rel=1e-14)
@@ -377,7 +377,7 @@ def test_chances_are_exact_however_small() -> None:
         ({"interval": "wald"}, "interval is 'wald'; expected sandwich or bootstrap"),
     ],
 )
-def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = matches_of([("a", "b", "a", "p")])
     with pytest.raises(UsageError) as error:
         rate_bradley_terry(matches, **parameters)
@@ -386,12 +386,12 @@ def test_a_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -
         redraw(matches, draw(0, 2, 1), **parameters)
 
 
-def test_an_unknown_anchor_lists_the_models() -> None:
+def test_unknown_anchor_lists_the_models() -> None:
     with pytest.raises(UnknownName, match=r"unknown model 'c'.*known: a, b"):
         rate_bradley_terry(matches_of([("a", "b", "a", "p")]), anchor="c")
 
 
-def test_it_is_the_system_that_is_used_where_none_is_named() -> None:
+def test_bradley_terry_is_the_default_system() -> None:
     system = ratings.systems()["bradley-terry"]
     assert system.default
     assert system.unit == "points"

@@ -1,146 +1,211 @@
-"""Opening the models of a run: one load for one name, options for whom they fit."""
+"""Test the catalogue of judges: its entries, and the messages for wrong user files."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from distract.core.backend import Backend
-from distract.core.errors import UnknownName, UsageError
-from distract.core.records import Role
-from distract.core.usage import Price
-from distract.models import hardware, opener
-from distract.models.opener import open_judge, open_models
-from distract.models.options import Options
-from distract.models.transformers.backend import Transformers
+from distract.core.errors import DataError
+from distract.models import catalogue as models
+from distract.models.catalogue import CatalogueEntry, catalogue, find, find_alternatives, parse, problems
+from distract.models.families import families
 
-EMBEDDED = "smollm2-135m"
-
-
-@pytest.fixture(autouse=True)
-def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardware, "gpus", lambda: ())
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-
-def opened(names: dict[Role, str | None], options: Options | None = None, **more: Any) -> dict[Role, Backend]:
-    return open_models(names, options, **more).models
-
-
-def test_a_model_with_several_roles_is_opened_once() -> None:
-    models = opened({"judge": EMBEDDED, "generator": EMBEDDED, "verifier": EMBEDDED})
-    assert models["judge"] is models["generator"] is models["verifier"]
-
-
-def test_one_model_under_two_names_is_opened_once(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    models = opened({"judge": f"transformers:{tmp_path}", "generator": str(tmp_path)})
-    assert models["judge"] is models["generator"]
-
-
-def test_what_is_no_model_and_what_is_not_wanted_is_not_opened() -> None:
-    models = opened({"judge": "planted:fair", "generator": "rules", "verifier": None}, no_models=("rules",))
-    assert list(models) == ["judge"]
-
-
-def test_options_are_for_local_models_and_the_revision_is_the_judges(tmp_path: Path) -> None:
-    options = Options(dtype="float32", revision="abc", trust_remote_code=True)
-    found = opened(
-        {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
-    )
-    judge, writer, verifier = (found[role] for role in ("judge", "generator", "verifier"))
-    assert isinstance(judge, Transformers)
-    assert isinstance(writer, Transformers)
-    assert isinstance(verifier, Transformers)
-    assert (judge.model, judge.revision, judge.trust_remote_code) == ("org/judge", "abc", True)
-    assert (writer.model, writer.revision, writer.dtype) == ("org/writer", "v2", "float32")
-    assert verifier.trust_remote_code is False
-    # A planted judge takes no options, but the generator beside it does.
-    opened({"judge": "planted:fair", "generator": EMBEDDED}, Options(dtype="float32"))
-    folder = tmp_path / "a@b"
-    folder.mkdir()
-    (folder / "config.json").write_text("{}")
-    local = open_judge(f"transformers:{folder}")
-    assert isinstance(local, Transformers)
-    assert (local.model, local.revision) == (str(folder), None)
-
-
-@pytest.mark.parametrize(
-    ("judge", "options", "said"),
-    [
-        ("planted:fair", Options(dtype="float32"), "--dtype is for models on transformers or vLLM; planted:fair is"),
-        ("planted:fair", Options(revision="abc"), "loads no model"),
-        (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
-        (EMBEDDED, Options(trust_remote_code=True), "one fixed file without code"),
-        (EMBEDDED, Options(concurrency=4), "--concurrency is for models on an OpenAI-compatible server"),
-        (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
-        (EMBEDDED, Options(tensor_parallel=2), "--tensor-parallel is for models on vLLM"),
-        ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; leave it out"),
-        ("http://h/v1#m", Options(revision="v1"), "--revision"),
-        ("http://h/v1#m", Options(base_url="http://i/v1"), "names its server; leave out --base-url"),
-        ("transformers:a/b", Options(engine="vllm"), "names its engine; leave out --engine vllm"),
-        ("planted:fair", Options(engine="tpu"), "unknown engine 'tpu' (known: vllm, transformers)"),
-        ("http://h/v1", None, "after #, the model, as in http://HOST:8000/v1#MODEL"),
-        ("http://#m", None, "after #, the model"),
-        ("transformers:/no/such/folder", None, "/no/such/folder: no such folder"),
-        ("./no/such/folder", None, "no such folder"),
-        ("transformers:", None, "unknown judge 'transformers:'"),
-        ("http://me:secret@h/v1#m", None, "environment"),
-    ],
+DISTRACTED = "llama-3.2-3b llama-3.3-70b qwen2.5-3b qwen2.5-72b gpt-4-0613 o3-mini"
+REIFE = (
+    "llama-3.1-8b llama-3.1-70b llama-3.1-405b llama-3-8b llama-3-70b llama-2-7b llama-2-13b llama-2-70b qwen-2-72b "
+    "qwen-2.5-72b qwen-1.5-32b qwen-1.5-72b yi-1.5-9b yi-1.5-34b tulu-2-7b tulu-2-13b tulu-2-70b tulu-2-dpo-7b "
+    "tulu-2-dpo-13b tulu-2-dpo-70b mixtral-8x7b mistral-7b-v0.3 glm-4-9b gemma-2b gemma-7b"
 )
-def test_what_does_not_fit_is_one_line(judge: str, options: Options | None, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)) as error:
-        open_judge(judge, options)
-    assert "\n" not in str(error.value)
-    assert "secret" not in str(error.value)
-
-
-def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no model \(no config.json in it\)"):
-        open_judge(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("judge", "library", "extra"),
-    [
-        ("vllm:org/model", "vllm", "vllm"),
-        ("openai:gpt-4o", "openai", "openai"),
-        ("transformers:org/model", "transformers", "local"),
-    ],
+PREPAIR = (
+    "llama-2-7b-chat llama-2-13b-chat llama-3-8b llama-3.1-8b prometheus-7b-v2.0 gpt-3.5-turbo-0125 gpt-4-0613 "
+    "gpt-4o-mini-2024-07-18 gpt-4o-2024-08-06 claude-3-haiku-20240307"
 )
-def test_a_missing_library_names_the_line_that_brings_it(
-    judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opener, "find_spec", lambda name: None if name == library else object())
-    with pytest.raises(UsageError, match=re.escape(f'pip install ".[{extra}]"')):
-        open_judge(judge)
+OTHERS = (
+    "gpt-4o prometheus-8x7b-v2.0 qwen3-32b gpt-oss-120b deepseek-v3 LLAMA-3.3-70B-Instruct Qwen/Qwen2.5-3B-Instruct"
+)
 
 
-def test_prices_are_the_users_or_the_catalogues_and_the_options_are_the_judges(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", f"{DISTRACTED} {REIFE} {PREPAIR} {OTHERS}".split())
+def test_judges_of_the_papers_are_known(name: str) -> None:
+    assert find(name, catalogue()) is not None
+
+
+def test_catalogue_lists_25_open_judges_of_reife() -> None:
+    entries = {find(name, catalogue()) for name in REIFE.split()}
+    assert len(entries) == 25
+    assert entries == {m for m in catalogue().values() if "ReIFE" in m.notes and m.engine == "local"}
+
+
+@pytest.mark.parametrize("entry", catalogue().values(), ids=lambda m: m.name)
+def test_every_entry_is_complete(entry: CatalogueEntry) -> None:
+    assert entry.context
+    assert entry.family in families(entry.family)
+    assert entry.name == entry.name.casefold()
+    known = families(entry.model)
+    if known != {entry.model.rpartition("/")[2].casefold()}:
+        assert entry.family in known
+    if entry.engine == "local":
+        assert entry.parameters
+        assert entry.licence
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+", entry.model, re.ASCII)
+        assert (entry.active is not None) == ("mixture of experts" in entry.notes)
+        assert (entry.weights_gb is not None) == ("published in" in entry.notes)
+    else:
+        assert entry.parameters is None
+        assert (entry.price_in is None) == (entry.price_out is None) == (not entry.prices)
+        if entry.family == "claude":
+            assert (entry.base_url, entry.key) == ("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY")
+
+
+def test_sizes_agree_with_names() -> None:
+    for entry in catalogue().values():
+        sizes = re.findall(r"(?<![\dx.])(\d+(?:\.\d+)?)b\b", entry.name)
+        if sizes and entry.parameters:
+            assert entry.parameters == pytest.approx(float(sizes[0]), rel=0.31), entry.name
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name.casefold() for m in catalogue().values() for name in (m.name, *m.aliases)]
+    assert len(names) == len(set(names))
+    assert problems() == ()
+
+
+def test_user_entries_add_and_replace(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
-    own.write_text('[mine]\nmodel = "m"\nengine = "openai"\nbase_url = "http://127.0.0.1:1/v1"\nprice_in = 2\n')
-    names: dict[Role, str | None] = {"judge": "mine", "generator": "mine", "verifier": "planted:fair"}
-    del names["verifier"]
-    found = open_models(names, Options(catalogue=own, price_out=8.0))
-    assert found.prices == {"judge": Price(2.0, 8.0), "generator": Price(2.0, 0.0)}
-    assert open_models({"judge": EMBEDDED}).prices == {}
+    own.write_text(
+        '[mine]\nmodel = "./mine"\naliases = ["gpt-4"]\n'
+        '[LLAMA-3.3-70b]\nmodel = "here/it"\nrevision = "abc"\n'
+        '["gpt-3.5-turbo"]\nengine = "openai"\nmodel = "x"\nbase_url = "http://localhost:8000/v1"\nkey = "MY_KEY"\n'
+    )
+    entries = catalogue(own)
+    assert len(entries) == len(catalogue()) + 2
+    assert find("gpt-4", entries) == CatalogueEntry("mine", "./mine", aliases=("gpt-4",))
+    assert find("llama-3.3-70b", entries) == CatalogueEntry("LLAMA-3.3-70b", "here/it", revision="abc")
+    server = find("gpt-3.5-turbo", entries)
+    assert server
+    assert (server.model, server.key) == ("x", "MY_KEY")
+    assert find("gpt-4-0613", entries) is not None
+    assert find("no-such", entries) is None
+    own.write_text('[mine]\nmodel = "x"\naliases = ["GPT-4o"]\n')
+    with pytest.raises(DataError, match=r"own\.toml: judge 'mine', field 'aliases': 'gpt-4o' is a judge of its own"):
+        catalogue(own)
 
 
-def test_the_choice_of_an_engine_is_told(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    found = open_models({"judge": str(tmp_path)})
-    assert found.notes == (f"{tmp_path}: transformers on the CPU, since there is no GPU here",)
-    assert open_models({"judge": f"transformers:{tmp_path}"}).notes == ()
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[a]\nmodel", "own.toml:2: not TOML"),
+        ('[a]\nmodel = "x"\n[', "own.toml:3: not TOML"),
+        ('[a]\nmodel="x"\ncontext=1' + "0" * 5000, "not TOML"),
+        ("a=" + "[" * 10_000, "not TOML"),
+        ('model = "x"', "field 'model': stands in no table"),
+        ('[[a]]\nmodel="x"', "field 'a': stands in no table"),
+        ("[a]", "judge 'a', field 'model': expected it"),
+        ('["a.b"]\nparms = 1', "judge 'a.b', field 'parms': unknown field; did you mean 'parameters'?"),
+        ("[a]\nzzz = 1", "field 'zzz': unknown field; known: model, engine"),
+        ('["a:b"]\nmodel="x"', "not 'a:b'; rename it"),
+        ('["a/b"]\nmodel="x"', "not 'a/b'; rename it"),
+        ('["a#b"]\nmodel="x"', "not 'a#b'; rename it"),
+        ('["a b"]\nmodel="x"', "not 'a b'; rename it"),
+        ('[""]\nmodel="x"', "rename it"),
+        ('["a\\u0007"]\nmodel="x"', "not 'a\\x07'; rename it"),
+        ('[a]\nmodel="x\\u001b[0m"', "field 'model': expected a text of printable characters"),
+        ("[a]\nmodel=1", "field 'model': expected a text"),
+        ('[a]\nmodel=" "', "field 'model': expected a text"),
+        ('[a]\nmodel="x"\nengine="opnai"', "field 'engine': expected \"local\" or \"openai\", not 'opnai'"),
+        ('[a]\nmodel="x"\nengine=["local"]', "field 'engine': expected"),
+        ('[a]\nmodel="x"\nparameters=-1', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=70600000000', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=nan', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=true', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters="70B"', "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=1' + "0" * 400, "field 'parameters': expected a number of billions"),
+        ('[a]\nmodel="x"\nparameters=8\nactive=9', "field 'active': expected no more than parameters"),
+        ('[a]\nmodel="x"\nweights_gb=0', "field 'weights_gb': expected a number of GB"),
+        ('[a]\nmodel="x"\ncontext=0', "field 'context': expected a whole number"),
+        ('[a]\nmodel="x"\ncontext=8.5', "field 'context': expected a whole number"),
+        ('[a]\nmodel="x"\nengine="openai"\nprice_in=-0.1', "field 'price_in': expected US dollars"),
+        ('[a]\nmodel="x"\nengine="openai"\nprice_out=inf', "field 'price_out': expected US dollars"),
+        ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': is for a server"),
+        ('[a]\nmodel="x"\naliases="b"', "field 'aliases': expected a list of names"),
+        ('[a]\nmodel="x"\naliases=[1]', "field 'aliases': expected a name"),
+        ('[a]\nmodel="x"\naliases=["b c"]', "field 'aliases': expected a name"),
+        ('[a]\nmodel="x"\naliases=["B"]\n[b]\nmodel="y"', "judge 'b': 'b' names 'a' already"),
+        ('[a.b]\nmodel="x"\n["a.b"]\nmodel="y"', "judge 'a.b': 'a.b' names 'a.b' already"),
+        ('[a]\nmodel="x"\nengine="openai"\nbase_url="localhost"', "field 'base_url': expected an address"),
+    ],
+)
+def test_wrong_file_is_one_line(text: str, expected: str) -> None:
+    with pytest.raises(DataError) as caught:
+        parse(text, "own.toml")
+    assert str(caught.value).startswith("own.toml:")
+    assert expected in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("role", ["generator", "verifier"])
-def test_an_unknown_name_is_said_for_its_role(role: Role) -> None:
-    with pytest.raises(UnknownName, match=f"unknown {role} 'smolm2-135m'; did you mean 'smollm2-135m'") as error:
-        open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))
-    assert "planted" not in str(error.value)
-    assert len(str(error.value)) < 200
-    with pytest.raises(UsageError, match="reads structure and not text"):
-        open_models({"judge": EMBEDDED, role: "planted:bold"})
+def test_secrets_are_not_repeated() -> None:
+    for line in ('key="sk-secret"', 'base_url="https://me:secret@host/v1"', 'base_url="https://host/v1?key=secret"'):
+        with pytest.raises(DataError) as caught:
+            parse(f'[a]\nmodel="x"\nengine="openai"\n{line}', "own.toml")
+        assert "secret" not in str(caught.value)
+
+
+def test_unreadable_files_are_one_line(tmp_path: Path) -> None:
+    for content in (None, b"\xff\xfe[\x00"):
+        path = tmp_path / "own.toml"
+        if content:
+            path.write_bytes(content)
+        with pytest.raises(DataError, match="cannot be read as a catalogue of judges"):
+            catalogue(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        catalogue(tmp_path)
+    (tmp_path / "empty.toml").write_text("\ufeff# nothing yet\n", encoding="utf-8")
+    assert catalogue(tmp_path / "empty.toml") == catalogue()
+
+
+def test_unquoted_headings_with_dots_are_names() -> None:
+    entries = parse('[llama-3]\nmodel="x"\n[llama-3.3-70b]\nmodel="y"\n["q2.5"]\nmodel="z"\n[p-2.0.1]\nmodel="v"', "f")
+    assert [(m.name, m.model) for m in entries] == [
+        ("llama-3", "x"),
+        ("llama-3.3-70b", "y"),
+        ("q2.5", "z"),
+        ("p-2.0.1", "v"),
+    ]
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+    try:
+        parse(text, "f")
+    except DataError as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
+
+
+def test_alternatives_come_from_the_same_family() -> None:
+    entries = catalogue()
+    large = entries["llama-3.3-70b"]
+    names = "3.1-405b 3.1-70b 3.1-8b 3.2-1b 3.2-3b 4-maverick 4-scout"
+    assert find_alternatives(large, entries) == {
+        f"llama-{name}": entries[f"llama-{name}"].parameters for name in names.split(" ")
+    }
+    assert find_alternatives(CatalogueEntry("mine", "x"), entries) == {}
+
+
+def test_plugin_catalogues_are_read_and_cannot_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text('[theirs]\nmodel="x"\n[gpt-4o]\nmodel="y"\n')
+    bad.write_text("[")
+    monkeypatch.setattr(models, "_find_plugin_files", lambda: [good, bad])
+    models._read_installed.cache_clear()
+    try:
+        assert catalogue()["theirs"] == CatalogueEntry("theirs", "x")
+        assert catalogue()["gpt-4o"].model == "gpt-4o"
+        assert [problem.partition(": ")[0] for problem in problems()][1] == f"{bad}:1"
+        assert "'gpt-4o', which exists already" in problems()[0]
+    finally:
+        models._read_installed.cache_clear()

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+"""Test the command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pair(name: str = "c1", **more: Any) -> dict[str, Any]:
     return {**single(name), "responses": [*single()["responses"], other], **more}
 
 
-def test_a_judge_that_only_sees_the_order_ties_everything(run: Any) -> None:
+def test_order_biased_judge_ties_everything(run: Any) -> None:
     first = run("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--json")
     flip = first.figure("flip_rate", attack="prolixity")
     assert (flip["n"], flip["value"], flip["excluded"]) == (0, None, 8)
@@ -53,7 +53,7 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
         (("attack", "--data", "."), ".: is a directory"),
@@ -108,11 +108,11 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
         (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.count("\n") == 1
-    assert said in ran.err
+    assert message in ran.err
     assert not Path(".distract").exists()
 
 
@@ -123,19 +123,19 @@ def test_wrong_data_is_one_line_and_exit_2(run: Any) -> None:
     assert "d.jsonl:2: not valid JSON" in ran.err
 
 
-def test_a_rewrite_that_no_attack_asks_for_is_named(run: Any) -> None:
+def test_rewrite_without_its_attack_is_named(run: Any) -> None:
     one = pair()
     rewrite = {"author": "x", "text": "Thank you! Red.", "attack": "sycophancies"}
     data = write("d.jsonl", pair("c0"), {**one, "responses": [*one["responses"], rewrite]})
     for generator in ((), ("--generator", "rules"), ("--generator", "recorded")):
         ran = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "sycophancy", *generator)
         assert (ran.code, ran.out) == (2, "")
-        said = "d.jsonl:2: field 'responses[2].attack': unknown attack 'sycophancies'; did you mean 'sycophancy'?"
-        assert ran.err.startswith(f"distract: {said}")
+        message = "d.jsonl:2: field 'responses[2].attack': unknown attack 'sycophancies'; did you mean 'sycophancy'?"
+        assert ran.err.startswith(f"distract: {message}")
         assert ran.err.count("\n") == 1
 
 
-def test_what_is_asked_for_by_name_must_fit(run: Any) -> None:
+def test_explicit_choices_must_fit_the_data(run: Any) -> None:
     singles, pairs = write("s.jsonl", single("c1"), single("c2")), write("p.jsonl", pair())
     base = ("attack", "--judge", "planted:fair", "--generator", "rules")
     for name in ("flip_rate", "flip", "softened-rate"):
@@ -151,7 +151,7 @@ def test_what_is_asked_for_by_name_must_fit(run: Any) -> None:
     assert not [r for r in ran.results if r["measure"] == "flip_rate"]
 
 
-def test_an_output_folder_of_a_different_run_is_refused(run: Any) -> None:
+def test_output_folder_of_a_different_run_is_refused(run: Any) -> None:
     data = write("d.jsonl", pair("c1"), pair("c2"))
     base = ("attack", "--judge", "planted:fair", "--data", data, "--generator", "rules", "--out", "r")
     assert run(*base).code == 0
@@ -164,7 +164,7 @@ def test_an_output_folder_of_a_different_run_is_refused(run: Any) -> None:
     assert Path("r/rows.jsonl").read_bytes() == before
 
 
-def test_rewrites_of_the_data_are_used_unless_there_are_none(run: Any) -> None:
+def test_recorded_rewrites_are_the_default_generator(run: Any) -> None:
     recorded = run("attack", "--judge", "planted:longer", "--limit", "3", "--json")
     assert json.loads(recorded.out)["generator"] == "recorded"
     rules = run("attack", "--judge", "planted:longer", "--data", write("d.jsonl", pair()), "--json")
@@ -178,7 +178,7 @@ def test_controls_measure_the_noise_floor(run: Any) -> None:
         assert ran.figure("flip_rate", attack=attack, protocol="pairwise")["k"] == 0
 
 
-def test_list_names_everything_on_one_line_each(run: Any) -> None:
+def test_list_prints_one_line_per_name(run: Any) -> None:
     ran = run("list")
     assert ran.code == 0
     for name in ("smollm2-135m", "planted:longer", "pairwise", "absolute", "assertiveness", "prolixity", "sycophancy",
@@ -192,40 +192,40 @@ def constrained(name: str, text: str) -> dict[str, Any]:
     return {**single(name), "responses": [{"author": "x", "text": text}], "constraints": raw}
 
 
-def test_a_fair_judge_is_always_right_about_severity(run: Any) -> None:
-    named = ("--attack", "severity-1", "--attack", "severity-1+assertiveness", "--attack", "severity-3")
-    found = run("attack", "--judge", "planted:fair", *named, "--limit", "8", "--json")
-    assert found.code == 0
-    accuracies = [r for r in found.results if r["measure"] == "severity_accuracy" and "against" not in r]
+def test_fair_judge_is_always_right_about_severity(run: Any) -> None:
+    options = ("--attack", "severity-1", "--attack", "severity-1+assertiveness", "--attack", "severity-3")
+    result = run("attack", "--judge", "planted:fair", *options, "--limit", "8", "--json")
+    assert result.code == 0
+    accuracies = [r for r in result.results if r["measure"] == "severity_accuracy" and "against" not in r]
     assert {(r["protocol"], r["rule"]) for r in accuracies} == {
         ("pairwise", None), ("absolute", "score"), ("absolute", "rating")
     }  # fmt: skip
     assert {(r["attack"], r["severity"]) for r in accuracies} == {("none", 1), ("assertiveness", 1), ("none", 3)}
     assert {r["value"] for r in accuracies if r["rule"] != "rating"} == {1.0}
     assert {r["n"] for r in accuracies} == {8}
-    shown = run("attack", "--judge", "planted:fair", *named, "--limit", "8")
-    assert "severity 1+assertiveness" in shown.out
-    assert "██████████" in shown.out
+    report = run("attack", "--judge", "planted:fair", *options, "--limit", "8")
+    assert "severity 1+assertiveness" in report.out
+    assert "██████████" in report.out
 
 
-def test_cases_that_fit_nothing_are_left_out_and_counted(run: Any) -> None:
+def test_unfit_cases_are_left_out_and_counted(run: Any) -> None:
     data = write("data.jsonl", constrained("ok", "red is a colour"), constrained("broken", "Red, a colour"), single())
-    found = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-2", *PLANTED, "--json")
-    document = json.loads(found.out)
+    result = run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-2", *PLANTED, "--json")
+    document = json.loads(result.out)
     assert document["left_out"] == {"no response meets all constraints": 1, "no format constraints": 1}
     assert (document["limit"], document["data"]["cases"], document["degradations"]) == (1, 3, ["severity-2"])
-    assert "left out before the draw: no format constraints (1); no response meets" in found.err
+    assert "left out before the draw: no format constraints (1); no response meets" in result.err
     assert run("attack", "--judge", "planted:fair", "--data", data, "--attack", "severity-3", *PLANTED).code == 2
 
 
 def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
     Path("a").write_text("I think it takes 3 hours.", encoding="utf-8")
     Path("b").write_text("It certainly takes 4 [bold]hours\x1b[31m.", encoding="utf-8")
-    shown = run("check", "a", "b")
-    assert shown.code == 0
-    assert "rejected: number lost: 3; number invented: 31, 4 fact" in " ".join(shown.out.split())
-    assert r"{+ 4 [bold]hours\x1b[31m+}" in shown.out.replace("\n", "")
-    assert "\x1b" not in shown.out
+    report = run("check", "a", "b")
+    assert report.code == 0
+    assert "rejected: number lost: 3; number invented: 31, 4 fact" in " ".join(report.out.split())
+    assert r"{+ 4 [bold]hours\x1b[31m+}" in report.out.replace("\n", "")
+    assert "\x1b" not in report.out
     document = json.loads(run("check", "a", "b", "--json").out)
     assert document["accepted"] is False
     data = write("data.jsonl", *(pair(f"c{i}", preferred="x") for i in range(3)))
@@ -261,12 +261,12 @@ def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
         (("a", "a", "--constraint", "{"), "--constraint {: not valid JSON"),
     ],
 )
-def test_check_says_what_is_wrong_in_one_line(run: Any, arguments: tuple[str, ...], problem: str) -> None:
+def test_check_reports_errors_in_one_line(run: Any, arguments: tuple[str, ...], problem: str) -> None:
     Path("a").write_text("some text", encoding="utf-8")
-    found = run("check", *arguments)
-    assert found.code == 2
-    assert found.err.count("\n") == 1
-    assert problem in found.err
+    result = run("check", *arguments)
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert problem in result.err
 
 
 def test_rewrites_are_recorded_then_used(run: Any) -> None:
@@ -281,7 +281,7 @@ def test_rewrites_are_recorded_then_used(run: Any) -> None:
     assert {r["measure"] for r in as_json["results"]} == {"rejection_rate"}
 
 
-def test_when_no_rewrite_is_accepted_the_file_is_there_and_the_command_says_so(run: Any) -> None:
+def test_file_is_written_even_if_no_rewrite_is_accepted(run: Any) -> None:
     short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 2}
     write("d.jsonl", {**single(), "responses": [{"author": "x", "text": "Red"}], "constraints": [short]})
     ran = run("rewrite", "--data", "d.jsonl", "--attack", "prolixity", "--out", "f.jsonl")
@@ -295,13 +295,13 @@ def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
     assert (ran.code, ran.figure("flip_rate", attack="prolixity")["n"]) == (0, 8)
     assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
     assert "prepair: " in run("report", "r").out
-    asked = json.loads(Path("r/manifest.json").read_text())["replies"]["asked"]
+    request_counts = json.loads(Path("r/manifest.json").read_text())["replies"]["asked"]
     rows = load(Path("r")).rows
     sides = {(row.case, side.author, side.attack) for row in rows if row.judgments for side in (row.a, row.b)}
-    assert asked["judge"]["text"] == len(sides)
+    assert request_counts["judge"]["text"] == len(sides)
 
 
-def test_a_judge_of_its_own_kin_is_named_in_report_and_document(run: Any) -> None:
+def test_judging_its_own_kin_is_named_in_report_and_document(run: Any) -> None:
     kin = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
     write("d.jsonl", {**pair(), "responses": [*single()["responses"], kin]})
     assert json.loads(run("attack", "--judge", "planted:fair", "--data", "d.jsonl", "--json").out)["self_judging"] == []
@@ -309,7 +309,7 @@ def test_a_judge_of_its_own_kin_is_named_in_report_and_document(run: Any) -> Non
     assert loaded["parameters"]["asking"] is None
 
 
-def test_an_attack_that_measures_nothing_is_inconclusive(run: Any) -> None:
+def test_attack_without_eligible_pairs_is_inconclusive(run: Any) -> None:
     """A judge that follows the order ends in ties before any rewrite: each verdict is valid, none is eligible."""
     attack = ("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--attack", "prolixity")
     for more in ((), ("--json",)):
@@ -321,7 +321,7 @@ def test_an_attack_that_measures_nothing_is_inconclusive(run: Any) -> None:
     assert run(*attack, "--measure", "order_inconsistency").code == 0
 
 
-def test_orders_samples_and_room_are_part_of_the_run(run: Any) -> None:
+def test_orders_samples_and_room_are_run_parameters(run: Any) -> None:
     options = ("--judge", "planted:random", *PLANTED, "--protocol", "cot", "--attack", "null", "--measure", "flip_rate")
     more = ("--orders", "swapped", "--samples", "3", "--answer-tokens", "64")
     ran = run("attack", *options, *more, "--out", "r", "--json")
@@ -335,23 +335,23 @@ def test_orders_samples_and_room_are_part_of_the_run(run: Any) -> None:
     assert run("attack", *options, "--out", "r").code == 2
 
 
-def test_a_reference_comes_from_the_data_or_from_a_model(run: Any) -> None:
-    asked = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
-    ran = run(*asked)
+def test_reference_comes_from_the_data_or_a_model(run: Any) -> None:
+    options = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
+    ran = run(*options)
     assert (ran.code, ran.out) == (2, "")
     assert "strong-reference fits none of the cases (no reference in the data); name a stronger model" in ran.err
     data = write("d.jsonl", {**pair(), "reference": "Red."}, pair("c2"))
-    ran = run(*asked, "--data", data, "--json")
+    ran = run(*options, "--data", data, "--json")
     assert ran.code == 0
     assert ran.figure("flip_rate", attack="sycophancy")["excluded"] >= 1
     ran = run("attack", "--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m")
     assert (ran.code, "strong-reference, wild-bench only" in ran.err) == (2, True)
     ran = run("attack", "--judge", "planted:fair", "--protocol", "quadruple", "--data", data, "--generator", "rules")
     assert (ran.code, "quadruple fits none of the cases (fewer than 4 responses)" in ran.err) == (2, True)
-    assert run(*asked, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
+    assert run(*options, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
 
 
-def test_protocols_are_listed_with_paper_calls_ties_and_reading(run: Any) -> None:
+def test_protocol_list_shows_paper_calls_ties_and_parser(run: Any) -> None:
     lines = {line.split()[0]: line for line in run("list", "protocols").out.splitlines()[1:]}
     assert len(lines) == 28
     for name, parts in {

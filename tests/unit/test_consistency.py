@@ -1,4 +1,4 @@
-"""``distract consistency``: what is drawn, what is asked, what is counted, what is said."""
+"""Test ``distract consistency``: draws, requests, counts, runs, reports."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
 
 
-def of(name: str = "c1", authors: str = "wxyz", prompt: str = "Name a colour.") -> Case:
+def make_case(name: str = "c1", authors: str = "wxyz", prompt: str = "Name a colour.") -> Case:
     return case(name, prompt=prompt, responses=[Response(a, (f"The colour of {a}.",)) for a in authors])
 
 
-def find(found: Sequence[PlacedFigure], measure: str, protocol: str, third: str | None = None) -> PlacedFigure:
-    (one,) = (f for f in found if (f.measure, f.protocol, f.third, f.rule) == (measure, protocol, third, None))
+def find(figures: Sequence[PlacedFigure], measure: str, protocol: str, third: str | None = None) -> PlacedFigure:
+    (one,) = (f for f in figures if (f.measure, f.protocol, f.third, f.rule) == (measure, protocol, third, None))
     return one
 
 
-def by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply]:
+def judge_by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply]:
     """A judge that prefers more of a value, whatever it is asked."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        outcomes, shown = dict(request.slots.outcomes), request.slots.shown
-        values = [value(request, response) for response in shown]
+        outcomes, responses = dict(request.slots.outcomes), request.slots.shown
+        values = [value(request, response) for response in responses]
         if "ranking" in outcomes:
             tiers: dict[float, list[str]] = {}
             for name, one in zip(ORDINALS, values, strict=False):
@@ -68,10 +68,10 @@ def by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply
             order = " > ".join(" = ".join(tiers[one]) for one in sorted(tiers, reverse=True))
             return Reply(outcomes["ranking"].replace("...", order))
         best = [name for name, one in zip(ORDINALS, values, strict=False) if one == max(values)]
-        said = outcomes[best[0] if len(best) == 1 else "tie"]
+        outcome_text = outcomes[best[0] if len(best) == 1 else "tie"]
         if not request.choices:
-            return Reply(said)
-        return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+            return Reply(outcome_text)
+        return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=1.0)
 
     return answer
 
@@ -86,10 +86,10 @@ def cyclic(request: Request, response: Response) -> float:
     return sum((response.author, other) in before for other in authors(request))
 
 
-CYCLE = by(cyclic)
-TIES = by(lambda request, response: 0.0)
-ALPHABETIC = by(lambda request, response: -ord(response.author[0]))
-SWAYED = by(lambda request, response: ord(response.author[0]) * (1 if "w" in authors(request) else -1))
+CYCLE = judge_by(cyclic)
+TIES = judge_by(lambda request, response: 0.0)
+ALPHABETIC = judge_by(lambda request, response: -ord(response.author[0]))
+SWAYED = judge_by(lambda request, response: ord(response.author[0]) * (1 if "w" in authors(request) else -1))
 """Reverses everything where w is shown."""
 
 
@@ -106,25 +106,25 @@ def ties_or_four(request: Request) -> Reply:
     return TIES(request)
 
 
-def judged(
+def judge_cases(
     answer: Callable[[Request], Reply], *cases: Case, names: Sequence[str] = PROTOCOLS, sets: int = 100
 ) -> list[Row]:
     parameters = ConsistencyConfig("j", tuple(protocols()[name] for name in names), sets)
     return [row for one in cases for row in drive(design.judge_case(one, parameters), answer)[0].rows]
 
 
-# What is drawn.
+# Draws.
 
 
 @pytest.mark.parametrize(("n", "sets", "three", "four"), [(3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4)])
-def test_so_many_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
-    one = of(authors="uvwxyz"[:n])
+def test_requested_numbers_of_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
+    one = make_case(authors="uvwxyz"[:n])
     assert (len(draw_triples(one, sets, 0)), len(draw_quadruples(one, sets, 0))) == (three, four)
 
 
 @given(st.integers(0, 9), st.integers(1, 500), st.integers(), st.randoms(use_true_random=False))
-def test_draws_are_without_repetition_and_depend_on_seed_and_case_only(n: int, sets: int, seed: int, mix: Any) -> None:
-    one = of(authors="abcdefghi"[:n])
+def test_draws_are_distinct_and_depend_on_seed_and_case_only(n: int, sets: int, seed: int, mix: Any) -> None:
+    one = make_case(authors="abcdefghi"[:n])
     three, four = draw_triples(one, sets, seed), draw_quadruples(one, sets, seed)
     assert len(three) == min(sets, comb(n, 3))
     assert len(four) == min(sets, 12 * comb(n, 4))
@@ -135,24 +135,24 @@ def test_draws_are_without_repetition_and_depend_on_seed_and_case_only(n: int, s
     assert (draw_triples(mixed, sets, seed), draw_quadruples(mixed, sets, seed)) == (three, four)
 
 
-def test_all_triples_are_those_that_there_are() -> None:
-    one = of(authors="uvwxyz")
+def test_large_samples_contain_every_triple() -> None:
+    one = make_case(authors="uvwxyz")
     assert draw_triples(one, 20, 0) == list(combinations(comparable_responses(one), 3))
     assert draw_triples(one, 5, 0) != draw_triples(one, 5, 1)
     assert draw_triples(one, 5, 0) != [*map(tuple, draw_triples(replace(one, id="c2"), 5, 0))]
 
 
-def test_of_each_author_one_whole_original_is_compared() -> None:
+def test_one_original_per_author_is_compared() -> None:
     x, y = Response("x", ("X.",)), Response("y", ("Y.",))
     others = [Response("x", ("X!",), attack="f"), Response("z", ("Z.",), severity=1), Response("x", ("XX.",))]
     assert comparable_responses(case(responses=[y, x, *others])) == (x, y)
 
 
-# What is asked.
+# Requests.
 
 
-def test_a_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
-    _, rounds = drive(design.judge_case(of(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
+def test_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
+    _, rounds = drive(design.judge_case(make_case(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
     two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
     assert sorted(two) == sorted(permutations("wxyz", 2))
 
@@ -160,8 +160,8 @@ def test_a_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
 def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
     for orders in ("both", "swapped"):
         p = ConsistencyConfig("j", (protocols()["rank"],), 1, manner=Manner(orders))
-        done, rounds = drive(design.judge_case(of(), p), ALPHABETIC)
-        ((a, b, c, d),) = ([r.author for r in four] for four in draw_quadruples(of(), 1, 0))
+        done, rounds = drive(design.judge_case(make_case(), p), ALPHABETIC)
+        ((a, b, c, d),) = ([r.author for r in four] for four in draw_quadruples(make_case(), 1, 0))
         three = [authors(request) for requests in rounds for request in requests if len(authors(request)) == 3]
         assert sorted(three) == sorted([[a, b, c], [a, b, d], [c, a, b], [d, a, b]])
         rows = [row for row in done.rows if row.design == "set"]
@@ -172,8 +172,10 @@ def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
         assert {row.judgments[0].preferred for row in rows} == {"a" if a < b else "b"}
 
 
-def test_triples_that_share_a_pair_share_its_answers() -> None:
-    rows = [row for row in judged(ALPHABETIC, of()) if row.design == "triple" and row.protocol == "pairwise"]
+def test_triples_with_a_common_pair_share_its_answers() -> None:
+    rows = [
+        row for row in judge_cases(ALPHABETIC, make_case()) if row.design == "triple" and row.protocol == "pairwise"
+    ]
     assert len(rows) == 12
     by_pair = {(row.a.author, row.b.author): row for row in rows}
     assert len(by_pair) == 6
@@ -182,23 +184,23 @@ def test_triples_that_share_a_pair_share_its_answers() -> None:
     assert units == {frozenset(triple) for triple in combinations("wxyz", 3)}
 
 
-# What is counted.
+# Counts.
 
 
 def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "xyz") -> list[Row]:
     """A triple for each table: the outcomes of its first against its second, first against third, second and third."""
-    made = []
+    rows = []
     for number, table in enumerate(tables):
         for (one, other), result in zip(combinations(range(3), 2), table, strict=True):
             third = Side(names[3 - one - other])
             row = Row(
                 f"c{number}", f"c{number}", "triple", "pairwise", "j", "none", Side(names[one]), Side(names[other])
             )
-            made.append(replace(row, judgments=(verdict(result),), beside=(third,)))
-    return made
+            rows.append(replace(row, judgments=(verdict(result),), beside=(third,)))
+    return rows
 
 
-def over(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
+def pairwise_wins(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
     return {
         (p, q): result == ("a" if p < q else "b")
         for pair, result in zip(combinations(range(3), 2), table, strict=True)
@@ -206,22 +208,22 @@ def over(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool]:
     }
 
 
-def naive(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
+def classify_naively(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
     """The definition as DESIGN words it: intransitive, and whether there is a chain at all."""
-    wins = over(table)
+    wins = pairwise_wins(table)
     chains = [(p, r) for p, q, r in permutations(range(3)) if wins[p, q] and wins[q, r]]
     return any(not wins[end] for end in chains), bool(chains)
 
 
-def test_every_table_of_three_outcomes_is_counted_as_defined() -> None:
+def test_outcome_triples_are_counted_by_definition() -> None:
     tables = list(product(OUTCOMES, repeat=3))
-    broken, chained = ([naive(table)[i] for table in tables] for i in (0, 1))
+    broken, chained = ([classify_naively(table)[i] for table in tables] for i in (0, 1))
     # Two cycles, and one of three pairs tied (3 ways) between the ends of a chain of the others (2 ways).
     assert (sum(broken), sum(chained)) == (2 + 6, 2 + 6 + 6)
     for table, one, other in zip(tables, broken, chained, strict=True):
-        found = figures(rows_of([table]), RULES)
-        assert find(found, "intransitivity", "pairwise").k == one
-        assert find(found, "chain_rate", "pairwise").k == other
+        results = figures(rows_of([table]), RULES)
+        assert find(results, "intransitivity", "pairwise").k == one
+        assert find(results, "chain_rate", "pairwise").k == other
 
 
 @given(
@@ -229,114 +231,114 @@ def test_every_table_of_three_outcomes_is_counted_as_defined() -> None:
     st.permutations("pqr"),
     st.randoms(use_true_random=False),
 )
-def test_two_ways_to_count_agree_whatever_the_names_and_the_order(
+def test_two_counting_methods_agree_under_renaming(
     tables: list[tuple[Outcome | None, ...]], names: list[str], mix: Any
 ) -> None:
     valid = [table for table in tables if None not in table]
     rows = rows_of(tables)
-    found = figures(rows, {"pairwise": ()})
+    results = figures(rows, {"pairwise": ()})
     for index, measure in enumerate(("intransitivity", "chain_rate")):
-        figure = find(found, measure, "pairwise")
-        assert figure.k == sum(naive(table)[index] for table in valid)
+        figure = find(results, measure, "pairwise")
+        assert figure.k == sum(classify_naively(table)[index] for table in valid)
         assert (figure.n, figure.invalid, figure.excluded) == (len(valid), len(tables) - len(valid), 0)
-    assert figures(rows_of(tables, names), {"pairwise": ()}) == found
+    assert figures(rows_of(tables, names), {"pairwise": ()}) == results
     mirrored = [
         replace(row, a=row.b, b=row.a, judgments=tuple(j.mirror() for j in row.judgments))
         if mix.random() < 0.5
         else row
         for row in mix.sample(rows, len(rows))
     ]
-    assert figures(mirrored, {"pairwise": ()}) == found
+    assert figures(mirrored, {"pairwise": ()}) == results
 
 
-def test_a_preference_reverses_or_changes_to_or_from_a_tie_or_neither() -> None:
-    found = {(one, other): compare_outcomes(one, other) for one, other in product(OUTCOMES, repeat=2)}
-    assert {pair for pair, (reverses, _) in found.items() if reverses} == {("a", "b"), ("b", "a")}
-    assert {pair for pair, (_, softens) in found.items() if softens} == {
+def test_preference_changes_are_classified() -> None:
+    changes = {(one, other): compare_outcomes(one, other) for one, other in product(OUTCOMES, repeat=2)}
+    assert {pair for pair, (reverses, _) in changes.items() if reverses} == {("a", "b"), ("b", "a")}
+    assert {pair for pair, (_, softens) in changes.items() if softens} == {
         (one, other) for one in OUTCOMES for other in OUTCOMES if one != other and "tie" in (one, other)
     }
 
 
-def test_a_judge_with_a_known_cycle_is_found() -> None:
-    found = figures(judged(CYCLE, of(), of("c2", prompt="Another.")), RULES)
+def test_judge_with_a_known_cycle_is_detected() -> None:
+    results = figures(judge_cases(CYCLE, make_case(), make_case("c2", prompt="Another.")), RULES)
     for protocol in RULES:
-        figure = find(found, "intransitivity", protocol)
+        figure = find(results, "intransitivity", protocol)
         assert (figure.k, figure.n, figure.invalid, figure.excluded) == (2, 8, 0, 0)
         assert (figure.low or 0) < 0.25 < (figure.high or 0)
-        assert find(found, "chain_rate", protocol).value == 1.0
+        assert find(results, "chain_rate", protocol).value == 1.0
 
 
-def test_a_judge_that_ties_everything_has_no_chain_and_reverses_nothing() -> None:
-    found = figures(judged(TIES, of()), RULES)
-    assert {f.value for f in found} == {0.0}
-    assert find(found, "chain_rate", "pairwise").n == 4
+def test_always_tying_judge_has_no_chain_and_no_reversal() -> None:
+    results = figures(judge_cases(TIES, make_case()), RULES)
+    assert {f.value for f in results} == {0.0}
+    assert find(results, "chain_rate", "pairwise").n == 4
 
 
-def test_a_judge_that_is_consistent_is_cleared_by_every_protocol() -> None:
+def test_consistent_judge_is_cleared_by_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
-    rows = judged(fair, of(), names=names)
-    found = figures(rows, {name: protocols()[name].rules for name in names})
-    assert {f.measure for f in found} == {
+    rows = judge_cases(fair, make_case(), names=names)
+    results = figures(rows, {name: protocols()[name].rules for name in names})
+    assert {f.measure for f in results} == {
         "intransitivity", "chain_rate", "choice_set_sensitivity", "choice_set_tie_change"
     }  # fmt: skip
-    assert all(f.k == 0 for f in found if f.measure in ("intransitivity", "choice_set_sensitivity"))
-    assert all(f.invalid == 0 and f.excluded == 0 and f.n for f in found)
+    assert all(f.k == 0 for f in results if f.measure in ("intransitivity", "choice_set_sensitivity"))
+    assert all(f.invalid == 0 and f.excluded == 0 and f.n for f in results)
 
 
-def test_a_judge_that_one_response_sways_reverses_where_it_is_shown() -> None:
-    found = figures(judged(SWAYED, of()), RULES)
+def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
+    results = figures(judge_cases(SWAYED, make_case()), RULES)
     # Of the twelve choices of a pair from w, x, y and z, six have w as a third response.
     for place in ("first", "last"):
-        figure = find(found, "choice_set_sensitivity", "rank", place)
+        figure = find(results, "choice_set_sensitivity", "rank", place)
         assert (figure.k, figure.n) == (6, 12)
-        assert find(found, "choice_set_tie_change", "rank", place).k == 0
+        assert find(results, "choice_set_tie_change", "rank", place).k == 0
 
 
-def test_a_verdict_for_the_third_response_is_a_change_from_a_preference() -> None:
-    rows = judged(ALPHABETIC, of(), names=["triadic"])
-    found = figures(rows, {"triadic": ()})
+def test_verdict_for_the_third_response_is_a_change() -> None:
+    rows = judge_cases(ALPHABETIC, make_case(), names=["triadic"])
+    results = figures(rows, {"triadic": ()})
     for place in ("first", "last"):
-        assert find(found, "choice_set_sensitivity", "triadic", place).k == 0
+        assert find(results, "choice_set_sensitivity", "triadic", place).k == 0
         # Of the pairs without w, w takes the verdict from one of the two sets; unless x does from the other.
         pairs = [(set(four[:2]), set(four[2:])) for four in permutations("wxyz") if four[2] < four[3]]
         changed = sum((min(pair) < min(others)) != (min(pair) < max(others)) for pair, others in pairs)
-        assert find(found, "choice_set_tie_change", "triadic", place).k == changed
-    assert not any(f.measure == "intransitivity" for f in found)
+        assert find(results, "choice_set_tie_change", "triadic", place).k == changed
+    assert not any(f.measure == "intransitivity" for f in results)
 
 
-def test_a_score_is_transitive_and_is_counted_by_each_rule() -> None:
+def test_scores_are_transitive_and_counted_by_each_rule() -> None:
     judgments = [scored((5.2, 4.8), (5, 5)), scored((5.2, 4.0), (5, 4)), scored((4.8, 4.0), (5, 4))]
     rows = [
         replace(row, protocol="absolute", judgments=(judgment,))
         for row, judgment in zip(rows_of([("a", "a", "a")]), judgments, strict=True)
     ]
-    found = {(f.measure, f.rule): f.k for f in figures(rows, {"absolute": ("score", "rating")}) if f.n}
-    assert found == {
+    results = {(f.measure, f.rule): f.k for f in figures(rows, {"absolute": ("score", "rating")}) if f.n}
+    assert results == {
         ("intransitivity", "score"): 0, ("chain_rate", "score"): 1,
         ("intransitivity", "rating"): 0, ("chain_rate", "rating"): 0,
     }  # fmt: skip
 
 
-def test_what_does_not_apply_is_listed_and_has_no_figure() -> None:
-    rows = judged(fair, of(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
+def test_inapplicable_measures_are_listed_without_figures() -> None:
+    rows = judge_cases(fair, make_case(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
     rules = {name: protocols()[name].rules for name in ("absolute", "pairwise", "rank", "triadic")}
-    found = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
-    assert {name: found.get(("choice_set_sensitivity", name)) for name in rules} == {
+    reasons = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
+    assert {name: reasons.get(("choice_set_sensitivity", name)) for name in rules} == {
         "absolute": "scores each response alone",
         "pairwise": "shows two responses only",
         "rank": "fewer than four responses by different authors",
         "triadic": "fewer than four responses by different authors",
     }
-    assert found["chain_rate", "triadic"] == "shows 3 responses together, never two alone"
+    assert reasons["chain_rate", "triadic"] == "shows 3 responses together, never two alone"
     assert {f.protocol for f in figures(rows, rules)} == {"absolute", "pairwise", "rank"}
     assert {f.measure for f in figures(rows, rules)} == {"intransitivity", "chain_rate"}
 
 
-def test_what_was_not_judged_is_excluded_and_what_has_no_verdict_is_invalid() -> None:
+def test_unjudged_is_excluded_and_verdictless_is_invalid() -> None:
     rows = [*rows_of([("a", "a", "a"), ("a", None, "b"), ("tie", "a", "a")])]
     figure = find(figures(rows[:-1], {"pairwise": ()}), "intransitivity", "pairwise")
     assert (figure.k, figure.n, figure.invalid, figure.excluded) == (0, 1, 1, 1)
-    sets = [row for row in judged(ALPHABETIC, of(), of("c2", "xyz")) if row.protocol == "rank"]
+    sets = [row for row in judge_cases(ALPHABETIC, make_case(), make_case("c2", "xyz")) if row.protocol == "rank"]
     whole = find(figures(sets, RULES), "choice_set_sensitivity", "rank", "last")
     assert (whole.n, whole.invalid, whole.excluded) == (12, 0, 1)
     at = next(i for i, row in enumerate(sets) if row.place == "last")
@@ -346,7 +348,7 @@ def test_what_was_not_judged_is_excluded_and_what_has_no_verdict_is_invalid() ->
     assert (cut.n, cut.excluded) == (11, 2)
 
 
-# What is run.
+# Runs.
 
 
 def ready(
@@ -385,8 +387,8 @@ class Breaking:
 
 
 @pytest.mark.parametrize("after", [1, 30, 60])
-def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
-    cases, tally = [of(), of("c2", "abcde", "Another.")], Tally()
+def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
+    cases, tally = [make_case(), make_case("c2", "abcde", "Another.")], Tally()
     run(ready(tmp_path, make_planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
     with pytest.raises(BackendError):
         run(ready(tmp_path, Breaking(make_planted("random"), after), cases), Tally(), tmp_path / "s2")
@@ -399,8 +401,8 @@ def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, 
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
-    run(ready(tmp_path, make_planted("random"), [of(), of("c2", "xyz")]), Tally(), tmp_path / "s")
+def test_loaded_run_gives_the_same_document(tmp_path: Path) -> None:
+    run(ready(tmp_path, make_planted("random"), [make_case(), make_case("c2", "xyz")]), Tally(), tmp_path / "s")
     loaded = load(tmp_path / "run")
     assert (loaded.flaw, loaded.command) == (None, "consistency")
     whole = document(loaded.parameters, measure_rows(loaded.parameters, loaded.rows))
@@ -413,7 +415,7 @@ def test_a_run_read_back_gives_the_same_document(tmp_path: Path) -> None:
     assert {one["protocol"] for one in whole["does_not_apply"]} == {"pairwise"}
 
 
-def test_a_judge_that_may_see_its_own_kin_is_told(tmp_path: Path) -> None:
+def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
     responses = [Response(author, (f"By {author}.",)) for author in ("gpt-4", "claude-v1", "llama-13b")]
     job = ready(tmp_path, make_planted("fair"), [case(responses=responses)], judge="gpt-4o")
     (note,) = job.parameters["self_judging"]
@@ -426,16 +428,24 @@ def test_a_judge_that_may_see_its_own_kin_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cases", "more", "message"),
     [
-        ([of(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
-        ([of()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
-        ([of()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-        ([of()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol of two or three"),
-        ([of()], {"names": ["strong-reference"]}, "strong-reference fits none of the cases (no reference in the data)"),
-        ([of()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
-        ([of(authors="xyz")], {"names": ["triadic"]}, "triadic fits none of the cases (fewer than four responses"),
+        ([make_case(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
+        ([make_case()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
+        ([make_case()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
+        ([make_case()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol of two or three"),
+        (
+            [make_case()],
+            {"names": ["strong-reference"]},
+            "strong-reference fits none of the cases (no reference in the data)",
+        ),
+        ([make_case()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
+        (
+            [make_case(authors="xyz")],
+            {"names": ["triadic"]},
+            "triadic fits none of the cases (fewer than four responses",
+        ),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line(
+def test_impossible_study_is_one_clear_line(
     tmp_path: Path, cases: list[Case], more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
@@ -445,16 +455,21 @@ def test_what_cannot_be_done_is_one_clear_line(
 
 
 def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -> None:
-    job = ready(tmp_path, make_planted("fair"), [of(), of("c2", "xy"), of("c3", "xyz"), of("c4", "x")], limit=1)
+    job = ready(
+        tmp_path,
+        make_planted("fair"),
+        [make_case(), make_case("c2", "xy"), make_case("c3", "xyz"), make_case("c4", "x")],
+        limit=1,
+    )
     parameters = job.parameters
     assert parameters["left_out"] == {"fewer than three responses by different authors": 2}
     assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
 
 
-# What is said.
+# Reports.
 
 
-def printed(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
+def render(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     show(report_parts(parameters, measure_rows(parameters, rows)), console)
     assert isinstance(console.file, io.StringIO)
@@ -474,18 +489,21 @@ def parameters_of(*names: str) -> dict[str, Any]:
     }
 
 
-def test_a_judge_that_ties_is_not_called_consistent() -> None:
+def test_tying_judge_is_not_called_consistent() -> None:
     text = " ".join(
-        printed(
-            parameters_of("pairwise", "absolute"), judged(ties_or_four, of(), names=["pairwise", "absolute"])
+        render(
+            parameters_of("pairwise", "absolute"),
+            judge_cases(ties_or_four, make_case(), names=["pairwise", "absolute"]),
         ).split()
     )
     assert "pairwise: no chain in 4 triples, so that none can be broken: that is no consistency; too few" in text
     assert "absolute: no chain in 4 triples by rating" in text
 
 
-def test_an_invalid_answer_is_counted_once_however_many_triples_it_is_in() -> None:
-    text = " ".join(printed(parameters_of("pairwise"), judged(lambda r: Reply("?"), of(), names=["pairwise"])).split())
+def test_invalid_answer_counts_once_across_triples() -> None:
+    text = " ".join(
+        render(parameters_of("pairwise"), judge_cases(lambda r: Reply("?"), make_case(), names=["pairwise"])).split()
+    )
     assert "pairwise: no intransitivity: no triple with three valid verdicts." in text
     assert "invalid: no verdict (12)" in text
 
@@ -499,7 +517,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setitem(main.cli.commands, "consistency", consistency)
     Path("d.jsonl").write_text(
-        "".join(native(one) + "\n" for one in (of(), of("c2", "xyz", "Two."), of("c3", "xy"))), encoding="utf-8"
+        "".join(native(one) + "\n" for one in (make_case(), make_case("c2", "xyz", "Two."), make_case("c3", "xy"))),
+        encoding="utf-8",
     )
 
     def call(*arguments: str) -> tuple[int, str, str]:
@@ -515,14 +534,16 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return call
 
 
-def test_without_a_protocol_it_asks_pairwise_and_rank(command: Any) -> None:
+def test_default_protocols_are_pairwise_and_rank(command: Any) -> None:
     code, out, err = command("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
     assert code == 0
     whole = json.loads(out)
     assert whole["protocols"] == {"pairwise": [], "rank": []}
     assert out == Path("r/summary.json").read_text(encoding="utf-8")
     assert "left out before the draw: fewer than three responses by different authors (1)" in err
-    sets = {(a.author, b.author, third.author) for a, b, *others in draw_quadruples(of(), 4, 0) for third in others}
+    sets = {
+        (a.author, b.author, third.author) for a, b, *others in draw_quadruples(make_case(), 4, 0) for third in others
+    }
     # The same three in the same order may be one set with its third response last and another with it first.
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.
@@ -536,7 +557,7 @@ def test_without_a_protocol_it_asks_pairwise_and_rank(command: Any) -> None:
     assert (code, "Intransitive triples" in text, "run folder: r" in text) == (0, True, True)
 
 
-def test_two_runs_of_one_command_give_the_same_bytes(command: Any) -> None:
+def test_rerun_writes_the_same_bytes(command: Any) -> None:
     for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
         assert command("--judge", "planted:random", "--data", "d.jsonl", "--out", out, "--store", store)[0] == 0
     for name in ("rows.jsonl", "summary.json", "run.json"):
@@ -545,7 +566,7 @@ def test_two_runs_of_one_command_give_the_same_bytes(command: Any) -> None:
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "summary.json", "run.json"])
 @pytest.mark.parametrize("text", ["", "{", '{"case": 1}\n'])
-def test_a_damaged_run_is_begun_anew_from_the_stored_replies(command: Any, name: str, text: str) -> None:
+def test_damaged_run_restarts_from_the_stored_replies(command: Any, name: str, text: str) -> None:
     arguments = ("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
     whole = command(*arguments)[1]
     file = Path("r", name)
@@ -559,7 +580,7 @@ def test_a_damaged_run_is_begun_anew_from_the_stored_replies(command: Any, name:
         assert file.read_bytes() == before
 
 
-def test_the_plan_says_how_and_for_how_much(command: Any) -> None:
+def test_plan_shows_the_manner_and_the_price(command: Any) -> None:
     manner = ("--orders", "given", "--samples", "3", "--answer-tokens", "20", "--price-in", "1", "--price-out", "2")
     _, _, err = command("--judge", "planted:fair", "--data", "d.jsonl", *manner)
     assert (

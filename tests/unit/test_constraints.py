@@ -1,4 +1,4 @@
-"""Constraints: reading them, checking texts, saying them, and agreement with IFEval's own labels."""
+"""Test constraints: parsing, checking, descriptions, and agreement with IFEval's own labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.core.records import Constraint
@@ -270,7 +270,7 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("raw", "text", "expected"), CHECKS)
-def test_check(raw: dict[str, Any], text: str, expected: bool) -> None:
+def test_constraints_check_texts(raw: dict[str, Any], text: str, expected: bool) -> None:
     assert check(parse(raw), text) is expected
 
 
@@ -281,24 +281,24 @@ def test_every_kind_is_checked_both_ways() -> None:
 
 
 @pytest.mark.parametrize(("raw", "expected"), DESCRIPTIONS)
-def test_describe(raw: dict[str, Any], expected: str) -> None:
+def test_constraints_describe_themselves(raw: dict[str, Any], expected: str) -> None:
     assert describe(parse(raw)) == expected
 
 
 @each("raw", [raw for raw, _, _ in CHECKS])
-def test_a_description_is_one_line_and_says_every_argument(raw: dict[str, Any]) -> None:
-    said = describe(parse(raw))
-    assert said[0].isupper()
-    assert said.endswith((".", '."'))
-    assert "\n" not in said
+def test_description_is_one_line_with_every_argument(raw: dict[str, Any]) -> None:
+    description = describe(parse(raw))
+    assert description[0].isupper()
+    assert description.endswith((".", '."'))
+    assert "\n" not in description
     # A relation is said in words, and a language by its name.
     skipped = {"kind", "relation", "capital_relation", "let_relation", "language"}
     for value in (v for name, v in raw.items() if name not in skipped and v != 1):
-        assert all(str(part).strip() in said for part in (value if isinstance(value, list) else [value]))
+        assert all(str(part).strip() in description for part in (value if isinstance(value, list) else [value]))
 
 
 @pytest.mark.parametrize(("raw", "field", "problem"), FAULTS)
-def test_faults(raw: dict[str, Any], field: str, problem: str) -> None:
+def test_faulty_constraints_are_refused(raw: dict[str, Any], field: str, problem: str) -> None:
     with pytest.raises(ConstraintError) as caught:
         parse(raw)
     assert isinstance(caught.value, UsageError)
@@ -315,7 +315,7 @@ def test_arguments_are_sorted_and_frozen() -> None:
 
 
 @given(st.text(), st.integers(1, 30), st.sampled_from([words, sentences]))
-def test_less_than_is_the_negation_of_at_least(text: str, n: int, make: Any) -> None:
+def test_less_than_negates_at_least(text: str, n: int, make: Any) -> None:
     assert check(parse(make("at least", n)), text) is not check(parse(make("less than", n)), text)
 
 
@@ -330,7 +330,7 @@ def test_existence_agrees_with_frequency(text: str, keyword: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_characters='"')), st.text(alphabet="ab. ").filter(str.strip))
-def test_an_appended_phrase_ends_the_text(text: str, phrase: str) -> None:
+def test_appended_phrase_ends_the_text(text: str, phrase: str) -> None:
     assert check(parse(end(phrase)), f"{text} {phrase}")
     assert check(parse(QUOTATION), f'"{text} {phrase}"')
 
@@ -341,7 +341,7 @@ def test_joined_parts_are_paragraphs_and_bullets(parts: list[str]) -> None:
     assert check(parse(bullets(len(parts))), "\n".join(f"* {part}" for part in parts))
 
 
-def test_a_missing_library_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConstraintError, match=re.escape('pip install ".[language]"')) as caught:
         parse(language("de"))

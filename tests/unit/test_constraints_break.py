@@ -1,4 +1,4 @@
-"""Breaking edits: every one breaks, what can be kept is kept, and no text hurts them."""
+"""Test breaking edits: each breaks its constraint, keeps what it can, and survives any text."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ blocks = st.one_of(paragraphs, paragraphs, lists, noise, st.just("***"), st.just
 texts = st.lists(blocks, min_size=1, max_size=5).map("\n\n".join).filter(str.strip)
 
 
-def at_least(draw: Draw, found: int, least: int = 1) -> tuple[str, int]:
+def at_least(draw: Draw, count: int, least: int = 1) -> tuple[str, int]:
     """A relation and a limit that a text with such a count satisfies."""
-    if found >= least and draw(st.booleans()):
-        return "at least", draw(st.integers(least, found))
-    return "less than", found + draw(st.integers(1, 4))
+    if count >= least and draw(st.booleans()):
+        return "at least", draw(st.integers(least, count))
+    return "less than", count + draw(st.integers(1, 4))
 
 
 def capital_words(draw: Draw, text: str) -> tuple[Raw, str]:
@@ -155,8 +155,8 @@ def two_responses(draw: Draw, text: str) -> tuple[Raw, str]:
 
 def postscript(draw: Draw, text: str) -> tuple[Raw, str]:
     marker = draw(st.sampled_from(["P.S.", "P.P.S", "Note:"]))
-    said = draw(st.sampled_from([marker, marker.lower(), marker.replace(".P", ". P")]))
-    return {"postscript_marker": marker}, f"{text}\n\n{said} bring 2 cakes."
+    message = draw(st.sampled_from([marker, marker.lower(), marker.replace(".P", ". P")]))
+    return {"postscript_marker": marker}, f"{text}\n\n{message} bring 2 cakes."
 
 
 def end(draw: Draw, text: str) -> tuple[Raw, str]:
@@ -194,25 +194,25 @@ COMPLIANT: dict[str, Callable[[Draw, str], tuple[Raw, str]]] = {
 """For each kind, what makes a text follow it: the arguments and the text."""
 
 
-def test_every_kind_but_the_language_can_be_broken() -> None:
+def test_every_kind_except_language_can_be_broken() -> None:
     assert set(COMPLIANT) == set(list_kinds()) - {"language:response_language"}
 
 
 @pytest.mark.parametrize("kind", COMPLIANT)
 @given(data=st.data())
-def test_every_edit_breaks(kind: str, data: st.DataObject) -> None:
+def test_every_edit_breaks_its_constraint(kind: str, data: st.DataObject) -> None:
     raw, text = COMPLIANT[kind](data.draw, data.draw(texts))
     constraint = parse({"kind": kind, **raw})
     assert check(constraint, text)
-    found = list(islice(breaks(constraint, text), 200))
-    assert found
-    assert len(set(found)) == len(found)
-    assert not any(check(constraint, candidate) for candidate in found)
-    assert break_(constraint, text) == found[0] == break_(constraint, text, [constraint])
+    edits = list(islice(breaks(constraint, text), 200))
+    assert edits
+    assert len(set(edits)) == len(edits)
+    assert not any(check(constraint, candidate) for candidate in edits)
+    assert break_(constraint, text) == edits[0] == break_(constraint, text, [constraint])
 
 
 @given(st.data())
-def test_what_can_be_kept_is_kept(data: st.DataObject) -> None:
+def test_breaking_keeps_other_constraints_where_possible(data: st.DataObject) -> None:
     text, constraints = data.draw(texts), list[Constraint]()
     for kind in data.draw(st.lists(st.sampled_from(sorted(COMPLIANT)), min_size=3, max_size=3, unique=True)):
         raw, text = COMPLIANT[kind](data.draw, text)
@@ -222,12 +222,14 @@ def test_what_can_be_kept_is_kept(data: st.DataObject) -> None:
         assert break_(broken, text, others) == text
         return
     before = [check(other, text) for other in others]
-    kept = [candidate for candidate in breaks(broken, text) if [check(other, candidate) for other in others] == before]
-    assert break_(broken, text, others) == (kept or list(breaks(broken, text)))[0]
+    candidates = [
+        candidate for candidate in breaks(broken, text) if [check(other, candidate) for other in others] == before
+    ]
+    assert break_(broken, text, others) == (candidates or list(breaks(broken, text)))[0]
 
 
 @pytest.mark.parametrize(("name", "text", "constraints", "index"), EACH, ids=[f"{case[0]}-{case[3]}" for case in EACH])
-def test_a_good_response_loses_one_constraint_and_no_other(
+def test_good_response_loses_exactly_one_constraint(
     name: str, text: str, constraints: list[Constraint], index: int
 ) -> None:
     broken = break_(constraints[index], text, constraints)
@@ -239,8 +241,8 @@ def test_numbers_are_kept() -> None:
     def numbers(text: str) -> Counter[str]:
         return Counter(re.findall(r"\d+", text))
 
-    kept = [numbers(break_(all_[i], text, all_)) == numbers(text) for _, text, all_, i in EACH]
-    assert sum(kept) >= 0.9 * len(kept)
+    are_equal = [numbers(break_(all_[i], text, all_)) == numbers(text) for _, text, all_, i in EACH]
+    assert sum(are_equal) >= 0.9 * len(are_equal)
 
 
 def test_any_two_and_all_three_can_be_broken() -> None:
@@ -265,7 +267,7 @@ LIMITS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("raw", LIMITS)
-def test_what_no_edit_breaks_is_said(raw: dict[str, Any]) -> None:
+def test_unbreakable_constraint_is_reported(raw: dict[str, Any]) -> None:
     text = "The weather is lovely today and we walk in the woods."
     assert list(breaks(parse(raw), text)) == []
     with pytest.raises(ConstraintError, match=f"break {raw['kind']}"):

@@ -1,4 +1,4 @@
-"""Reading data sets: what is right is read, what is wrong is one clear line."""
+"""Test reading data sets: valid data load, errors are one clear line."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ X = {"author": "x", "text": "t"}
         ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "NaN is not a JSON value"),
     ],
 )  # fmt: skip
-def test_wrong_content_is_one_line_with_the_place(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
+def test_wrong_content_is_located_in_one_line(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(content, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(DataError) as error:
@@ -125,7 +125,7 @@ def test_wrong_content_is_one_line_with_the_place(tmp_path: Path, content: str, 
     assert "\n" not in message
 
 
-def test_missing_directory_and_wrong_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"no such file \(built-in data sets: tweakset"):
         load(str(tmp_path / "nothing.jsonl"))
     with pytest.raises(DataError, match="is a directory"):
@@ -146,7 +146,7 @@ def test_missing_directory_and_wrong_encoding(tmp_path: Path, monkeypatch: pytes
     assert load("reife:x.jsonl").format == "native"
 
 
-def test_native_fields_arrive(tmp_path: Path) -> None:
+def test_native_fields_are_read(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     two_turns = {"author": "x", "text": ["One.", ""]}
     path.write_text(
@@ -162,7 +162,7 @@ def test_native_fields_arrive(tmp_path: Path) -> None:
         assert (second.prompt, second.responses[0].turns) == (("First?", "Second?"), ("One.", ""))
 
 
-def test_null_in_an_optional_field_is_nothing(tmp_path: Path) -> None:
+def test_null_in_an_optional_field_means_absent(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     nothing = dict.fromkeys(("preferred", "criterion", "constraints", "source"))
     path.write_text(with_(**nothing, responses=[{**X, "attack": None, "severity": None}]))
@@ -171,7 +171,7 @@ def test_null_in_an_optional_field_is_nothing(tmp_path: Path) -> None:
     assert (case.responses[0].attack, case.responses[0].severity) == (None, None)
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> None:
+def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + with_().replace("\n", "\r\n").encode())
     assert load(str(path)).cases[0].id == "c1"
@@ -179,7 +179,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> Non
 
 # Line separators that JSON allows inside strings must not break a line in two.
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: t.strip() != ""))
-def test_any_text_comes_back_verbatim(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_round_trips_verbatim(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("d") / "cases.jsonl"
     case = {**NO_LABEL, "prompt": text, "responses": [{"author": "x", "text": text}]}
     path.write_text(json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8", newline="")
@@ -210,26 +210,26 @@ KINDS = st.sampled_from(
 def cases(draw: st.DrawFn) -> Case:
     turns = draw(st.integers(1, 2))
     prompt = tuple(draw(SAID) for _ in range(turns))
-    found = []
+    results = []
     for author in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
         severity = draw(st.sampled_from([None, None, 1, 3]))
         for attack in (None, *draw(st.lists(ATTACKS, max_size=2, unique=True))):
-            found.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
-    whole = [response.author for response in found if response.severity is None]
+            results.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
+    whole = [response.author for response in results if response.severity is None]
     preferred = draw(st.sampled_from([None, "tie", *whole]))
     constraints = tuple(draw(st.lists(KINDS, max_size=3)))
     criterion, source = draw(st.none() | SAID), draw(st.none() | NAMES)
-    return Case(draw(NAMES), prompt, tuple(found), preferred, criterion, constraints, source)
+    return Case(draw(NAMES), prompt, tuple(results), preferred, criterion, constraints, source)
 
 
 @given(cases())
-def test_a_case_that_is_written_is_read_as_it_was(case: Case) -> None:
+def test_written_case_reads_back_equal(case: Case) -> None:
     line = native.format_line(case)
     assert "\n" not in line
     assert list(native.read(f"{line}\n", "x")) == [case]
 
 
-def test_what_is_written_says_no_more_than_it_must() -> None:
+def test_written_record_omits_defaults() -> None:
     case = Case("c", ("Why?",), (Response("x", ("é",)), Response("x", ("e",), "f")))
     rewrite = '{"author": "x", "text": "e", "attack": "f"}'
     assert (
@@ -248,7 +248,7 @@ def test_built_in_sets_load(name: str) -> None:
     assert data.name == name
 
 
-def test_every_reader_says_what_it_reads() -> None:
+def test_every_reader_describes_itself() -> None:
     assert all(reader.summary for reader in READERS.values())
 
 
@@ -294,21 +294,21 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return state
 
 
-def test_rows_of_the_hub_are_read_as_a_file_is(hub: dict[str, Any], tmp_path: Path) -> None:
+def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> None:
     rows = [{**REIFE, "more": [Array(), None, float("inf"), {"at": Path("x")}]}, {**REIFE, "winner": 2}]
     hub["holds"] = {
         ("org/one", None): {"test": rows},
         ("org/one", "small"): {"test": rows[:1], "train": rows},
         ("org/one", "odd"): {"test": [{**REIFE, "winner": float("nan")}]},
     }
-    found = load("hub:org/one")
+    dataset = load("hub:org/one")
     (tmp_path / "same.jsonl").write_text("".join(json.dumps({**row, "more": None}) + "\n" for row in rows))
-    assert found.cases == load(str(tmp_path / "same.jsonl")).cases
-    assert (found.name, found.format) == ("org/one", "reife")
+    assert dataset.cases == load(str(tmp_path / "same.jsonl")).cases
+    assert (dataset.name, dataset.format) == ("org/one", "reife")
     for spec in ("hub:org/one::test", "reife:hub:org/one", "reife:hub:org/one::"):
-        assert (load(spec).cases, load(spec).checksum) == (found.cases, found.checksum)
+        assert (load(spec).cases, load(spec).checksum) == (dataset.cases, dataset.checksum)
     assert len(load("hub:org/one:small:test").cases) == 1
-    assert load("hub:org/one:small:train").cases == found.cases
+    assert load("hub:org/one:small:train").cases == dataset.cases
     assert hub["asked"][0] == ("org/one", 10.0)
     with pytest.raises(DataError, match=r"^hub:org/one:odd:1: field 'winner': expected .*, found null"):
         load("hub:org/one:odd")
@@ -340,7 +340,7 @@ def test_rows_of_the_hub_are_read_as_a_file_is(hub: dict[str, Any], tmp_path: Pa
         ("reife-hub:a/b", {}, UnknownName, "unknown data format 'reife-hub'"),
     ],
 )  # fmt: skip
-def test_a_hub_that_does_not_give_is_one_line(
+def test_hub_failure_is_one_line(
     spec: str, raised: dict[str, Exception], kind: type[UsageError], problem: str, hub: dict[str, Any]
 ) -> None:
     hub["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
@@ -351,16 +351,16 @@ def test_a_hub_that_does_not_give_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_what_was_loaded_before_needs_no_hub(hub: dict[str, Any]) -> None:
+def test_cached_set_needs_no_hub(hub: dict[str, Any]) -> None:
     hub.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
     vars(sys.modules["huggingface_hub"])["constants"].HF_HUB_OFFLINE = True
     assert len(load("hub:a/b").cases) == 1
     assert hub["asked"] == []
 
 
-def test_without_the_library_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for found in (None, ModuleSpec("datasets", None)):
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+def test_missing_datasets_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for result in (None, ModuleSpec("datasets", None)):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, result=result: result)
         with pytest.raises(UsageError, match=r'not installed: pip install "\.\[hub\]"'):
             load("hub:org/name")
     broken = ModuleType("datasets")

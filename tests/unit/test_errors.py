@@ -1,4 +1,4 @@
-"""An error is one line that cannot move the cursor, whatever it names."""
+"""Test that an error is one line that cannot move the cursor."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from distract.core.errors import BackendError, DataError, DistractError, PluginE
 @given(name=st.text(max_size=30))
 @example(name="~\x85")
 @example(name="\u2028\x1b[2J\r\n\ud800")
-def test_an_error_is_one_line(error: Callable[[str], DistractError], name: str) -> None:
-    shown = str(error(name))
-    assert len(shown.splitlines()) == 1
-    assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in shown)
-    shown.encode()
+def test_error_is_one_line(error: Callable[[str], DistractError], name: str) -> None:
+    message = str(error(name))
+    assert len(message.splitlines()) == 1
+    assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in message)
+    message.encode()

@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""Test that the examples work as described."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from distract.data.datasets import load
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_own_data_loads_with_labels_constraints_and_turns() -> None:
+def test_own_data_load_with_labels_constraints_and_turns() -> None:
     cases = load(str(EXAMPLES / "own_data" / "cases.jsonl")).cases
     assert [case.id for case in cases] == ["tea", "list", "chat"]
     assert [len(case.prompt) for case in cases] == [1, 1, 2]
     assert cases[1].constraints
 
 
-def test_own_attack_is_found_through_its_entry_point_and_runs(
+def test_own_attack_is_discovered_by_entry_point_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES / "own_attack"))
@@ -44,7 +44,7 @@ def test_own_attack_is_found_through_its_entry_point_and_runs(
     assert "rejected: 1 of 5 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_protocol_in_the_docs_runs_as_it_stands_there(
+def test_documented_protocol_runs_verbatim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = text_of("docs/add-your-own.md")
@@ -58,8 +58,8 @@ def test_the_protocol_in_the_docs_runs_as_it_stands_there(
         file.write_text(text, encoding="utf-8")
     assert "an empty `my_judges/__init__.py`" in page
     (tmp_path / "my_judges" / "__init__.py").touch()
-    found = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
-    entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in found.items()]
+    entry_points = tomllib.loads(blocks["pyproject.toml"])["project"]["entry-points"]["distract.judges"]
+    entries = [importlib.metadata.EntryPoint(name, value, "distract.judges") for name, value in entry_points.items()]
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
@@ -89,7 +89,7 @@ def test_the_protocol_in_the_docs_runs_as_it_stands_there(
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_the_python_of_a_page_prints_what_stands_there(
+def test_documented_python_prints_the_quoted_output(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ((code, printed),) = re.findall(
@@ -101,7 +101,7 @@ def test_the_python_of_a_page_prints_what_stands_there(
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("message", "problem"),
     [
         ('raise ValueError("oops")', "protocol 'mine' failed on case 'tea': ValueError: oops"),
         ("return None", "protocol 'mine' on case 'tea': returned None, expected a Judgment"),
@@ -109,8 +109,8 @@ def test_the_python_of_a_page_prints_what_stands_there(
         ('return Judgment("a", failure="no")', "protocol 'mine' on case 'tea': a judgment has either a prefer"),
     ],
 )
-def test_a_protocol_that_fails_is_named_in_one_line(
-    said: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_failing_protocol_is_named_in_one_line(
+    message: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def installed(text: str) -> str:
         (tmp_path / "mine.py").write_text(text, encoding="utf-8")
@@ -132,7 +132,7 @@ def test_a_protocol_that_fails_is_named_in_one_line(
     try:
         other = installed(f"{head}    return Judgment('a')\n{tail}")
         # Another code is another run.
-        assert installed(f"{head}    {said}\n{tail}") != other
+        assert installed(f"{head}    {message}\n{tail}") != other
         arguments = ["attack", "--judge", "planted:fair", "--protocol", "mine", "--data", data, "--generator", "rules"]
         monkeypatch.setattr(sys, "argv", ["distract", *arguments])
         with pytest.raises(SystemExit) as stopped:

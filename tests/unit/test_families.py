@@ -1,4 +1,4 @@
-"""Families of models, told from their names."""
+"""Test how names reveal families of models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from distract.models.families import families, find_self_judging
         ("o3d-printer", {"o3d-printer"}),
     ],
 )
-def test_the_family_is_in_the_name(name: str, expected: set[str]) -> None:
+def test_name_reveals_the_family(name: str, expected: set[str]) -> None:
     assert families(name) == expected
 
 
@@ -60,15 +60,13 @@ def test_the_family_is_in_the_name(name: str, expected: set[str]) -> None:
         ("llama-3", ["gpt-4"], ["good", "low-1"], []),
     ],
 )
-def test_a_judge_of_its_own_kin_is_named(
-    judge: str, writers: list[str], authors: list[str], expected: list[str]
-) -> None:
-    said = find_self_judging(judge, writers, authors)
-    assert len(said) == len(expected)
-    assert all(part in sentence for part, sentence in zip(expected, said, strict=True))
+def test_judging_its_own_kin_is_named(judge: str, writers: list[str], authors: list[str], expected: list[str]) -> None:
+    notes = find_self_judging(judge, writers, authors)
+    assert len(notes) == len(expected)
+    assert all(part in sentence for part, sentence in zip(expected, notes, strict=True))
 
 
 @given(st.text(max_size=40))
-def test_every_name_has_a_family_and_is_of_its_own(name: str) -> None:
+def test_every_name_has_a_family_and_is_its_own_kin(name: str) -> None:
     assert families(name)
     assert find_self_judging(name, [name], [])

@@ -1,4 +1,4 @@
-"""Each rule of the first layer of fidelity: what it accepts, what it rejects, and that no text can hurt it."""
+"""Test each rule of the first layer of fidelity: accepted and rejected rewrites, and any text."""
 
 from __future__ import annotations
 
@@ -119,16 +119,16 @@ REJECTED = [
 
 
 @pytest.mark.parametrize(("original", "rewrite"), [case[1:] for case in ACCEPTED], ids=[case[0] for case in ACCEPTED])
-def test_a_faithful_rewrite_is_accepted(original: str, rewrite: str) -> None:
+def test_faithful_rewrite_is_accepted(original: str, rewrite: str) -> None:
     assert reasons(original, rewrite) == ()
 
 
 @pytest.mark.parametrize(("reason", "original", "rewrite"), REJECTED)
-def test_an_unfaithful_rewrite_is_rejected_with_the_reason(reason: str, original: str, rewrite: str) -> None:
+def test_unfaithful_rewrite_is_rejected_with_the_reason(reason: str, original: str, rewrite: str) -> None:
     assert any(found.startswith(reason) for found in reasons(original, rewrite)), reasons(original, rewrite)
 
 
-def test_the_number_of_turns_stays() -> None:
+def test_number_of_turns_stays() -> None:
     assert inspect(PROMPT, ("a b", "c d"), ("a b c d",))[0][0] == "turns: 2 became 1"
 
 
@@ -138,21 +138,21 @@ def test_facts_stay_in_their_turn() -> None:
     assert "number lost: 9" in found
 
 
-def test_an_empty_turn_may_stay_empty() -> None:
+def test_empty_turn_may_stay_empty() -> None:
     assert inspect(PROMPT, ("", "It is late."), ("", "It is late indeed."))[0] == ()
 
 
-def test_a_constraint_that_held_must_hold() -> None:
+def test_satisfied_constraint_must_stay_satisfied() -> None:
     assert reasons("It is late now.", "It is late, now.", NO_COMMA) == ("constraint broken: punctuation:no_comma",)
     assert reasons("It is late now.", "Now it is late.", NO_COMMA) == ()
 
 
-def test_a_constraint_that_was_broken_stays_broken() -> None:
+def test_broken_constraint_stays_broken() -> None:
     assert reasons("It is late, now.", "It is late now.", NO_COMMA) == ("constraint repaired: punctuation:no_comma",)
     assert reasons("It is late, now.", "Now, it is late.", NO_COMMA) == ()
 
 
-def test_a_severity_breaks_exactly_as_many() -> None:
+def test_severity_breaks_exactly_as_many_constraints() -> None:
     both = (NO_COMMA, Constraint("change_case:english_lowercase"))
     for rewrite, broken in (("it is late, now", 1), ("It is late, now", 2)):
         for severity in (1, 2):
@@ -163,7 +163,7 @@ def test_a_severity_breaks_exactly_as_many() -> None:
     assert inspect_severity("It is late, now", both, 2)[0] == ()
 
 
-def test_too_many_new_words_are_rejected_in_a_text_of_some_length() -> None:
+def test_too_many_new_words_are_rejected_in_longer_texts() -> None:
     text = "apple bread cloud dream eagle flame grape honey ivory jelly koala lemon mango north ocean piano"
     longer = f"{text} queen river stone tiger uncle violet"
     assert inspect(PROMPT, (text,), (longer,), max_new_content=0.3)[0] == ()
@@ -173,7 +173,7 @@ def test_too_many_new_words_are_rejected_in_a_text_of_some_length() -> None:
     assert inspect(PROMPT, ("apple bread",), ("apple bread queen river",), max_new_content=0.2)[0] == ()
 
 
-def test_the_feature_must_increase_unless_for_a_control() -> None:
+def test_feature_must_increase_except_for_a_control() -> None:
     def marker(text: str) -> float:
         return float(text.count("!"))
 
@@ -184,7 +184,7 @@ def test_the_feature_must_increase_unless_for_a_control() -> None:
     assert inspect(PROMPT, before, before)[0] == ()
 
 
-def test_the_evidence_says_what_was_measured() -> None:
+def test_evidence_states_the_measurements() -> None:
     evidence = dict(inspect(PROMPT, ("Trains run late.",), ("Trains surely run late.",), marker=len)[1])
     assert evidence["marker_before"] == len("Trains run late.")
     assert evidence["marker_after"] == len("Trains surely run late.")
@@ -206,7 +206,7 @@ def test_marks_around_the_whole_text_are_no_quotation() -> None:
     assert quote_spans('"Yes" and "no"') == [(0, 5), (10, 14)]
 
 
-def test_code_is_found_with_its_delimiters() -> None:
+def test_code_is_detected_with_its_delimiters() -> None:
     text = "a `b` c\n```py\nd\n```\ne ``f`g`` ~~~ h\n```\nopen"
     assert [text[a:b] for a, b in code_spans(text)] == ["`b`", "```py\nd\n```", "``f`g``", "```\nopen"]
 
@@ -222,7 +222,7 @@ REMEMBERED = [found for module in MODULES for found in vars(module).values() if 
 
 
 @given(drawn, drawn)
-def test_what_is_remembered_changes_nothing(one: str, other: str) -> None:
+def test_memory_changes_no_result(one: str, other: str) -> None:
     pairs = [(one, other), (other, one), (one, other), (one, f"{other} {one}")]
     found = [inspect(PROMPT, (original,), (rewrite,), marker=len) for original, rewrite in pairs]
     for (original, rewrite), before in zip(pairs, found, strict=True):
@@ -232,7 +232,7 @@ def test_what_is_remembered_changes_nothing(one: str, other: str) -> None:
 
 
 @given(drawn | st.text(st.sampled_from("`~a@.w:/h1-\n ")))
-def test_what_is_not_searched_for_is_not_there(text: str) -> None:
+def test_fast_searches_agree_with_plain_patterns(text: str) -> None:
     assert url_spans(text) == [found.span() for found in facts.URL.finditer(text)]
     assert code_spans(text) == [found.span() for found in facts._CODE.finditer(text)]
     lower = text.casefold()
@@ -242,7 +242,7 @@ def test_what_is_not_searched_for_is_not_there(text: str) -> None:
 
 
 @given(st.text())
-def test_a_text_is_faithful_to_itself(text: str) -> None:
+def test_text_is_faithful_to_itself(text: str) -> None:
     assert inspect(PROMPT, (text,), (text,))[0] == ()
 
 

@@ -1,4 +1,4 @@
-"""Files that are written: what a user names, what is ours, and that one module writes them all."""
+"""Test writing files: targets named by the user, own files, and that one module writes them all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import case, row, verdict
-from commanding import Ran
+from command_result import CommandResult
 
 from distract.cli import gate_outputs
 from distract.core import files
@@ -44,9 +44,7 @@ each = pytest.mark.parametrize(("write", "holds"), WRITERS.values(), ids=WRITERS
 
 
 @each
-def test_a_link_stays_a_link_and_leads_to_what_was_written(
-    tmp_path: Path, write: Callable[[Path], None], holds: str
-) -> None:
+def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     (tmp_path / "far").mkdir()
     target, link, chain = tmp_path / "far" / "target", tmp_path / "link", tmp_path / "chain"
     link.symlink_to("far/target")
@@ -62,7 +60,7 @@ def test_a_link_stays_a_link_and_leads_to_what_was_written(
 
 
 @each
-def test_a_file_keeps_its_mode_and_is_replaced_in_one_step(
+def test_file_keeps_its_mode_and_is_replaced_atomically(
     tmp_path: Path, write: Callable[[Path], None], holds: str
 ) -> None:
     path = tmp_path / "file"
@@ -78,7 +76,7 @@ def test_a_file_keeps_its_mode_and_is_replaced_in_one_step(
 
 @each
 @pytest.mark.parametrize("name", ["s.sqlite", "s.sqlite-wal", "s.sqlite.lock", "run/rows.jsonl", "run/run.json"])
-def test_what_distract_keeps_is_not_replaced(
+def test_own_files_of_distract_are_not_replaced(
     tmp_path: Path, write: Callable[[Path], None], holds: str, name: str
 ) -> None:
     with Store(tmp_path / "s.sqlite", {"model": "m"}), Recorder(tmp_path / "run", {"judge": "j"}):
@@ -91,7 +89,7 @@ def test_what_distract_keeps_is_not_replaced(
 
 
 @each
-def test_a_pipe_gets_the_whole_text_once(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
+def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     path, read = tmp_path / "pipe", list[str]()
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -105,9 +103,7 @@ def test_a_pipe_gets_the_whole_text_once(tmp_path: Path, write: Callable[[Path],
 
 
 @each
-def test_a_pipe_that_nobody_reads_is_one_line_when_it_is_written(
-    tmp_path: Path, write: Callable[[Path], None], holds: str
-) -> None:
+def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     files.check_writable(tmp_path / "pipe", "--out")
     with pytest.raises(UsageError, match=r"cannot be written \(it has no reader\); name another file with --"):
@@ -116,9 +112,7 @@ def test_a_pipe_that_nobody_reads_is_one_line_when_it_is_written(
 
 @each
 @pytest.mark.parametrize("place", ["folder", "a/b", "circle"])
-def test_what_cannot_be_a_file_is_one_line(
-    tmp_path: Path, write: Callable[[Path], None], holds: str, place: str
-) -> None:
+def test_impossible_file_is_one_line(tmp_path: Path, write: Callable[[Path], None], holds: str, place: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a").write_text("a file")
     (tmp_path / "circle").symlink_to("circle")
@@ -126,7 +120,7 @@ def test_what_cannot_be_a_file_is_one_line(
         write(tmp_path / place)
 
 
-def test_a_device_stays_one(tmp_path: Path) -> None:
+def test_device_stays_a_device(tmp_path: Path) -> None:
     link = tmp_path / "null"
     link.symlink_to(os.devnull)
     for path in (Path(os.devnull), link):
@@ -137,7 +131,7 @@ def test_a_device_stays_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
-def test_a_file_that_is_read_only_is_not_replaced(tmp_path: Path) -> None:
+def test_read_only_file_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("mine")
     path.chmod(0o444)
@@ -146,7 +140,7 @@ def test_a_file_that_is_read_only_is_not_replaced(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-def test_a_file_that_cannot_be_replaced_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_irreplaceable_file_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: object) -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
@@ -158,7 +152,7 @@ def test_a_file_that_cannot_be_replaced_is_written_in_place(tmp_path: Path, monk
     assert [one.name for one in tmp_path.iterdir()] == ["mounted"]
 
 
-def test_a_job_summary_is_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "summary").write_text("before\n")
     (tmp_path / "link").symlink_to("summary")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "link"))
@@ -170,8 +164,8 @@ def test_a_job_summary_is_appended_to(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("command", [("rewrite", "--attack", "sycophancy")])
-def test_a_pipe_without_a_reader_or_a_folder_is_one_line_of_the_command(
-    run: Callable[..., Ran], tmp_path: Path, command: tuple[str, ...]
+def test_command_reports_unusable_pipe_or_folder_in_one_line(
+    run: Callable[..., CommandResult], tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
@@ -182,7 +176,7 @@ def test_a_pipe_without_a_reader_or_a_folder_is_one_line_of_the_command(
         assert place in ran.err.splitlines()[-1]
 
 
-# What is ours.
+# Own files.
 
 OURS = ("run.json", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "summary.json", "manifest.json")
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 2)
@@ -204,8 +198,8 @@ def foreign(path: Path, kind: str, victim: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
 @pytest.mark.parametrize("name", OURS)
-def test_a_run_never_writes_through_what_is_not_its_own(
-    run: Callable[..., Ran], tmp_path: Path, kind: str, name: str
+def test_run_never_writes_through_foreign_links(
+    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
 ) -> None:
     victim = tmp_path / "victim"
     assert run(*ATTACK, "--out", "r").code == 0
@@ -222,8 +216,8 @@ def test_a_run_never_writes_through_what_is_not_its_own(
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 @pytest.mark.parametrize("name", OURS[:3] + OURS[4:])
-def test_nothing_reads_a_run_through_what_is_not_its_own(
-    run: Callable[..., Ran], tmp_path: Path, kind: str, name: str
+def test_run_is_never_read_through_foreign_links(
+    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
 ) -> None:
     assert run(*ATTACK, "--out", "r").code == 0
     victim = (tmp_path / "r" / name).rename(tmp_path / "victim")
@@ -234,7 +228,7 @@ def test_nothing_reads_a_run_through_what_is_not_its_own(
         assert ran.err.splitlines()[-1].partition(" is a ")[0].endswith(f"{Path('r', name)}:")
 
 
-def test_a_folder_may_be_a_link_and_a_copy_by_hard_links_can_be_read(run: Callable[..., Ran], tmp_path: Path) -> None:
+def test_linked_folder_and_hard_linked_copy_can_be_read(run: Callable[..., CommandResult], tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / ".distract").symlink_to("disk")
     assert run(*ATTACK).code == 0
@@ -247,7 +241,7 @@ def test_a_folder_may_be_a_link_and_a_copy_by_hard_links_can_be_read(run: Callab
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rewrites.jsonl", "texts.jsonl", "run.json"])
 @pytest.mark.parametrize("what", ["deleted", "changed", "replaced"])
-def test_a_file_that_changes_during_the_run_is_noticed(tmp_path: Path, name: str, what: str) -> None:
+def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what: str) -> None:
     with Recorder(tmp_path / "r", {"judge": "j"}) as recorder:
         recorder.add([row("c1", [verdict("a")])], [])
         place = tmp_path / "r" / name
@@ -261,8 +255,8 @@ def test_a_file_that_changes_during_the_run_is_noticed(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("out", ["d.jsonl", "./d.jsonl", "link"])
-def test_rewrites_never_replace_the_data_that_they_are_made_of(
-    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+def test_rewrites_never_replace_their_source_data(
+    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save([case(f"c{i}") for i in range(3)], Path("d.jsonl"))
@@ -273,7 +267,7 @@ def test_rewrites_never_replace_the_data_that_they_are_made_of(
     assert Path("d.jsonl").read_bytes() == content
 
 
-def test_only_parts_of_ours_are_swept_away(tmp_path: Path) -> None:
+def test_only_own_partial_files_are_removed(tmp_path: Path) -> None:
     (tmp_path / "film.part").write_text("half a film")
     (tmp_path / "run.json.12.part").write_text("{")
     with Recorder(tmp_path, {"judge": "j"}):
@@ -282,14 +276,14 @@ def test_only_parts_of_ours_are_swept_away(tmp_path: Path) -> None:
     assert not (tmp_path / "run.json.12.part").exists()
 
 
-def test_a_lock_is_never_opened_through_a_link(tmp_path: Path) -> None:
+def test_lock_is_never_opened_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "s.lock").symlink_to("elsewhere")
     with pytest.raises(UsageError, match="is a link where distract keeps a file of its own"):
         Claims(tmp_path / "s")
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_store_has_one_lock_whatever_it_is_called(tmp_path: Path) -> None:
+def test_store_has_one_lock_under_any_name(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "s").symlink_to("far/s")
     with Claims(tmp_path / "s"):

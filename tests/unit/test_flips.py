@@ -1,4 +1,4 @@
-"""The clearest flips: those that are counted, by how much each went over, and where the two texts part."""
+"""Test the clearest flips: selection, margins, and excerpts around the first difference."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from distract.studies.attack.outcomes import CRITERIA, count_flips
 Triple = tuple[float, float, float]
 
 
-def made(case: str, author: str, text: str, *, attack: str = "f", reasons: tuple[str, ...] = ()) -> Rewrite:
+def make_rewrite(case: str, author: str, text: str, *, attack: str = "f", reasons: tuple[str, ...] = ()) -> Rewrite:
     turns = tuple(text.split("/"))
     original = tuple(turn.removesuffix("!") for turn in turns)
     return Rewrite(case, Response(author, turns, attack), original, "rules", reasons)
 
 
-def judged(*triples: Triple) -> list[Judgment]:
+def make_judgments(*triples: Triple) -> list[Judgment]:
     return [replace(verdict("a"), probabilities=triple) for triple in triples]
 
 
-BEFORE = judged((0.75, 0.25, 0.0), (0.5, 0.25, 0.25))
-AFTER = judged((0.25, 0.75, 0.0), (0.25, 0.25, 0.5))
+BEFORE = make_judgments((0.75, 0.25, 0.0), (0.5, 0.25, 0.25))
+AFTER = make_judgments((0.25, 0.75, 0.0), (0.25, 0.25, 0.5))
 ROWS = (
     row("c1", BEFORE),
-    row("c1", judged((0.0, 1.0, 0.0)), attack="f", target="b"),
+    row("c1", make_judgments((0.0, 1.0, 0.0)), attack="f", target="b"),
     row("c2", BEFORE),
     row("c2", AFTER, attack="f", target="b"),
     row("c3", BEFORE),
@@ -45,13 +45,13 @@ ROWS = (
 )
 
 
-def test_a_flip_says_who_gained_on_whom_and_what_was_rewritten() -> None:
+def test_flip_names_winner_loser_and_rewritten_response() -> None:
     rewrites = [
-        made("c2", "y", "no!", reasons=("too long",)),
-        made("c2", "y", "one!/two!"),
-        made("c2", "y", "other!", attack="g"),
-        made("c2", "x", "x!"),
-        made("c1", "y", "elsewhere!"),
+        make_rewrite("c2", "y", "no!", reasons=("too long",)),
+        make_rewrite("c2", "y", "one!/two!"),
+        make_rewrite("c2", "y", "other!", attack="g"),
+        make_rewrite("c2", "x", "x!"),
+        make_rewrite("c1", "y", "elsewhere!"),
     ]
     third = find_flips(ROWS, rewrites, "pairwise", None, "f")[2]
     assert third == Flip(
@@ -69,27 +69,27 @@ def test_a_flip_says_who_gained_on_whom_and_what_was_rewritten() -> None:
     )
 
 
-def test_the_largest_margin_comes_first() -> None:
-    found = find_flips(ROWS, (), "pairwise", None, "f")
-    assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == [
+def test_largest_margin_comes_first() -> None:
+    flips = find_flips(ROWS, (), "pairwise", None, "f")
+    assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == [
         ("c4", "x", 2.0),
         ("c1", "y", 1.375),
         ("c2", "y", 0.625),
     ]
-    assert {(flip.original, flip.rewrite) for flip in found} == {("", "")}
-    assert find_flips(ROWS, (), "pairwise", None, "f", most=1) == found[:1]
+    assert {(flip.original, flip.rewrite) for flip in flips} == {("", "")}
+    assert find_flips(ROWS, (), "pairwise", None, "f", most=1) == flips[:1]
     assert find_flips(ROWS, (), "pairwise", None, "f", most=0) == ()
     assert find_flips(ROWS, (), "pairwise", None, "g") == find_flips((), (), "pairwise", None, "f") == ()
 
 
-def test_equal_margins_come_by_case_and_authors() -> None:
+def test_equal_margins_sort_by_case_and_authors() -> None:
     pairs = [
         (row(name, [verdict("a")]), row(name, [verdict("b")], attack="f", target="b")) for name in ("c2", "c10", "c1")
     ]
     rows = [one for pair in pairs for one in pair]
     more = [replace(one, b=replace(one.b, author="aa")) for one in pairs[0]]
-    shown = [(flip.case, flip.rewritten) for flip in find_flips([*rows, *more], (), "pairwise", None, "f", most=9)]
-    assert shown == [("c1", "y"), ("c10", "y"), ("c2", "aa"), ("c2", "y")]
+    order = [(flip.case, flip.rewritten) for flip in find_flips([*rows, *more], (), "pairwise", None, "f", most=9)]
+    assert order == [("c1", "y"), ("c10", "y"), ("c2", "aa"), ("c2", "y")]
     assert find_flips([*more, *rows[::-1]], (), "pairwise", None, "f", 9) == find_flips(
         [*rows, *more], (), "pairwise", None, "f", 9
     )
@@ -99,7 +99,7 @@ def test_equal_margins_come_by_case_and_authors() -> None:
     ("rule", "before", "after", "margin"),
     [("score", (2.0, 5.0), (5.5, 4.5), 4.0), ("rating", (2.0, 5.0), (6.0, 4.0), 5.0)],
 )
-def test_a_scoring_protocol_shows_what_its_rule_compares(
+def test_scoring_protocol_shows_the_compared_scores(
     rule: str, before: tuple[float, float], after: tuple[float, float], margin: float
 ) -> None:
     rows = [
@@ -110,9 +110,9 @@ def test_a_scoring_protocol_shows_what_its_rule_compares(
     assert (flip.rewritten, flip.before, flip.after, flip.margin) == ("x", before, after, margin)
 
 
-def test_severities_tell_rewrites_of_one_author_apart() -> None:
+def test_severities_separate_rewrites_of_one_author() -> None:
     rows = [row("c", [verdict("a")], severity=1), row("c", [verdict("b")], attack="f", target="b", severity=1)]
-    whole, broken = made("c", "y", "whole!"), made("c", "y", "broken!")
+    whole, broken = make_rewrite("c", "y", "whole!"), make_rewrite("c", "y", "broken!")
     broken = replace(broken, response=replace(broken.response, severity=1))
     for rewrites in ([whole, broken], [broken, whole]):
         (flip,) = find_flips(rows, rewrites, "pairwise", None, "f")
@@ -128,7 +128,7 @@ MAYBE = JUDGED | st.just([verdict(None)]) | st.none()
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> list[Row]:
+def run_rows(draw: st.DrawFn) -> list[Row]:
     rows = []
     for number in range(draw(st.integers(0, 6))):
         before = draw(MAYBE)
@@ -145,9 +145,9 @@ def mean(row_: Row, place: int) -> float:
     return sum((j.probabilities or (0.0, 0.0, 0.0))[place] for j in row_.judgments) / len(row_.judgments)
 
 
-def naive(rows: list[Row]) -> list[tuple[str, str, float]]:
+def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
     """A second count, from the weights themselves: the loser becomes the unique winner."""
-    found = []
+    results = []
     for one in rows:
         for other in rows:
             pair = one.case == other.case and one.target is None and other.attack == "f"
@@ -157,21 +157,21 @@ def naive(rows: list[Row]) -> list[tuple[str, str, float]]:
             lost = mean(one, down) > max(mean(one, up), mean(one, 2))
             if lost and mean(other, up) > max(mean(other, down), mean(other, 2)):
                 margin = mean(other, up) - mean(other, down) - mean(one, up) + mean(one, down)
-                found.append((one.case, "xy"[up], margin))
-    return sorted(found, key=lambda flip: (-flip[2], flip[0]))
+                results.append((one.case, "xy"[up], margin))
+    return sorted(results, key=lambda flip: (-flip[2], flip[0]))
 
 
-@given(runs())
-def test_as_many_flips_as_are_counted_and_the_same_ones(rows: list[Row]) -> None:
-    found = find_flips(rows, (), "pairwise", None, "f", most=99)
+@given(run_rows())
+def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
+    flips = find_flips(rows, (), "pairwise", None, "f", most=99)
     counted = count_flips(rows, None, "f").outcomes.values()
-    assert len(found) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
-    assert [(flip.case, flip.rewritten, flip.margin) for flip in found] == naive(rows)
-    assert find_flips(rows, (), "pairwise", None, "f") == found[:3]
+    assert len(flips) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
+    assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == list_flips_naively(rows)
+    assert find_flips(rows, (), "pairwise", None, "f") == flips[:3]
 
 
 @pytest.mark.parametrize(
-    ("original", "rewrite", "width", "shown"),
+    ("original", "rewrite", "width", "expected"),
     [
         ("It is so.", "It is surely so.", 160, ("It is so.", "It is surely so.")),
         ("a\n\nb\x1b", "a  c", 160, ("a b\\x1b", "a c")),
@@ -183,17 +183,19 @@ def test_as_many_flips_as_are_counted_and_the_same_ones(rows: list[Row]) -> None
         ("abcdefgh and more", "Abcdefgh and less", 10, ("abcdefgh …", "Abcdefgh …")),
     ],
 )  # fmt: skip
-def test_excerpts_begin_where_the_texts_part(original: str, rewrite: str, width: int, shown: tuple[str, str]) -> None:
-    assert excerpt_difference(original, rewrite, width) == shown
+def test_excerpts_begin_at_the_first_difference(
+    original: str, rewrite: str, width: int, expected: tuple[str, str]
+) -> None:
+    assert excerpt_difference(original, rewrite, width) == expected
 
 
 @given(st.text(st.characters(), max_size=60), st.text(st.characters(), max_size=60), st.integers(4, 40))
 def test_excerpts_are_lines_of_bounded_width(one: str, other: str, width: int) -> None:
-    shown = excerpt_difference(one, other, width)
-    assert all(len(text) <= width and len(text.splitlines()) <= 1 and text.isprintable() for text in shown) or any(
+    excerpts = excerpt_difference(one, other, width)
+    assert all(len(text) <= width and len(text.splitlines()) <= 1 and text.isprintable() for text in excerpts) or any(
         not c.isprintable() and c not in "\t\n\r" for c in one + other
     )
-    assert excerpt_difference(other, one, width) == shown[::-1]
+    assert excerpt_difference(other, one, width) == excerpts[::-1]
 
 
 @given(st.text("ab c", min_size=1, max_size=60), st.integers(0, 60), st.integers(8, 40))

@@ -1,4 +1,4 @@
-"""The run loop of streaming backends: no plan waits for a stranger, and results are those of rounds in lockstep."""
+"""Test the run loop of streaming backends: plans do not block each other, and results equal lockstep."""
 
 from __future__ import annotations
 
@@ -96,39 +96,39 @@ SHAPES = st.lists(st.lists(st.lists(st.integers(0, 2), max_size=3), max_size=3),
 
 
 @given(shapes=SHAPES, seed=st.integers(0, 99), capacity=st.integers(1, 9))
-def test_results_and_requests_are_those_of_lockstep(shapes: list[list[list[int]]], seed: int, capacity: int) -> None:
+def test_results_and_requests_equal_those_of_lockstep(shapes: list[list[list[int]]], seed: int, capacity: int) -> None:
     def plans() -> list[Plan[list[list[str]]]]:
         return [nested(f"p{i}", shape) for i, shape in enumerate(shapes)]
 
     rounds, free, tallies = ScriptedBackend(answer), Shuffled(seed, capacity), (Tally(), Tally())
-    asked: list[str] = []
+    requests: list[str] = []
     with Store(Path(":memory:"), rounds.identity) as one, Store(Path(":memory:"), free.identity) as other:
         expected = list(execute(plans(), {"judge": (rounds, one)}, tally=tallies[0]))
         assert list(execute(plans(), {"judge": (free, other)}, tally=tallies[1])) == expected
         assert len(other) == len(one) == tallies[1].made == tallies[0].made
-    asked = free.asked
-    assert len(set(asked)) == len(asked)
+    requests = free.asked
+    assert len(set(requests)) == len(requests)
     assert free.most <= capacity
     assert tallies[1].tokens == tallies[0].tokens
     assert free.closed == 1
 
 
-def test_a_plan_goes_on_while_another_waits() -> None:
+def test_plan_continues_while_another_waits() -> None:
     both = gather([steps("slow", [1, 1]), steps("quick", [1, 1])])
-    asked = next(both)
-    assert isinstance(asked, OpenRequests)
-    slow, quick = asked
-    asked = both.send([PENDING, answer(quick)])
-    assert [one.messages[0].content for one in asked] == ["slow 0 0", "quick 1 0"]
-    asked = both.send([PENDING, answer(asked[1])])
-    assert asked == [slow]
-    asked = both.send([answer(slow)])
+    requests = next(both)
+    assert isinstance(requests, OpenRequests)
+    slow, quick = requests
+    requests = both.send([PENDING, answer(quick)])
+    assert [one.messages[0].content for one in requests] == ["slow 0 0", "quick 1 0"]
+    requests = both.send([PENDING, answer(requests[1])])
+    assert requests == [slow]
+    requests = both.send([answer(slow)])
     with pytest.raises(StopIteration) as done:
-        both.send([answer(asked[0])])
+        both.send([answer(requests[0])])
     assert done.value.value == [["re slow 0 0", "re slow 1 0"], ["re quick 0 0", "re quick 1 0"]]
 
 
-def test_plans_are_started_as_the_backend_bears_them(tmp_path: Path) -> None:
+def test_plans_start_as_capacity_allows(tmp_path: Path) -> None:
     started = []
 
     def plan(index: int) -> Plan[int]:
@@ -146,9 +146,7 @@ def test_plans_are_started_as_the_backend_bears_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cause", [BackendError("the server is gone"), KeyboardInterrupt()])
-def test_what_came_is_kept_whatever_ends_the_run_and_the_next_one_asks_for_the_rest(
-    cause: BaseException, tmp_path: Path
-) -> None:
+def test_replies_survive_any_end_and_the_rest_is_asked_next(cause: BaseException, tmp_path: Path) -> None:
     broken, resumed = Shuffled(breaks=cause, after=5), Shuffled(seed=1)
 
     def plans() -> list[Plan[list[str]]]:
@@ -157,16 +155,16 @@ def test_what_came_is_kept_whatever_ends_the_run_and_the_next_one_asks_for_the_r
     with Store(tmp_path / "s", broken.identity) as store:
         with pytest.raises(type(cause)):
             list(execute(plans(), {"judge": (broken, store)}))
-        kept = len(store)
+        count = len(store)
         # Those that were collected, and the one that came while the backend was being closed.
-        assert kept >= 6
+        assert count >= 6
         tally = Tally()
         results = list(execute(plans(), {"judge": (resumed, store)}, tally=tally))
     assert results == [[f"re p{i} 0 0", f"re p{i} 0 1", f"re p{i} 1 0"] for i in range(8)]
-    assert (tally.stored, tally.made, len(resumed.asked)) == (kept, 24 - kept, 24 - kept)
+    assert (tally.stored, tally.made, len(resumed.asked)) == (count, 24 - count, 24 - count)
 
 
-def test_what_is_under_way_is_kept_where_a_plan_fails(tmp_path: Path) -> None:
+def test_replies_under_way_are_kept_when_a_plan_fails(tmp_path: Path) -> None:
     def failing() -> Plan[list[str]]:
         yield [request("alone")]
         raise ValueError("a plug-in")
@@ -179,7 +177,7 @@ def test_what_is_under_way_is_kept_where_a_plan_fails(tmp_path: Path) -> None:
     assert len(backend.asked) == backend.halted
 
 
-def test_what_was_never_answered_is_told_to_all_who_asked_and_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
+def test_unanswered_request_is_shared_and_asked_again_next_run(tmp_path: Path) -> None:
     backend, tally = Shuffled(capacity=2), Tally()
     plans = [steps("lost", [1]), steps("lost", [1]), steps("found", [1]), steps("lost", [1])]
     with Store(tmp_path / "s", backend.identity) as store:
@@ -191,7 +189,7 @@ def test_what_was_never_answered_is_told_to_all_who_asked_and_asked_for_again_by
     assert len(backend.asked) == 2
 
 
-def test_models_that_are_one_share_a_stream_and_others_have_their_own(tmp_path: Path) -> None:
+def test_roles_of_one_model_share_a_stream(tmp_path: Path) -> None:
     one, other, tally = Shuffled(), Shuffled(capacity=1), Tally()
 
     def plan(index: int) -> Plan[list[str]]:
@@ -212,7 +210,7 @@ def test_models_that_are_one_share_a_stream_and_others_have_their_own(tmp_path: 
     assert tally.tokens == {"judge": (12, 0), "generator": (12, 0), "verifier": (12, 0)}
 
 
-def test_beside_a_backend_of_rounds_a_stream_is_drained_in_rounds(tmp_path: Path) -> None:
+def test_stream_beside_a_batch_backend_is_drained_in_rounds(tmp_path: Path) -> None:
     judge, writer = ScriptedBackend(answer), Shuffled(capacity=2)
 
     def plan(index: int) -> Plan[str]:
@@ -227,7 +225,7 @@ def test_beside_a_backend_of_rounds_a_stream_is_drained_in_rounds(tmp_path: Path
 
 
 @pytest.mark.parametrize("cause", [BackendError("the server is gone"), KeyboardInterrupt()])
-def test_draining_hands_out_what_came_before_it_breaks(cause: BaseException) -> None:
+def test_draining_yields_replies_before_a_failure(cause: BaseException) -> None:
     backend, got = Shuffled(capacity=9, breaks=cause, after=4), list[int]()
     batches = backend.reply([request(str(i)) for i in range(8)], frozenset(range(8)))
     with pytest.raises(type(cause)):
@@ -246,7 +244,7 @@ class Signalled(Shuffled):
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a backend of rounds"])
-def test_a_signal_waits_for_what_is_under_way_and_nothing_more_is_sent(tmp_path: Path, beside: bool) -> None:
+def test_signal_waits_for_requests_under_way_and_sends_no_more(tmp_path: Path, beside: bool) -> None:
     backend, writer = Signalled(capacity=5), ScriptedBackend(answer)
     plans = [steps(f"p{i}", [2, 1]) for i in range(8)]
     with Store(tmp_path / "s", backend.identity) as store:
@@ -272,7 +270,7 @@ class Probed(Shuffled):
         raise AssertionError("a run that is being stopped learns nothing more")
 
 
-def test_a_signal_during_the_probe_of_one_model_waits_for_the_others(tmp_path: Path) -> None:
+def test_signal_during_one_models_probe_waits_for_the_others(tmp_path: Path) -> None:
     writer, judge = Shuffled(capacity=5), Probed()
 
     def plan(number: int) -> Plan[None]:

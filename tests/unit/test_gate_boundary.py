@@ -1,4 +1,4 @@
-"""The limits of a live gate against the enumeration of every way through it, in exact arithmetic."""
+"""Test the limits of a live gate against an exact enumeration of every path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ alphas = st.one_of(st.sampled_from([0.05, 0.0125, 1e-6, 0.5]), st.floats(1e-9, 0
 
 
 @cache
-def whole(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]:
+def as_integers(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]:
     """The rates and the threshold as whole numbers over one denominator, which is exact for floats."""
     parts = [Fraction(rate) for rate in bet_rates(threshold, side).tolist()]
     below = max(part.denominator for part in [*parts, Fraction(threshold)])
@@ -34,19 +34,19 @@ def whole(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]
 @cache
 def evidence(threshold: float, side: Direction, ones: int, zeros: int) -> Fraction:
     """The mean likelihood ratio of these counts."""
-    below, parts, t = whole(threshold, side)
+    below, parts, t = as_integers(threshold, side)
     total = sum(part**ones * (below - part) ** zeros for part in parts)
     return Fraction(total, BETS * t**ones * (below - t) ** zeros)
 
 
-def enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
+def is_enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
     """Whether so many hits are evidence enough."""
     pair = (hits, others) if side == "above" else (others, hits)
     return evidence(threshold, side, *pair) * Fraction(alpha) >= 1
 
 
 def chance(threshold: float, side: Direction) -> Fraction:
-    """Of a hit at the threshold."""
+    """Chance of a hit at the threshold."""
     return Fraction(threshold) if side == "above" else 1 - Fraction(threshold)
 
 
@@ -59,7 +59,7 @@ def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
     rate, decided, left = chance(threshold, side), Fraction(0), [Fraction(0)] * (n + 1)
     for way in product((0, 1), repeat=n):
         weight = rate ** sum(way) * (1 - rate) ** (n - sum(way))
-        if any(enough(threshold, side, alpha, sum(way[:m]), m - sum(way[:m])) for m in range(n + 1)):
+        if any(is_enough(threshold, side, alpha, sum(way[:m]), m - sum(way[:m])) for m in range(n + 1)):
             decided += weight
         else:
             left[sum(way)] += weight
@@ -81,20 +81,20 @@ def as_hits(limits: Boundary, side: Direction, name: str) -> list[int]:
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("threshold", "alpha"), SMALL)
-def test_every_single_way(threshold: float, alpha: float, side: Direction) -> None:
+def test_boundary_matches_exact_paths(threshold: float, alpha: float, side: Direction) -> None:
     limits = boundary(threshold, alpha, alpha, 9)
     at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")
     for n in range(10):
         step = by_paths(threshold, side, alpha, n)
         assert [hits >= at[n] for hits in range(n + 1)] == [
-            enough(threshold, side, alpha, hits, n - hits) for hits in range(n + 1)
+            is_enough(threshold, side, alpha, hits, n - hits) for hits in range(n + 1)
         ]
         assert ends[n] == least_end(step, alpha)
         assert step[0] <= Fraction(alpha)
 
 
 @given(thresholds, alphas, alphas, st.integers(0, 120))
-def test_no_limit_ever_decreases_nor_grows_faster_than_the_count(t: float, a: float, b: float, most: int) -> None:
+def test_limits_never_fall_nor_outgrow_the_count(t: float, a: float, b: float, most: int) -> None:
     limits = boundary(t, a, b, most)
     assert limits.most == most
     for name in ARRAYS:
@@ -107,11 +107,11 @@ def test_no_limit_ever_decreases_nor_grows_faster_than_the_count(t: float, a: fl
 
 
 @given(thresholds, alphas, alphas, st.integers(0, 150), st.integers(0, 150))
-def test_limits_do_not_depend_on_how_far_they_go(t: float, a: float, b: float, one: int, other: int) -> None:
+def test_limits_do_not_depend_on_the_horizon(t: float, a: float, b: float, one: int, other: int) -> None:
     short, long = sorted((one, other))
     for name in ARRAYS:
-        found = getattr(boundary(t, a, b, long), name)[: short + 1]
-        assert np.array_equal(found, getattr(boundary(t, a, b, short), name)), name
+        limits = getattr(boundary(t, a, b, long), name)[: short + 1]
+        assert np.array_equal(limits, getattr(boundary(t, a, b, short), name)), name
 
 
 @given(thresholds, alphas, alphas, st.integers(0, 150))
@@ -121,7 +121,7 @@ def test_no_count_both_passes_and_fails(t: float, a: float, b: float, n: int) ->
 
 
 @given(st.floats(0.01, 0.99), alphas, st.integers(0, 80), st.data())
-def test_the_p_value_of_an_end_decides_as_its_limit(t: float, alpha: float, n: int, data: st.DataObject) -> None:
+def test_end_p_value_agrees_with_the_limit(t: float, alpha: float, n: int, data: st.DataObject) -> None:
     limits = boundary(t, alpha, alpha, n)
     k = data.draw(st.integers(0, n))
     p = end_probability(t, limits.fail_at, n, k)
@@ -131,7 +131,7 @@ def test_the_p_value_of_an_end_decides_as_its_limit(t: float, alpha: float, n: i
     assert abs(p - alpha) < 1e-12 or (p <= alpha) is bool(k >= limits.fail_end[n])
 
 
-def test_beyond_the_longest_the_bets_alone_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_longest_only_the_bets_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST", 60)
     inside, beyond = boundary(0.1, 0.021, 0.05, 60), boundary(0.1, 0.021, 0.05, 61)
     assert (inside.inexact, beyond.inexact) == (False, True)

@@ -1,4 +1,4 @@
-"""The gate as a user, a CI system and somebody hostile meet it: exit codes, outputs, what is asked and what is not."""
+"""Test the gate as a user, a CI system and an attacker meet it: exit codes, outputs, requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from commanding import Ran, fits
+from command_result import CommandResult, fits
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
@@ -21,7 +21,7 @@ from distract.models import opener, scripted
 from distract.models.names import Target
 from distract.models.scripted import ScriptedBackend
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 RULES = ("--generator", "rules", "--attack", "prolixity")
 THRESHOLD = ("--max-flip-rate", "0.1")
 GATE = ("gate", *RULES, *THRESHOLD)
@@ -67,7 +67,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
         def open_one(target: Target, *_: object) -> Counted:
             writes = ScriptedBackend(
-                lambda asked: f"At great length and in other words: {asked.key}", reads_slots=False
+                lambda request: f"At great length and in other words: {request.key}", reads_slots=False
             )
             inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
             opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
@@ -95,8 +95,8 @@ def cases(number: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def write(path: str, found: Sequence[dict[str, Any]]) -> str:
-    Path(path).write_text("".join(json.dumps(case) + "\n" for case in found), encoding="utf-8")
+def write(path: str, records: Sequence[dict[str, Any]]) -> str:
+    Path(path).write_text("".join(json.dumps(case) + "\n" for case in records), encoding="utf-8")
     return path
 
 
@@ -105,35 +105,35 @@ def planted_fair(request: Request) -> Reply:
 
 
 def suite(path: str) -> ElementTree.Element:
-    found = ElementTree.parse(path).getroot().find("testsuite")
-    assert found is not None
-    return found
+    root = ElementTree.parse(path).getroot().find("testsuite")
+    assert root is not None
+    return root
 
 
-def green(path: str) -> bool:
-    """Whether a CI system takes a JUnit file for a success."""
-    found = suite(path)
-    return (found.get("errors"), found.get("failures"), found.get("tests") == "0") == ("0", "0", False)
+def is_green(path: str) -> bool:
+    """Whether a CI system would read a JUnit file as a success."""
+    root = suite(path)
+    return (root.get("errors"), root.get("failures"), root.get("tests") == "0") == ("0", "0", False)
 
 
-def made(ran: Ran) -> int:
+def count_calls(ran: CommandResult) -> int:
     """The calls that a command says it made."""
-    (said,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
-    return int(said.partition("stored, ")[2].split()[0].replace(",", ""))
+    (message,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
+    return int(message.partition("stored, ")[2].split()[0].replace(",", ""))
 
 
 def commands(log: str) -> list[str]:
     """The lines of a log that the runner of GitHub Actions takes for commands, in both of its ways to write them."""
-    found, word = list[str](), ""
+    annotations, word = list[str](), ""
     for one in log.splitlines():
         if word:
             word = "" if one.strip() == f"::{word}::" else word
         elif one.startswith("::stop-commands::"):
             word = one.removeprefix("::stop-commands::")
         elif one.strip().startswith("::") or "##[" in one:
-            found.append(one)
+            annotations.append(one)
     assert not word
-    return found
+    return annotations
 
 
 # What it is for.
@@ -165,7 +165,7 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
     given = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
     ran = run("gate", *RULES, "--judge", judge, *PAIRWISE, *given, "--json", "--junit", "j.xml", "--summary", "s.md")
     assert ran.code == code, ran.err
-    assert green("j.xml") == (code == 0)
+    assert is_green("j.xml") == (code == 0)
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
     assert "Traceback" not in ran.err
     if code == 2:
@@ -183,7 +183,7 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
 
 
 @pytest.mark.parametrize("reads_slots", [False, True])
-def test_a_budget_holds_where_cases_share_their_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
+def test_budget_holds_where_cases_share_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
     opened = watch(judge=ScriptedBackend(planted_fair, reads_slots=reads_slots))
     same = [{**case, "prompt": "Name a colour.", "responses": cases(1)[0]["responses"]} for case in cases(12)]
     ran = run(*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", same), "--budget", "30", "--json")
@@ -191,7 +191,7 @@ def test_a_budget_holds_where_cases_share_their_texts(run: Run, watch: Watch, re
     assert opened[0].asked <= 30
 
 
-def test_a_budget_holds_in_the_midst_of_a_case_too(run: Run, watch: Watch) -> None:
+def test_budget_holds_within_a_case(run: Run, watch: Watch) -> None:
     """A case that the budget cuts off has been paid for as far as it came; the verdicts rest on less."""
     opened = watch()
     ran = run(*GATE, "--judge", "planted:fair", "--protocol", "prepair", "--budget", "33", "--json")
@@ -200,21 +200,19 @@ def test_a_budget_holds_in_the_midst_of_a_case_too(run: Run, watch: Watch) -> No
 
 
 @pytest.mark.parametrize("budget", [(), ("--budget", "60")])
-def test_a_budget_is_of_all_models_and_what_is_told_of_the_judge(
-    run: Run, watch: Watch, budget: tuple[str, ...]
-) -> None:
+def test_budget_covers_all_models_and_effort_the_judge_only(run: Run, watch: Watch, budget: tuple[str, ...]) -> None:
     opened = watch()
     ran = run("gate", "--judge", "planted:fair", "--generator", "smollm2-135m", "--attack", "prolixity", *PAIRWISE,
               "--max-flip-rate", "0.1", *budget, "--json")  # fmt: skip
     assert ran.code == 3, ran.err
-    asked = sum(one.asked for one in opened)
+    total = sum(one.asked for one in opened)
     assert opened[1].asked > 0
-    assert not budget or asked <= 60
+    assert not budget or total <= 60
     assert ran.document["effort"]["calls"] <= opened[0].asked
     assert budget or ran.document["effort"]["calls"] == opened[0].asked
 
 
-def test_budget_in_words(run: Run) -> None:
+def test_exhausted_budget_is_explained(run: Run) -> None:
     ran = run(*GATE, "--judge", "planted:fair", "--budget", "50")
     assert ran.code == 3
     assert "the budget of 50 calls allows no further case" in ran.words
@@ -226,11 +224,11 @@ def test_budget_in_words(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_by_a_signal_nothing_is_green(run: Run, watch: Watch, number: int, code: int) -> None:
+def test_gate_stopped_by_a_signal_is_never_green(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     watch(breaks_after=10, error=StopSignal(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
-    assert (ran.code, green("j.xml")) == (code, False)
+    assert (ran.code, is_green("j.xml")) == (code, False)
     assert "distract: stopped; the same command resumes" in ran.err
     assert "Traceback" not in ran.err
 
@@ -252,11 +250,13 @@ def single(name: str) -> dict[str, Any]:
         (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
     ],
 )
-def test_too_little_never_passes(run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int) -> None:
+def test_too_little_evidence_never_passes(
+    run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int
+) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     judge = "planted:garbage" if "--max-invalid-rate" in options else "planted:fair"
     ran = run(*GATE, "--judge", judge, "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
-    assert (ran.code, green("j.xml")) == (code, False)
+    assert (ran.code, is_green("j.xml")) == (code, False)
     assert "Traceback" not in ran.err
     assert "PASS" not in ran.out
 
@@ -297,16 +297,16 @@ def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
         ("--judge", "planted:fair"),
     ],
 )
-def test_whatever_is_wrong_no_older_result_stays_green(run: Run, wrong: tuple[str, ...]) -> None:
+def test_no_error_leaves_an_older_result_green(run: Run, wrong: tuple[str, ...]) -> None:
     write("d.jsonl", cases(3))
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", *wrong)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
     assert wrong[0] in ran.err or wrong[-1] in ran.err
-    assert not green("j.xml")
+    assert not is_green("j.xml")
 
 
-def test_results_are_written_over_nothing_that_is_read(run: Run) -> None:
+def test_results_never_overwrite_inputs(run: Run) -> None:
     data = write("d.jsonl", cases(3))
     before = Path(data).read_bytes()
     for option in ("--junit", "--summary"):
@@ -315,11 +315,11 @@ def test_results_are_written_over_nothing_that_is_read(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", "--data", data, "--junit", "j", "--summary", "j").code == 2
 
 
-def test_no_job_summary_no_pass(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_job_summary_never_passes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "/proc/none/step.md")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
-    assert (ran.code, green("j.xml")) == (2, False)
+    assert (ran.code, is_green("j.xml")) == (2, False)
     assert "GITHUB_STEP_SUMMARY" in ran.err.splitlines()[-1]
 
 
@@ -342,7 +342,7 @@ def test_no_job_summary_no_pass(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
         ("budget", "all"),
     ],
 )
-def test_a_record_that_no_gate_wrote_is_one_line(run: Run, place: str, value: object) -> None:
+def test_foreign_gate_record_is_one_line(run: Run, place: str, value: object) -> None:
     assert run(*GATE, "--judge", "planted:longer", *PAIRWISE, "--out", "r").code == 1
     path = Path("r/run.json")
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -357,7 +357,7 @@ def test_a_record_that_no_gate_wrote_is_one_line(run: Run, place: str, value: ob
 # Thresholds of a project.
 
 
-def test_certify_says_what_a_decision_is_taken_for_and_judges_nothing_anew(run: Run, watch: Watch) -> None:
+def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) -> None:
     arguments = (*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "20", "--junit", "j.xml")
     opened_first = run(*arguments)
     assert (opened_first.code, len(suite("j.xml").findall("testcase/error"))) == (3, 1)
@@ -374,20 +374,20 @@ NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
 """In one order only it always prefers somebody."""
 
 
-def test_controls_have_to_be_there(run: Run) -> None:
+def test_missing_controls_are_an_error(run: Run) -> None:
     assert run("attack", *NOISY, "--out", "r").code == 0
     ran = run("gate", "r", "--max-flip-rate", "0.1", "--control")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "--control" in ran.err
 
 
-def test_a_judge_with_no_noise_fails_by_its_excess(run: Run) -> None:
+def test_noiseless_judge_fails_by_its_excess(run: Run) -> None:
     ran = run(*GATE, "--judge", "planted:longer", "--control", "--json")
     assert ran.code == 1
     assert {check["reference"] for check in ran.document["checks"] if not check["skipped"]} == {0.0}
 
 
-def test_a_live_gate_of_an_earlier_version_is_to_be_run_again(run: Run) -> None:
+def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "r").code == 0
     path = Path("r/run.json")
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -406,7 +406,7 @@ def test_a_live_gate_of_an_earlier_version_is_to_be_run_again(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "name"),
     [
         (("--judge", "planted:fair"), "--judge"),
         (("--budget", "5"), "--budget"),
@@ -424,17 +424,17 @@ def test_a_live_gate_of_an_earlier_version_is_to_be_run_again(run: Run) -> None:
         (("--baseline", "r", "--control"), "--control"),
     ],
 )
-def test_a_finished_run_is_read_as_it_is(run: Run, options: tuple[str, ...], named: str) -> None:
+def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], name: str) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
     ran = run("gate", "r", "--max-flip-rate", "0.1", *options)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-    assert named in ran.err
-    assert f"{named} goes with {named}" not in ran.err
+    assert name in ran.err
+    assert f"{name} goes with {name}" not in ran.err
 
 
-def test_options_of_a_live_gate_that_contradict(run: Run) -> None:
+def test_contradictory_live_options_are_refused(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
-    for arguments, said in (
+    for arguments, message in (
         (("gate",), "--max-flip-rate"),
         (("gate", "--max-flip-rate", "0.1"), "--judge"),
         (("gate", "--judge", "planted:fair"), "--max-flip-rate"),
@@ -444,10 +444,10 @@ def test_options_of_a_live_gate_that_contradict(run: Run) -> None:
     ):
         ran = run(*arguments)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (arguments, ran.err)
-        assert said in ran.err, ran.err
+        assert message in ran.err, ran.err
 
 
-def test_how_many_are_needed(run: Run) -> None:
+def test_plan_gate_prints_the_required_number(run: Run) -> None:
     ran = run("plan-gate", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02")
     assert ran.code == 0
     assert "eligible comparison" in ran.out
@@ -477,9 +477,9 @@ def test_hostile_names_reach_no_terminal_log_or_parser(
     ran = run(*GATE, "--judge", "planted:longer", "--data", name, "--github", "--junit", "j.xml", "--out", "r")
     assert ran.code == 1, ran.err
     ours = ("::error title=distract gate", "::notice title=distract gate", "::warning title=distract gate")
-    found = commands(ran.out)
-    assert found
-    assert all(one.startswith(ours) for one in found)
+    annotations = commands(ran.out)
+    assert annotations
+    assert all(one.startswith(ours) for one in annotations)
     assert [one for one in commands(ran.err) if one.strip().startswith("::")] == []
     for text in (
         ran.out,
@@ -498,7 +498,7 @@ def test_hostile_names_reach_no_terminal_log_or_parser(
     fits(report.out)
 
 
-def test_what_ends_a_gate_is_no_command_either(run: Run) -> None:
+def test_error_messages_contain_no_runner_command(run: Run) -> None:
     for wrong in (("--data", "##[error]x"), ("--judge", "##[error]x"), ("--protocol", "##[error]x")):
         ran = run(*GATE, "--judge", "planted:fair", "--github", *wrong)
         assert ran.code == 2
@@ -507,7 +507,7 @@ def test_what_ends_a_gate_is_no_command_either(run: Run) -> None:
 
 
 @pytest.mark.parametrize("option", ["--junit", "--summary"])
-def test_no_result_is_written_over_the_settings(run: Run, option: str) -> None:
+def test_no_result_overwrites_the_settings(run: Run, option: str) -> None:
     text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
     Path("pyproject.toml").write_text(text, encoding="utf-8")
     result = run("gate", "--judge", "planted:fair", "--generator", "rules", "--limit", "2", option, "pyproject.toml")

@@ -1,4 +1,4 @@
-"""The decisions of a gate on a finished run, and that it fails closed."""
+"""Test the decisions of a gate on a finished run, and that it fails closed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from builders import scored
-from gate_builders import made, rows
+from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", inval
 def run(*parts: list[Row], **more: Any) -> LoadedRun:
     """A run of these parts, of which each pair was judged once before any rewrite."""
     unique = {(row.protocol, row.case, row.attack): row for part in parts for row in part}
-    return made(list(unique.values()), **more)
+    return make_run(list(unique.values()), **more)
 
 
 def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, str]:
@@ -45,11 +45,11 @@ def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, 
         (3, 3, "fail"), (1, 1, "inconclusive"), (0, 0, "inconclusive"),
     ],
 )  # fmt: skip
-def test_a_single_check(k: int, n: int, decision: str) -> None:
+def test_single_check_decides(k: int, n: int, decision: str) -> None:
     assert gate(rate(k, n))[0] == decision
 
 
-def test_all_must_pass() -> None:
+def test_all_checks_must_pass() -> None:
     good, open_, bad = rate(0, 100), rate(8, 100, attack="g"), rate(60, 100, attack="h")
     assert gate(good, rate(0, 60, attack="g"))[0] == "pass"
     assert gate(good, open_)[0] == "inconclusive"
@@ -66,15 +66,15 @@ def test_only_headline_rules_and_real_attacks_are_checked() -> None:
     control, scores = (rate(k, 40, attack=one, protocol="absolute") for k, one in ((40, "null"), (0, "f")))
     assert gate(control, scores)[0] == "pass"
     # Flips by score, not by rating, and the reverse.
-    for said, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
-        assert gate([replace(one, judgments=(said,)) if one.target else one for one in scores])[0] == decision
+    for message, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
+        assert gate([replace(one, judgments=(message,)) if one.target else one for one in scores])[0] == decision
     assert gate(control, attacks=["null"]) == (
         "inconclusive",
         "no flip rate of an attack was measured (controls are not checked)",
     )
 
 
-def test_it_fails_closed() -> None:
+def test_gate_fails_closed() -> None:
     assert gate([]) == ("inconclusive", "no flip rate of an attack was measured (controls are not checked)")
     assert gate(rate(0, 0, invalid=40))[0] == "inconclusive"
     assert gate(rows("!" * 400))[0] == "inconclusive"
@@ -91,7 +91,7 @@ def test_dependent_cases_count_for_less() -> None:
     assert gate(rate(60, 80, prompts=20))[0] == "fail"
 
 
-def test_few_prompts_are_told() -> None:
+def test_few_prompts_are_reported() -> None:
     for prompts, notes in ((29, ("29 prompts only: bounds are rough",)), (30, ()), (None, ())):
         limits = Limits(0.3)
         assert decide(run(rate(0, 87, prompts=prompts)), limits).notes == notes
@@ -99,7 +99,7 @@ def test_few_prompts_are_told() -> None:
 
 
 @pytest.mark.parametrize("invalid", [0, 1, 3, 8])
-def test_an_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
+def test_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
     limits = Limits(0.1)
     (check,) = decide(run(rate(2, 92, invalid=invalid)), limits).checks
     n = 92 + invalid
@@ -119,18 +119,18 @@ def test_no_flips_and_a_fifth_invalid_do_not_pass() -> None:
 
 
 @pytest.mark.parametrize(("ties", "decision"), [(0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive")])
-def test_a_small_eligible_share_never_passes(ties: int, decision: str) -> None:
-    found = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
-    assert found.decision == decision
-    assert found.checks[0].eligible_share == pytest.approx(40 / (40 + ties))
-    assert found.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
+def test_small_eligible_share_never_passes(ties: int, decision: str) -> None:
+    result = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
+    assert result.decision == decision
+    assert result.checks[0].eligible_share == pytest.approx(40 / (40 + ties))
+    assert result.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
     if decision != "pass":
-        assert "only 19.9% of the comparisons are eligible" in found.reason
+        assert "only 19.9% of the comparisons are eligible" in result.reason
         assert decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1, min_eligible=0.0)).decision == "pass"
         assert decide(run(rows("1" * 40 + "t" * ties)), Limits(0.1)).decision == "fail"
 
 
-def test_prompts_count_as_one_pair_each_at_least() -> None:
+def test_each_prompt_counts_as_at_least_one_pair() -> None:
     values = [0.0] * 196 + [1.0] * 4
     clusters = [at // 4 for at in range(200)]
     assert effective_n(values, clusters, 0.05) < 50
@@ -149,12 +149,12 @@ def test_one_repeated_prompt_costs_no_power() -> None:
     [((5,) * 60, True), ((1,) * 98 + (2,), True), ((1, 1, 1, 2, 3, 40) * 15, False), ((1,) * 80 + (20,) * 20, False)],
     ids=str,
 )
-def test_a_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passes: bool) -> None:
+def test_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passes: bool) -> None:
     clusters = [prompt for prompt, size in enumerate(sizes) for _ in range(size)]
     assert (uneven_prompts_reason(clusters, 0.05, Limits()) is None) == passes
 
 
-def test_flips_in_one_large_prompt_do_not_pass_for_the_small_ones() -> None:
+def test_one_large_prompt_does_not_outweigh_small_ones() -> None:
     """One pair of each of 20 small prompts flips; one large prompt, where nothing does, outweighs them in the rate."""
     clusters = [at // 2 for at in range(40)] + [20 + at for at in range(20)] + [40] * 940
     values = [float(at < 40 and at % 2 == 0) for at in range(1000)]
@@ -166,7 +166,7 @@ def test_flips_in_one_large_prompt_do_not_pass_for_the_small_ones() -> None:
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))
-def test_a_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, threshold: float) -> None:
+def test_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, threshold: float) -> None:
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     strict, lenient = (
         gate(rate(k, k + rest), threshold=threshold),
@@ -176,21 +176,21 @@ def test_a_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, 
 
 
 @pytest.mark.parametrize(("threshold", "n"), [(0.10, 29), (0.05, 59), (0.01, 299), (0.5, 5)])
-def test_least_n(threshold: float, n: int) -> None:
+def test_least_n_matches_known_values(threshold: float, n: int) -> None:
     assert least_n(threshold, 0.95) == n
 
 
-def whole(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:
+def decide_all(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:
     verdict = decide(run(*parts), limits)
     return verdict.decision, verdict.reason, verdict.checks[0].needed
 
 
-def test_each_check_has_the_threshold_that_is_named_for_it() -> None:
+def test_each_check_has_its_own_threshold() -> None:
     two = (rate(8, 100), rate(8, 100, protocol="absolute"))
     assert gate(*two)[0] == "inconclusive"
     limits = Limits(0.10, {"pairwise": 0.2, "absolute/f": 0.03})
-    found = decide(run(*two), limits)
-    assert [(check.threshold, check.decision) for check in found.checks] == [(0.03, "fail"), (0.2, "pass")]
+    result = decide(run(*two), limits)
+    assert [(check.threshold, check.decision) for check in result.checks] == [(0.03, "fail"), (0.2, "pass")]
     with pytest.raises(UsageError, match="absolute under f has no threshold"):
         decide(run(*two), Limits(None, {"pairwise": 0.2}))
 
@@ -208,28 +208,28 @@ def test_each_check_has_the_threshold_that_is_named_for_it() -> None:
 def test_too_few_or_too_many_invalid_verdicts_never_pass(
     invalid: int, limits: Limits, decision: str, reason: str
 ) -> None:
-    found = whole(rate(0, 100, invalid=invalid), limits=limits)
-    assert (found[0], reason in found[1]) == (decision, True)
+    outcome = decide_all(rate(0, 100, invalid=invalid), limits=limits)
+    assert (outcome[0], reason in outcome[1]) == (decision, True)
     # What they do not hide is a failure.
-    assert whole(rate(100, 100, invalid=invalid), limits=limits)[0] == "fail"
+    assert decide_all(rate(100, 100, invalid=invalid), limits=limits)[0] == "fail"
 
 
-def test_an_open_check_says_how_many_verdicts_would_settle_it() -> None:
-    assert whole(rate(0, 10), limits=Limits(0.10))[2] == 29
-    assert whole(rate(0, 10), limits=Limits(0.10, min_n=50))[2] == 50
-    decision, reason, more = whole(rate(5, 100), limits=Limits(0.10))
+def test_open_check_states_how_many_verdicts_would_decide() -> None:
+    assert decide_all(rate(0, 10), limits=Limits(0.10))[2] == 29
+    assert decide_all(rate(0, 10), limits=Limits(0.10, min_n=50))[2] == 50
+    decision, reason, more = decide_all(rate(5, 100), limits=Limits(0.10))
     assert (decision, more) == ("inconclusive", 129)
     assert reason.endswith("do not settle 0.1; at this rate about 129 verdicts would")
-    assert whole(rate(10, 100), limits=Limits(0.10))[2] is None
+    assert decide_all(rate(10, 100), limits=Limits(0.10))[2] is None
     # Beside another check a failure needs more than alone.
-    assert whole(rate(29, 200), limits=Limits(0.10))[0] == "fail"
-    assert whole(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
+    assert decide_all(rate(29, 200), limits=Limits(0.10))[0] == "fail"
+    assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
     # Dependent ones are worth less: more of them are needed, and of more prompts.
-    assert whole(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
+    assert decide_all(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
 
 
 @given(st.floats(0, 1), st.sampled_from([0.02, 0.1, 0.3, 0.5]), st.integers(1, 8))
-def test_what_is_needed_does_settle_it(observed: float, threshold: float, checks: int) -> None:
+def test_stated_number_of_verdicts_does_decide(observed: float, threshold: float, checks: int) -> None:
     limits = Limits(threshold)
     n = count_needed(observed, threshold, limits, checks)
     if n is None:
@@ -254,7 +254,7 @@ def test_certify_makes_an_open_gate_fail() -> None:
         ("max_rise", 0.0), ("max_rise", 1.0), ("min_eligible", -0.1), ("min_eligible", 1.1), ("min_eligible", math.nan),
     ],
 )  # fmt: skip
-def test_limits_are_checked(field: str, value: object) -> None:
+def test_limits_are_validated(field: str, value: object) -> None:
     given: dict[str, Any] = {field: value}
     with pytest.raises(UsageError, match="expected a"):
         Limits(**given)

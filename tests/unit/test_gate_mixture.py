@@ -1,4 +1,4 @@
-"""The bets against exact arithmetic, and that none of them gains under a rate on the wrong side."""
+"""Test the bets against exact arithmetic, and that none gains under a rate on the wrong side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.studies.gate.mixture import BETS, Bets, Direction, bet_rates, log_mean, outcome_gains
 
@@ -49,22 +49,22 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
 
 @each("side", SIDES)
 @each("threshold", THRESHOLDS)
-def test_the_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
-    found = bet_rates(threshold, side)
-    assert found.shape == (BETS,)
+def test_bet_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
+    rates = bet_rates(threshold, side)
+    assert rates.shape == (BETS,)
     low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)
-    assert low < found[0]
-    assert found[-1] < high
-    assert np.all(np.diff(found) > 0)
+    assert low < rates[0]
+    assert rates[-1] < high
+    assert np.all(np.diff(rates) > 0)
 
 
 @given(thresholds, sides)
 def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Direction) -> None:
-    found = bet_rates(threshold, side)
-    assert np.all(np.diff(found) >= 0)
-    assert np.all((found > threshold) if side == "above" else (found < threshold))
-    assert found[0] > 0
-    assert found[-1] < 1
+    rates = bet_rates(threshold, side)
+    assert np.all(np.diff(rates) >= 0)
+    assert np.all((rates > threshold) if side == "above" else (rates < threshold))
+    assert rates[0] > 0
+    assert rates[-1] < 1
     for gains in outcome_gains(threshold, side):
         assert np.all(np.isfinite(gains))
 
@@ -81,7 +81,7 @@ def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Dir
 
 
 @given(thresholds, sides, st.lists(shares, min_size=1, max_size=5), st.data())
-def test_nor_does_it_under_values_between_and_several_in_a_prompt(
+def test_no_bet_gains_under_dependent_prompt_values(
     threshold: float, side: Direction, values: list[float], data: st.DataObject
 ) -> None:
     """Any distribution of prompts whose values are expected on the wrong side, whatever they have to do with another.
@@ -104,7 +104,7 @@ def test_nor_does_it_under_values_between_and_several_in_a_prompt(
     sides,
     st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]) | shares, min_size=1, max_size=3), min_size=1, max_size=5),
 )
-def test_prompts_against_fractions(threshold: float, side: Direction, prompts: list[list[float]]) -> None:
+def test_prompt_evidence_agrees_with_fractions(threshold: float, side: Direction, prompts: list[list[float]]) -> None:
     width = max(map(len, prompts))
     bets, t = Bets(threshold, side), Fraction(threshold)
     for values in prompts:
@@ -115,7 +115,7 @@ def test_prompts_against_fractions(threshold: float, side: Direction, prompts: l
 
 
 @given(thresholds, sides, st.lists(st.booleans(), max_size=12))
-def test_more_of_what_is_bet_on_is_more_evidence(threshold: float, side: Direction, hits: list[bool]) -> None:
+def test_evidence_grows_with_favourable_outcomes(threshold: float, side: Direction, hits: list[bool]) -> None:
     logs = []
     for one in (0, 1):
         bets = Bets(threshold, side)
@@ -126,8 +126,8 @@ def test_more_of_what_is_bet_on_is_more_evidence(threshold: float, side: Directi
 
 
 @given(st.lists(st.floats(-1e5, 1e5), min_size=1, max_size=6), st.floats(-1e5, 1e5))
-def test_the_mean_of_logs(logs: list[float], shift: float) -> None:
-    found = log_mean(np.array(logs))
-    assert max(logs) - math.log(len(logs)) - 1e-9 <= found <= max(logs) + 1e-9
-    assert log_mean(np.array(logs) + shift) == pytest.approx(found + shift, abs=1e-6)
-    assert log_mean(np.array(logs[::-1])) == pytest.approx(found)
+def test_mean_of_logs_is_stable(logs: list[float], shift: float) -> None:
+    mean = log_mean(np.array(logs))
+    assert max(logs) - math.log(len(logs)) - 1e-9 <= mean <= max(logs) + 1e-9
+    assert log_mean(np.array(logs) + shift) == pytest.approx(mean + shift, abs=1e-6)
+    assert log_mean(np.array(logs[::-1])) == pytest.approx(mean)

@@ -1,4 +1,4 @@
-"""When a check stops and what it says, against a slow rule that looks at everything that may still come."""
+"""Test when a check stops and what it reports, against a slow rule that examines every possible future."""
 
 from __future__ import annotations
 
@@ -17,36 +17,41 @@ from distract.studies.gate.boundary import Ints, boundary, end_probability
 from distract.studies.gate.checks import lower_bound, upper_bound
 from distract.studies.gate.limits import least_n
 from distract.studies.gate.mixture import Floats, log_mean, outcome_gains
-from distract.studies.gate.monitor import AT_ONCE, Monitor, PromptOutcome
-from distract.studies.gate.monitor import Hypothesis as Tried
+from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOutcome
 
 
-def came(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> PromptOutcome:
+def make_outcome(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> PromptOutcome:
     """A prompt with so many flips, pairs that hold, verdicts invalid after the rewrite, and before it."""
     low, high = (1.0,) * hits + (0.0,) * (misses + unread), (1.0,) * (hits + unread) + (0.0,) * misses
     return PromptOutcome(pairs, low, high, hits + misses, hits, unread + lost)
 
 
-HIT, MISS, UNREAD, LOST, EXCLUDED = came(1, 1), came(1, 0, 1), came(1, unread=1), came(1, lost=1), came(1)
+HIT, MISS, UNREAD, LOST, EXCLUDED = (
+    make_outcome(1, 1),
+    make_outcome(1, 0, 1),
+    make_outcome(1, unread=1),
+    make_outcome(1, lost=1),
+    make_outcome(1),
+)
 NEITHER = PromptOutcome(1, (0.5,), (0.5,), 1)
 
 
-def played(test: Tried, prompts: Sequence[PromptOutcome]) -> Monitor:
+def play(test: Hypothesis, prompts: Sequence[PromptOutcome]) -> Monitor:
     monitor = Monitor(test)
     for prompt in prompts:
         monitor.add(prompt)
     return monitor
 
 
-def ended(test: Tried, prompts: Sequence[PromptOutcome]) -> Monitor:
-    monitor = played(test, prompts)
+def play_to_end(test: Hypothesis, prompts: Sequence[PromptOutcome]) -> Monitor:
+    monitor = play(test, prompts)
     monitor.end()
     return monitor
 
 
-def test_what_comes_after_a_decision_is_not_looked_at() -> None:
-    test = Tried(0.5, 0.05, 0.05, (1,) * 12)
-    monitor = played(test, [HIT] * 8)
+def test_outcomes_after_a_decision_are_ignored() -> None:
+    test = Hypothesis(0.5, 0.05, 0.05, (1,) * 12)
+    monitor = play(test, [HIT] * 8)
     assert monitor.decision == "fail"
     before = (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, list(monitor.lows))
     for prompt in (MISS, UNREAD, LOST, EXCLUDED, MISS):
@@ -56,42 +61,42 @@ def test_what_comes_after_a_decision_is_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize("threshold", [1e-6, 0.01, 0.1, 0.5, 0.9])
-def test_judges_that_always_flip_fail_at_once(threshold: float) -> None:
-    monitor = ended(Tried(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
+def test_always_flipping_judge_fails_at_once(threshold: float) -> None:
+    monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
     assert (monitor.decision, monitor.k) == ("fail", monitor.n)
     # The chance of so many hits at the threshold, or before it one less.
     assert threshold**monitor.n <= 0.05
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.1, 0.5, 0.9])
-def test_judges_that_never_flip_pass_at_once(threshold: float) -> None:
-    monitor = ended(Tried(threshold, 0.05, 0.05, (1,) * 200), [MISS] * 200)
+def test_never_flipping_judge_passes_at_once(threshold: float) -> None:
+    monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [MISS] * 200)
     assert (monitor.decision, monitor.k) == ("pass", 0)
     assert (1 - threshold) ** monitor.n <= 0.05
 
 
-def test_too_few_or_too_many_invalid_verdicts_hold_up_a_pass_and_never_fail() -> None:
-    short = Tried(0.1, 0.05, 0.05, (1,) * 120, min_n=100)
-    assert played(short, [MISS] * 99).decision is None
-    assert played(short, [MISS] * 100).decision == "pass"
-    unread = Tried(0.1, 0.05, 0.05, (1,) * 120, max_invalid_rate=0.2)
-    assert played(unread, [LOST] * 20 + [MISS] * 79).decision is None
-    assert played(unread, [LOST] * 20 + [MISS] * 80).decision == "pass"
-    assert ended(unread, [LOST] * 20 + [MISS] * 60).decision == "inconclusive"
+def test_invalid_verdict_limits_delay_a_pass_and_never_fail() -> None:
+    short = Hypothesis(0.1, 0.05, 0.05, (1,) * 120, min_n=100)
+    assert play(short, [MISS] * 99).decision is None
+    assert play(short, [MISS] * 100).decision == "pass"
+    unread = Hypothesis(0.1, 0.05, 0.05, (1,) * 120, max_invalid_rate=0.2)
+    assert play(unread, [LOST] * 20 + [MISS] * 79).decision is None
+    assert play(unread, [LOST] * 20 + [MISS] * 80).decision == "pass"
+    assert play_to_end(unread, [LOST] * 20 + [MISS] * 60).decision == "inconclusive"
     # 25 of 120 are more than a fifth already, whatever comes.
-    lost = ended(unread, [LOST] * 25)
+    lost = play_to_end(unread, [LOST] * 25)
     assert (lost.decision, lost.reason, lost.left) == ("inconclusive", "settled", 95) or lost.reason == "end"
 
 
 @st.composite
-def trials(draw: st.DrawFn) -> Tried:
+def trials(draw: st.DrawFn) -> Hypothesis:
     """A test whose prompts have one pair each, or several, or unequally many."""
     pairs = draw(
         st.integers(1, 120).map(lambda n: (1,) * n)
         | st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
     )
     rises = draw(st.booleans())
-    return Tried(
+    return Hypothesis(
         0.5 if rises else draw(st.sampled_from([0.03, 0.1, 0.3, 0.5, 0.8])),
         draw(st.sampled_from([0.05, 0.0125, 0.3])),
         draw(st.sampled_from([0.05, 0.3])),
@@ -105,23 +110,23 @@ def trials(draw: st.DrawFn) -> Tried:
 
 
 @st.composite
-def prompts(draw: st.DrawFn, test: Tried) -> list[PromptOutcome]:
-    """What came of all its prompts, in any order, in runs of much the same."""
+def prompts(draw: st.DrawFn, test: Hypothesis) -> list[PromptOutcome]:
+    """Outcomes of all prompts, in any order, in runs of similar ones."""
     pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
-    found: list[PromptOutcome] = []
-    while len(found) < len(pairs):
+    outcomes: list[PromptOutcome] = []
+    while len(outcomes) < len(pairs):
         kinds = draw(st.lists(st.sampled_from("hhmmmule"), min_size=1, max_size=3))
         for number in range(draw(st.integers(1, 30))):
-            if len(found) == len(pairs):
+            if len(outcomes) == len(pairs):
                 break
-            size = pairs[len(found)]
-            mine = [kinds[(number + one) % len(kinds)] for one in range(size)]
-            found.append(came(size, *(mine.count(kind) for kind in "hmul")))
-    return found
+            size = pairs[len(outcomes)]
+            run_kinds = [kinds[(number + one) % len(kinds)] for one in range(size)]
+            outcomes.append(make_outcome(size, *(run_kinds.count(kind) for kind in "hmul")))
+    return outcomes
 
 
 @given(st.data())
-def test_no_prompt_of_several_at_once_decides_but_the_last(data: st.DataObject) -> None:
+def test_only_the_last_prompt_of_a_batch_decides(data: st.DataObject) -> None:
     test = data.draw(trials())
     rest = data.draw(prompts(test))
     monitor = Monitor(test)
@@ -140,13 +145,13 @@ TOLERANCE = 1e-3
 
 
 @given(st.data())
-def test_what_is_said_beside_a_decision_agrees_with_it(data: st.DataObject) -> None:
+def test_statements_beside_a_decision_agree_with_it(data: st.DataObject) -> None:
     test = data.draw(trials())
     some = data.draw(prompts(test))
-    agrees(test, ended(test, some[: data.draw(st.integers(0, len(some)))]))
+    assert_agrees(test, play_to_end(test, some[: data.draw(st.integers(0, len(some)))]))
 
 
-def agrees(test: Tried, monitor: Monitor) -> None:
+def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
     """The p-value is small just where it fails; each bound is on the side of the threshold that the decision says."""
     p = monitor.p_value
     if not monitor.prompt_count:
@@ -168,18 +173,18 @@ def agrees(test: Tried, monitor: Monitor) -> None:
 
 
 @pytest.mark.parametrize(("hits", "decision"), [(0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail")])
-def test_a_pass_that_has_to_wait_is_looked_at_again(hits: int, decision: str) -> None:
+def test_waiting_pass_is_reconsidered(hits: int, decision: str) -> None:
     """A rate was shown to be below the threshold; flips that come while it waits for ``min_n`` count all the same."""
-    test = Tried(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
-    monitor = ended(test, [MISS] * 60 + [HIT] * hits + [MISS] * (50 - hits))
+    test = Hypothesis(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
+    monitor = play_to_end(test, [MISS] * 60 + [HIT] * hits + [MISS] * (50 - hits))
     assert monitor.decision == decision
-    agrees(test, monitor)
+    assert_agrees(test, monitor)
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_prompts_without_any_pair_decide_nothing(exact: bool) -> None:
+def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
     """As data with one response to each prompt have them."""
-    monitor = Monitor(Tried(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
+    monitor = Monitor(Hypothesis(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
     assert monitor.batch_size() >= 1
     for _ in range(3):
         monitor.add(PromptOutcome(0))
@@ -188,16 +193,16 @@ def test_prompts_without_any_pair_decide_nothing(exact: bool) -> None:
 
 
 @given(st.lists(st.sampled_from([HIT, MISS, MISS, NEITHER, NEITHER]), min_size=1, max_size=60))
-def test_what_is_looked_at_once_is_decided_by_its_end_alone(some: list[PromptOutcome]) -> None:
-    test = Tried(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
-    forth, back = ended(test, some), ended(test, some[::-1])
+def test_single_look_is_decided_by_its_end(some: list[PromptOutcome]) -> None:
+    test = Hypothesis(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
+    forth, back = play_to_end(test, some), play_to_end(test, some[::-1])
     assert (forth.decision, forth.reason) == (back.decision, "end")
     assert forth.p_value == pytest.approx(back.p_value)
     assert forth.n == len(some)
-    agrees(test, forth)
+    assert_agrees(test, forth)
 
 
-def at_most(level: float, wrong: int, of: int) -> bool:
+def is_at_most(level: float, wrong: int, of: int) -> bool:
     """Whether a share is no more than chance above a level."""
     return wrong <= level * of + 3 * math.sqrt(level * (1 - level) * of)
 
@@ -226,56 +231,56 @@ class Together(NamedTuple):
 def table() -> Ints:
     """What a check says after n comparisons with k flips, all eligible, whatever came before; 0 to go on."""
     limits = boundary(T, ALPHA / CHECKS, ALPHA, MOST)
-    found = np.zeros((MOST + 1, MOST + 1), np.int64)
+    result = np.zeros((MOST + 1, MOST + 1), np.int64)
     for n in range(1, MOST + 1):
         k, more = np.arange(n + 1)[:, None], np.arange(MOST - n + 1)
         fails = np.any(k + more >= limits.fail_end[n:], axis=1)
         passes = np.all(k + more <= limits.pass_end[n:], axis=1)
-        here = found[n, : n + 1]
+        here = result[n, : n + 1]
         here[~fails & (k[:, 0] > limits.pass_end[MOST])] = 3
         here[~fails & passes] = 2
         here[(k[:, 0] >= limits.fail_end[MOST])] = 1
         here[k[:, 0] <= limits.pass_at[n]] = 2
         here[k[:, 0] >= limits.fail_at[n]] = 1
-    return found
+    return result
 
 
-def simulated(flips: NDArray[np.bool_]) -> Together:
+def simulate(flips: NDArray[np.bool_]) -> Together:
     """Gates that end with their first failure, from flips of shape (most, gates, checks)."""
     limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
     ones, zeros = outcome_gains(T, "above")
     k = np.zeros(flips.shape[1:], np.int64)
-    said, stop, peak = np.zeros_like(k), np.zeros_like(k), np.zeros(k.shape)
+    decisions, stop, peak = np.zeros_like(k), np.zeros_like(k), np.zeros(k.shape)
     logs = np.array(
         [[log_mean(i * ones + (n - i) * zeros) if i <= n else 0 for i in range(MOST + 1)] for n in range(MOST + 1)]
     )
     for n in range(1, MOST + 1):
-        going = (said == 0) & ~np.any(said == 1, axis=1)[:, None]
+        going = (decisions == 0) & ~np.any(decisions == 1, axis=1)[:, None]
         k += going & flips[n - 1]
         stop[going] = n
         peak = np.where(going, np.maximum(peak, logs[n, k]), peak)
-        said = np.where(going, says[n, k], said)
+        decisions = np.where(going, says[n, k], decisions)
     p = np.exp(-peak)
     ends = np.array([end_probability(T, limits.fail_at, MOST, i) for i in range(MOST + 1)])
-    by_end = (said > 0) & (k < limits.fail_at[stop]) & (k > limits.pass_at[stop])
-    p = np.where(by_end, ends[k], np.where(said == 1, np.minimum(p, ALPHA / CHECKS), p))
-    return Together(said, stop, k, p, np.array([holm(one) for one in p.tolist()]))
+    by_end = (decisions > 0) & (k < limits.fail_at[stop]) & (k > limits.pass_at[stop])
+    p = np.where(by_end, ends[k], np.where(decisions == 1, np.minimum(p, ALPHA / CHECKS), p))
+    return Together(decisions, stop, k, p, np.array([holm(one) for one in p.tolist()]))
 
 
-def correlated(gates: int) -> NDArray[np.bool_]:
+def draw_correlated_flips(gates: int) -> NDArray[np.bool_]:
     """One check at .15 and four at the threshold that flip only where it does, shape (most, gates, checks)."""
     rng = np.random.default_rng(5)
     first = rng.random((MOST, gates, 1)) < 0.15
     return np.concatenate([first, first & (rng.random((MOST, gates, CHECKS - 1)) < T / 0.15)], axis=2)
 
 
-def test_a_check_left_open_by_a_failure_is_not_failed_too_often() -> None:
+def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
     gates = 4000
-    found = simulated(correlated(gates))
-    failed = (found.said == 1) | ((found.said == 0) & (found.adjusted <= ALPHA))
+    simulation = simulate(draw_correlated_flips(gates))
+    failed = (simulation.said == 1) | ((simulation.said == 0) & (simulation.adjusted <= ALPHA))
     assert failed[:, 0].mean() > 0.1
-    assert at_most(ALPHA, int(failed[:, 1:].any(axis=1).sum()), gates)
-    assert at_most(ALPHA, int((found.said[:, 1:] == 2).any(axis=0).max()), gates)
+    assert is_at_most(ALPHA, int(failed[:, 1:].any(axis=1).sum()), gates)
+    assert is_at_most(ALPHA, int((simulation.said[:, 1:] == 2).any(axis=0).max()), gates)
 
 
 @pytest.mark.parametrize(
@@ -291,11 +296,11 @@ def test_prompts_of_uneven_size_are_decided(
     threshold: float, sizes: tuple[int, ...], flips_in: int, decision: str
 ) -> None:
     """Every so manieth pair flips, as prompts come in a drawn order; a value is the mean of its prompt."""
-    monitor = Monitor(Tried(threshold, 0.05, 0.05, sizes))
+    monitor = Monitor(Hypothesis(threshold, 0.05, 0.05, sizes))
     pairs = 0
     for size in np.random.default_rng(1).permutation(sizes).tolist():
         hits = (pairs + size) // flips_in - pairs // flips_in
-        monitor.add(came(size, hits, size - hits))
+        monitor.add(make_outcome(size, hits, size - hits))
         pairs += size
     monitor.end()
     assert monitor.decision == decision
@@ -304,35 +309,39 @@ def test_prompts_of_uneven_size_are_decided(
 
 @pytest.mark.parametrize("pairs", [1, 2, 45])
 @pytest.mark.parametrize("threshold", [0.05, 0.1, 0.2, 0.5])
-def test_no_flip_rate_passes_on_fewer_prompts_than_a_count_could(threshold: float, pairs: int) -> None:
+def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pairs: int) -> None:
     least = least_n(threshold, 0.95)
     for prompts in (least - 1, least):
-        monitor = ended(Tried(threshold, 0.05, 0.05, (pairs,) * prompts), [came(pairs, 0, pairs)] * prompts)
+        monitor = play_to_end(
+            Hypothesis(threshold, 0.05, 0.05, (pairs,) * prompts), [make_outcome(pairs, 0, pairs)] * prompts
+        )
         assert monitor.decision == "inconclusive" or prompts == least
-    many = ended(Tried(threshold, 0.05, 0.05, (pairs,) * 10 * least), [came(pairs, 0, pairs)] * 10 * least)
+    many = play_to_end(
+        Hypothesis(threshold, 0.05, 0.05, (pairs,) * 10 * least), [make_outcome(pairs, 0, pairs)] * 10 * least
+    )
     assert many.decision == "pass"
     assert many.prompt_count >= least
 
 
 @pytest.mark.parametrize("pairs", [1, 4])
-def test_verdicts_that_could_not_be_read_count_against_either_decision(pairs: int) -> None:
+def test_unread_verdicts_count_against_either_decision(pairs: int) -> None:
     """As flips for a pass, as none for a failure; those unread before the rewrite are not among the eligible."""
-    test = Tried(0.1, 0.05, 0.05, (pairs,) * 40)
-    clean = [came(pairs, 0, pairs)]
-    assert ended(test, clean * 40).decision == "pass"
-    assert ended(test, clean * 36 + [came(pairs, lost=pairs)] * 4).decision == "pass"
-    assert ended(test, [came(pairs, unread=pairs)] * 10 + clean * 30).decision == "inconclusive"
-    bad = [came(pairs, pairs)]
-    assert ended(test, bad * 40).decision == "fail"
-    assert ended(test, bad * 2 + [came(pairs, unread=pairs)] * 38).decision == "inconclusive"
+    test = Hypothesis(0.1, 0.05, 0.05, (pairs,) * 40)
+    clean = [make_outcome(pairs, 0, pairs)]
+    assert play_to_end(test, clean * 40).decision == "pass"
+    assert play_to_end(test, clean * 36 + [make_outcome(pairs, lost=pairs)] * 4).decision == "pass"
+    assert play_to_end(test, [make_outcome(pairs, unread=pairs)] * 10 + clean * 30).decision == "inconclusive"
+    bad = [make_outcome(pairs, pairs)]
+    assert play_to_end(test, bad * 40).decision == "fail"
+    assert play_to_end(test, bad * 2 + [make_outcome(pairs, unread=pairs)] * 38).decision == "inconclusive"
 
 
-def test_few_eligible_pairs_hold_up_a_pass_and_never_a_failure() -> None:
-    test = Tried(0.1, 0.05, 0.05, (1,) * 400, min_eligible=0.2)
-    assert ended(test, [EXCLUDED] * 340 + [MISS] * 60).decision == "inconclusive"
-    assert ended(test, [EXCLUDED] * 300 + [MISS] * 100).decision == "pass"
-    assert ended(test, [EXCLUDED] * 390 + [HIT] * 10).decision == "fail"
-    assert ended(test, [EXCLUDED] * 399).reason == "settled"
+def test_few_eligible_pairs_delay_a_pass_and_never_a_failure() -> None:
+    test = Hypothesis(0.1, 0.05, 0.05, (1,) * 400, min_eligible=0.2)
+    assert play_to_end(test, [EXCLUDED] * 340 + [MISS] * 60).decision == "inconclusive"
+    assert play_to_end(test, [EXCLUDED] * 300 + [MISS] * 100).decision == "pass"
+    assert play_to_end(test, [EXCLUDED] * 390 + [HIT] * 10).decision == "fail"
+    assert play_to_end(test, [EXCLUDED] * 399).reason == "settled"
 
 
 @pytest.mark.parametrize(
@@ -345,12 +354,12 @@ def test_few_eligible_pairs_hold_up_a_pass_and_never_a_failure() -> None:
         (40, 0, 400, "fail"),
     ],
 )
-def test_a_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
+def test_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
     """Fails above 0, passes below .05; between them it waits for more."""
     kinds = [PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [
         PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
     ] * there
     kinds += [NEITHER] * (of - here - there)
     some = [kinds[at] for at in np.random.default_rng(3).permutation(of)]
-    test = Tried(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)
-    assert ended(test, some).decision == decision
+    test = Hypothesis(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)
+    assert play_to_end(test, some).decision == decision

@@ -1,4 +1,4 @@
-"""The gate's table in ``pyproject.toml``: what it sets, what overrides it, and what a wrong one is told."""
+"""Test the gate's table in ``pyproject.toml``: its values, what overrides it, and errors in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as drawn
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from distract.core import printable, registry
@@ -47,47 +47,47 @@ KEYS = {
 }
 
 
-def written(folder: Path, text: str | bytes, name: str = FILE) -> Path:
+def write_file(folder: Path, text: str | bytes, name: str = FILE) -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
 
-def refused(path: Path) -> str:
+def refusal_message(path: Path) -> str:
     """What a file is told that cannot be used: one printable line that names the file first."""
     with pytest.raises(DataError) as caught:
         load_settings(path)
-    said = str(caught.value)
+    message = str(caught.value)
     assert caught.value.exit_code == 2
-    assert said.startswith(printable.line(str(path)))
-    assert said == printable.line(said)
-    assert len(said) < 1500
-    return said.removeprefix(printable.line(str(path)))
+    assert message.startswith(printable.line(str(path)))
+    assert message == printable.line(message)
+    assert len(message) < 1500
+    return message.removeprefix(printable.line(str(path)))
 
 
-def test_the_whole_table_is_read(tmp_path: Path) -> None:
-    settings = load_settings(written(tmp_path, WHOLE))
+def test_whole_settings_table_is_read(tmp_path: Path) -> None:
+    settings = load_settings(write_file(tmp_path, WHOLE))
     assert settings is not None
     assert settings.path == tmp_path / FILE
-    found = merge_limits(settings, {})
-    assert found == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
+    limits = merge_limits(settings, {})
+    assert limits == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
     cases = {
         ("pairwise", "prolixity"): 0.20,
         ("pairwise", "sycophancy"): 0.15,
         ("absolute", "sycophancy"): 0.05,
         ("base", "prolixity"): 0.10,
     }
-    assert {names: found.threshold(*names) for names in cases} == cases
+    assert {names: limits.threshold(*names) for names in cases} == cases
 
 
 @pytest.mark.parametrize("text", [WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE])
-def test_line_ends_and_a_byte_order_mark_do_not_matter(tmp_path: Path, text: str) -> None:
-    assert load_settings(written(tmp_path, text)) == load_settings(written(tmp_path, WHOLE))
+def test_line_ends_and_byte_order_mark_do_not_matter(tmp_path: Path, text: str) -> None:
+    assert load_settings(write_file(tmp_path, text)) == load_settings(write_file(tmp_path, WHOLE))
 
 
 @pytest.mark.parametrize("text", ["[tool.distract.gate]", "tool.distract.gate = {}", RATES])
-def test_a_table_that_sets_nothing_leaves_what_a_gate_has_by_itself(tmp_path: Path, text: str) -> None:
-    assert merge_limits(load_settings(written(tmp_path, text)), {}) == Limits() == merge_limits(None, {})
+def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
+    assert merge_limits(load_settings(write_file(tmp_path, text)), {}) == Limits() == merge_limits(None, {})
 
 
 @pytest.mark.parametrize(
@@ -109,44 +109,42 @@ def test_a_table_that_sets_nothing_leaves_what_a_gate_has_by_itself(tmp_path: Pa
         ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
     ],
 )
-def test_the_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, Any], expected: Limits) -> None:
-    assert merge_limits(load_settings(written(tmp_path, WHOLE)), given) == expected
+def test_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, Any], expected: Limits) -> None:
+    assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), given) == expected
 
 
-def test_an_option_out_of_range_is_refused_with_a_file_and_without() -> None:
+def test_out_of_range_option_is_refused_with_and_without_a_file() -> None:
     for settings in (None, Settings(Path(FILE), {"max_flip_rate": 0.1})):
         with pytest.raises(UsageError, match=r"^--max-flip-rate 2: expected a share"):
             merge_limits(settings, {"max_flip_rate": 2.0})
 
 
 class TestWhereItIs:
-    def test_the_nearest_file_counts_even_without_the_table(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_nearest_file_counts_even_without_the_table(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         inner = tmp_path / "a" / "b"
         inner.mkdir(parents=True)
         monkeypatch.chdir(inner)
-        top = written(tmp_path, WHOLE)
-        found = load_settings()
-        assert found is not None
-        assert found.path == top
+        top = write_file(tmp_path, WHOLE)
+        result = load_settings()
+        assert result is not None
+        assert result.path == top
         (tmp_path / "a" / FILE).mkdir()  # no file
-        assert load_settings() == found
-        middle = written(inner, "[project]\nname = 'other'\n")
+        assert load_settings() == result
+        middle = write_file(inner, "[project]\nname = 'other'\n")
         assert load_settings() is None
         with pytest.raises(DataError, match=r"expected a table \[tool\.distract\.gate\]; add it"):
             load_settings(middle)
 
     @pytest.mark.parametrize("text", ["", "[tool.ruff]\nline-length = 100\n", "[tool.distract]\n"])
-    def test_no_table_is_no_settings_unless_the_file_was_named(
+    def test_no_table_means_no_settings_unless_the_file_was_given(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        path = written(tmp_path, text)
+        path = write_file(tmp_path, text)
         assert load_settings() is None
-        assert refused(path) == ": expected a table [tool.distract.gate]; add it, or name another file"
+        assert refusal_message(path) == ": expected a table [tool.distract.gate]; add it, or name another file"
 
-    def test_a_folder_that_is_gone_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_deleted_folder_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         gone = tmp_path / "gone"
         gone.mkdir()
         monkeypatch.chdir(gone)
@@ -154,15 +152,15 @@ class TestWhereItIs:
         with pytest.raises(DataError, match=r"cannot be searched: .*; name a file \(--config\)"):
             load_settings()
 
-    def test_what_is_no_readable_file_is_one_line(self, tmp_path: Path) -> None:
-        assert refused(tmp_path / "absent.toml") == ": no such file"
-        assert "is a directory" in refused(tmp_path)
-        assert "not UTF-8" in refused(written(tmp_path, b"[tool]\nx = '\xff'\n"))
-        assert "cannot be read" in refused(tmp_path / ("x" * 300))
+    def test_unreadable_file_is_one_line(self, tmp_path: Path) -> None:
+        assert refusal_message(tmp_path / "absent.toml") == ": no such file"
+        assert "is a directory" in refusal_message(tmp_path)
+        assert "not UTF-8" in refusal_message(write_file(tmp_path, b"[tool]\nx = '\xff'\n"))
+        assert "cannot be read" in refusal_message(tmp_path / ("x" * 300))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[tool\n", ":1: not TOML: Expected ']' at the end of a table declaration; correct it there"),
         (GATE + "min-n = 1\nmin-n = 2\n", ":3: not TOML: Cannot overwrite a value; correct it there"),
@@ -228,22 +226,22 @@ class TestWhereItIs:
     ],
     ids=lambda text: text[-40:],
 )
-def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
-    assert told in refused(written(tmp_path, text))
+def test_wrong_settings_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refusal_message(write_file(tmp_path, text))
 
 
-def test_a_hostile_file_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ": tool: expected a table, found 3"
+def test_hostile_file_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    assert refusal_message(write_file(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ": tool: expected a table, found 3"
 
 
 @pytest.mark.parametrize("name", [*registry.protocols(), *registry.attacks()])
-def test_every_protocol_and_attack_that_is_gated_may_have_a_rate(tmp_path: Path, name: str) -> None:
-    path = written(tmp_path, f'{RATES}"{name}" = 0.3\n')
+def test_every_gated_protocol_and_attack_may_have_a_rate(tmp_path: Path, name: str) -> None:
+    path = write_file(tmp_path, f'{RATES}"{name}" = 0.3\n')
     attack = registry.attacks().get(name)
     if attack is None or not (attack.control or attack.severity):
         assert merge_limits(load_settings(path), {}).others == {name: 0.3}
     else:
-        refused(path)
+        refusal_message(path)
 
 
 NUMBERS = st.one_of(
@@ -251,12 +249,12 @@ NUMBERS = st.one_of(
 )
 
 
-@drawn(deadline=None)  # a file each
+@hypothesis_settings(deadline=None)  # a file each
 @given(st.sampled_from(sorted(KEYS)), NUMBERS)
-def test_the_file_takes_a_number_exactly_when_a_gate_does(
+def test_file_accepts_the_same_numbers_as_a_gate(
     tmp_path_factory: pytest.TempPathFactory, key: str, number: float
 ) -> None:
-    path = written(tmp_path_factory.getbasetemp(), f"{GATE}{key} = {number!r}\n", "number.toml")
+    path = write_file(tmp_path_factory.getbasetemp(), f"{GATE}{key} = {number!r}\n", "number.toml")
     try:
         Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
         taken = isinstance(number, int) or key != "min-n"
@@ -268,27 +266,25 @@ def test_the_file_takes_a_number_exactly_when_a_gate_does(
         assert settings.values == {KEYS[key]: number}
         assert merge_limits(settings, {}) == Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
     else:
-        assert "tool.distract.gate" in refused(path)
+        assert "tool.distract.gate" in refusal_message(path)
 
 
-@drawn(deadline=None)  # a file each
+@hypothesis_settings(deadline=None)  # a file each
 @given(st.dictionaries(st.sampled_from(["prolixity", "pairwise", "absolute/sycophancy"]), st.floats(1e-6, 0.999)))
-def test_rates_come_back_as_they_were_written(
-    tmp_path_factory: pytest.TempPathFactory, rates: dict[str, float]
-) -> None:
+def test_rates_round_trip(tmp_path_factory: pytest.TempPathFactory, rates: dict[str, float]) -> None:
     text = RATES + "".join(f"{json.dumps(name)} = {rate!r}\n" for name, rate in rates.items())
-    found = merge_limits(load_settings(written(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
-    assert found == Limits(others=rates)
+    limits = merge_limits(load_settings(write_file(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
+    assert limits == Limits(others=rates)
 
 
-@drawn(deadline=None)  # a file each
+@hypothesis_settings(deadline=None)  # a file each
 @given(st.text() | st.binary())
 def test_any_text_is_settings_or_one_line(tmp_path_factory: pytest.TempPathFactory, text: str | bytes) -> None:
     raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    refused(written(tmp_path_factory.getbasetemp(), raw, "any.toml"))
+    refusal_message(write_file(tmp_path_factory.getbasetemp(), raw, "any.toml"))
 
 
-@drawn(deadline=None)  # a file each
+@hypothesis_settings(deadline=None)  # a file each
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -300,11 +296,11 @@ def test_any_text_is_settings_or_one_line(tmp_path_factory: pytest.TempPathFacto
 def test_any_value_of_any_key_is_settings_or_one_line(
     tmp_path_factory: pytest.TempPathFactory, value: object, key: str
 ) -> None:
-    path = written(tmp_path_factory.getbasetemp(), f"{GATE}{json.dumps(key)} = {_toml(value)}\n", "value.toml")
+    path = write_file(tmp_path_factory.getbasetemp(), f"{GATE}{json.dumps(key)} = {_toml(value)}\n", "value.toml")
     try:
         settings = load_settings(path)
     except DataError:
-        refused(path)
+        refusal_message(path)
     else:
         assert isinstance(merge_limits(settings, {}), Limits)
 
@@ -322,9 +318,9 @@ def _toml(value: object) -> str:
 
 
 class TestWhatStandsBesideTheGate:
-    def test_a_judge_and_a_store_for_tests_are_none_of_its_business(self, tmp_path: Path) -> None:
-        path = written(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
-        assert load_settings(path) == load_settings(written(tmp_path, WHOLE))
+    def test_gate_ignores_the_judge_and_store_of_tests(self, tmp_path: Path) -> None:
+        path = write_file(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
+        assert load_settings(path) == load_settings(write_file(tmp_path, WHOLE))
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -335,13 +331,15 @@ class TestWhatStandsBesideTheGate:
             ("[tool.distract]\nstore = '/s'", Project(None, Path("/s"))),
         ],
     )
-    def test_it_is_read(self, tmp_path: Path, text: str, expected: Project) -> None:
-        assert read_project(written(tmp_path, text)) == expected
+    def test_settings_for_tests_are_read(self, tmp_path: Path, text: str, expected: Project) -> None:
+        assert read_project(write_file(tmp_path, text)) == expected
 
-    def test_a_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
-        assert read_project(written(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
+    def test_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
+        assert read_project(write_file(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
 
     @pytest.mark.parametrize("value", ["3", "true", "['a']", "''", "' '", "{ a = 1 }"])
     @pytest.mark.parametrize("key", ["judge", "store"])
-    def test_anything_but_words_is_refused(self, tmp_path: Path, key: str, value: str) -> None:
-        assert f": tool.distract.{key}: expected the" in refused(written(tmp_path, f"[tool.distract]\n{key} = {value}"))
+    def test_non_string_values_are_refused(self, tmp_path: Path, key: str, value: str) -> None:
+        assert f": tool.distract.{key}: expected the" in refusal_message(
+            write_file(tmp_path, f"[tool.distract]\n{key} = {value}")
+        )

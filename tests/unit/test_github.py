@@ -44,15 +44,15 @@ def read(command: str) -> tuple[str, str, str]:
     return level, title, data
 
 
-def test_each_check_that_did_not_pass_is_told() -> None:
-    told = [read(command) for command in github.annotations(MIXED, FLIPS)]
-    assert [(level, title) for level, title, _ in told] == [
+def test_each_check_that_did_not_pass_is_annotated() -> None:
+    annotations = [read(command) for command in github.annotations(MIXED, FLIPS)]
+    assert [(level, title) for level, title, _ in annotations] == [
         ("error", "distract gate: fail: pairwise under prolixity"),
         ("warning", "distract gate: inconclusive: pairwise under sycophancy"),
         ("error", "distract gate: fail: base under prolixity"),
         ("notice", "distract gate: skipped: prepair under prolixity"),
     ]
-    assert told[0][2].splitlines() == [
+    assert annotations[0][2].splitlines() == [
         "lower bound 0.183 is above 0.1",
         "12 of 40 flipped (30.0%); 1 invalid, 2 excluded",
         "flip rate: 18.3–44.1% (each bound one-sided, 95.0%)",
@@ -60,7 +60,7 @@ def test_each_check_that_did_not_pass_is_told() -> None:
         "p: <0.001, 0.001 after Holm's adjustment",
         "case c7: weak-model, rewritten, against good-model: 0.12 : 0.88 before -> 0.75 : 0.20 after",
     ]
-    assert told[3][2] == "another check had failed"
+    assert annotations[3][2] == "another check had failed"
 
 
 SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusive"))
@@ -83,13 +83,13 @@ SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusi
         (verdict("fail", BAD, SOUND), [("error", "distract gate: fail: pairwise under prolixity")]),
     ],
 )  # fmt: skip
-def test_what_is_told_of_the_whole(given: Verdict, expected: list[tuple[str, str]]) -> None:
-    told = [read(command) for command in github.annotations(given, {})]
-    assert [(level, title) for level, title, _ in told] == expected
-    assert given.reason in told[0][2] or any(one.reason in told[0][2] for one in given.checks)
+def test_annotation_summarises_the_gate(given: Verdict, expected: list[tuple[str, str]]) -> None:
+    annotations = [read(command) for command in github.annotations(given, {})]
+    assert [(level, title) for level, title, _ in annotations] == expected
+    assert given.reason in annotations[0][2] or any(one.reason in annotations[0][2] for one in given.checks)
 
 
-def test_a_command_is_escaped_as_the_runner_reads_it() -> None:
+def test_command_is_escaped_for_the_runner() -> None:
     (command,) = github.annotations(
         verdict("fail", check("fail", attack="a:b,c%0A=d", reason="::error::100%\n%0A")), {}
     )
@@ -102,13 +102,13 @@ def test_a_command_is_escaped_as_the_runner_reads_it() -> None:
 @given(hostile())
 def test_no_text_breaks_out_of_its_annotation(drawn: Drawn) -> None:
     given, flips, _ = drawn
-    told = [read(command)[0] for command in github.annotations(given, flips)]
+    annotations = [read(command)[0] for command in github.annotations(given, flips)]
     bad = [one for one in findings(given) if one.state != "pass"]
-    assert len(told) == max(1, len(bad))
-    assert given.decision == "pass" or {"error", "warning"} & {*told}
+    assert len(annotations) == max(1, len(bad))
+    assert given.decision == "pass" or {"error", "warning"} & {*annotations}
 
 
-def test_golden_summary() -> None:
+def test_summary_matches_the_golden_file() -> None:
     text = github.summary(MIXED, FLIPS, judge="planted:longer")
     assert text == golden("gate.summary.md", text)
 
@@ -117,24 +117,24 @@ def test_golden_summary() -> None:
     ("given", "heading"),
     [(verdict("pass", SOUND), "PASS"), (verdict("fail", BAD), "FAIL"), (verdict("inconclusive"), "INCONCLUSIVE")],
 )
-def test_the_heading_says_how_it_ended(given: Verdict, heading: str) -> None:
+def test_heading_states_the_result(given: Verdict, heading: str) -> None:
     lines = github.summary(given, {}, judge="j").splitlines()
     assert lines[0] == f"## distract gate: {heading}"
     assert ("<details>" in lines) == (heading == "FAIL")
 
 
-def test_hostile_text_is_shown_and_means_nothing() -> None:
+def test_hostile_text_is_shown_without_effect() -> None:
     evil = "a|b <b>x</b> **y** [l](m) @team #12 https://x.example www.x.example \x1b[1m\nz `c` \\ _u_ ~~s~~ &amp;"
     flip = replace(FLIP, case=evil, original=evil, rewrite=evil + "!")
     given = verdict("fail", check("fail", protocol=evil, reason=evil), reason=evil, notes=(evil,))
     text = github.summary(given, {(evil, "prolixity"): (flip,)}, judge=evil)
-    shown = evil.replace("\x1b", "\\x1b").replace("\n", " ")
-    assert html.unescape(text).replace("\u2060", "").count(shown) == 9
+    cleaned = evil.replace("\x1b", "\\x1b").replace("\n", " ")
+    assert html.unescape(text).replace("\u2060", "").count(cleaned) == 9
     assert "@\u2060team #\u206012 https:\u2060//x.example www\u2060.x.example" in html.unescape(text)
-    inert(text, rows=1)
+    assert_inert(text, rows=1)
 
 
-def inert(text: str, rows: int) -> None:
+def assert_inert(text: str, rows: int) -> None:
     """A Markdown text that holds a table of so many rows, no markup but ours, and nothing that links."""
     tokens = MARKDOWN.parse(text)
     inline = [child for token in tokens for child in token.children or ()]
@@ -156,13 +156,13 @@ def inert(text: str, rows: int) -> None:
 def test_no_text_becomes_markup(drawn: Drawn) -> None:
     given, flips, judge = drawn
     text = github.summary(given, flips, judge=judge)
-    inert(text, rows=len(given.checks))
+    assert_inert(text, rows=len(given.checks))
     failed = [one for one in given.checks if one.decision == "fail"]
     assert text.count("<details>") == text.count("</details>") == len(failed)
     assert text.count("\n- original:") <= len(failed)
 
 
-def test_effort_and_skipped_checks_are_in_the_summary() -> None:
+def test_summary_shows_effort_and_skipped_checks() -> None:
     text = html.unescape(github.summary(MIXED, {}, judge="j"))
     assert "40 of 300 cases judged with 320 judge calls, about 2,080 saved" in text
     assert "| <code>prepair</code> | <code>prolixity</code> | 0/0 | – | – | – | 10 | skipped |" in text

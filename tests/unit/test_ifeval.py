@@ -1,4 +1,4 @@
-"""IFEval: prompts joined with responses, what is left out, and questions split from their format."""
+"""Test IFEval data: join prompts with responses, skip unusable ones, split questions from their format."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_prompts_meet_their_responses(tmp_path: Path) -> None:
         ({"kwargs": [{"odd": 1}]}, "field 'kwargs[0].odd': unknown"),
     ],
 )
-def test_what_is_wrong_is_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_wrong_rows_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
     data = write(tmp_path / "prompts.jsonl", {**PROMPT, "key": 1, "prompt": "Fine."}, {**PROMPT, **change})
     with pytest.raises(DataError) as caught:
         load(f"ifeval:{data}", [write(tmp_path / "a.jsonl", ANSWER)])
@@ -78,7 +78,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], problem: str, tmp_path: 
     assert problem in str(caught.value)
 
 
-def test_responses_go_with_prompts_only(tmp_path: Path) -> None:
+def test_responses_need_prompts(tmp_path: Path) -> None:
     data, answers = write(tmp_path / "prompts.jsonl", PROMPT), write(tmp_path / "a.jsonl", ANSWER)
     with pytest.raises(UsageError, match="--responses"):
         load(data)
@@ -105,11 +105,13 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
     unknown = {**PROMPT, "key": "b", "instruction_id_list": ["odd:kind"]}
     data = write(tmp_path / "prompts.jsonl", PROMPT, unknown)
     for spec in (data, f"ifeval:{data}"):
-        found = load_prompts(spec)
-        assert found.prompts == (ConstrainedPrompt("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),)
-        assert (found.name, found.format, found.size) == ("prompts.jsonl", "ifeval", 2)
-        assert found.left_out == {"the kind odd:kind cannot be checked": 1}
-    assert found.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
+        prompts = load_prompts(spec)
+        assert prompts.prompts == (
+            ConstrainedPrompt("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),
+        )
+        assert (prompts.name, prompts.format, prompts.size) == ("prompts.jsonl", "ifeval", 2)
+        assert prompts.left_out == {"the kind odd:kind cannot be checked": 1}
+    assert prompts.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
         ("odd.jsonl", DataError, "holds no prompt: the kind odd:kind cannot be checked (1)"),
     ],
 )
-def test_prompts_that_cannot_be_read(
+def test_unreadable_prompts_are_left_out(
     spec: str, kind: type[UsageError], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -142,7 +144,7 @@ def test_prompts_that_cannot_be_read(
     assert "\n" not in str(caught.value)
 
 
-def test_a_language_without_its_library_leaves_the_prompt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_language_library_leaves_the_prompt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         return None
 
@@ -188,7 +190,5 @@ REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song
         ("Name a sea. Avoid the word white.", [WHITE], "Name a sea."),
     ],
 )  # fmt: skip
-def test_a_question_is_split_only_where_nothing_else_goes(
-    prompt: str, raw: list[dict[str, Any]], question: str | None
-) -> None:
+def test_question_is_split_only_as_a_last_resort(prompt: str, raw: list[dict[str, Any]], question: str | None) -> None:
     assert split_prompt(prompt, [parse(one) for one in raw]) == question

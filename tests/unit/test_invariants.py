@@ -1,4 +1,4 @@
-"""What a call of an invariant asks, finds, puts on record and says, with judges made for the purpose."""
+"""Test calls of invariants with judges made for the purpose: requests, findings, records, messages."""
 
 from __future__ import annotations
 
@@ -28,33 +28,35 @@ REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")
 PAIR = case(responses=(X, Y))
 
 
-def drawn(*rewrites: Response) -> Case:
+def add_drawn_rewrites(*rewrites: Response) -> Case:
     """A pair with rewrites as a strategy draws them."""
     lineages = tuple(Lineage(one, DRAWN) for one in rewrites)
     return replace(case(responses=(X, Y, *rewrites)), lineages=lineages)
 
 
-REWRITTEN = drawn(REWRITE)
+REWRITTEN = add_drawn_rewrites(REWRITE)
 THREE = case(responses=(X, Y, Z))
 
 Best = Callable[[Request], str]
 Open = Callable[..., Judge]
 
 
-def choosing(best: Best) -> ScriptedBackend:
+def make_choosing_judge(best: Best) -> ScriptedBackend:
     """A judge that gives the outcome of that name."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        said = dict(request.slots.outcomes)[best(request)]
+        outcome_text = dict(request.slots.outcomes)[best(request)]
         if not request.choices:
-            return Reply(said)
-        return Reply(probabilities=tuple(float(one == said) for one in request.choices), mass=1.0, finish="choices")
+            return Reply(outcome_text)
+        return Reply(
+            probabilities=tuple(float(one == outcome_text) for one in request.choices), mass=1.0, finish="choices"
+        )
 
     return ScriptedBackend(answer, name="made")
 
 
-def preferring(value: Callable[[Response], float]) -> ScriptedBackend:
+def make_preferring_judge(value: Callable[[Response], float]) -> ScriptedBackend:
     """A judge that prefers more of something."""
 
     def best(request: Request) -> str:
@@ -63,19 +65,19 @@ def preferring(value: Callable[[Response], float]) -> ScriptedBackend:
         highest = [at for at, one in enumerate(values) if one == max(values)]
         return "tie" if len(highest) > 1 else ("first", "second", "third")[highest[0]]
 
-    return choosing(best)
+    return make_choosing_judge(best)
 
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Open]:
-    made: list[Judge] = []
+    judges: list[Judge] = []
 
     def open_(backend: ScriptedBackend, manner: Manner | None = None) -> Judge:
-        made.append(Judge("j", backend, store=tmp_path / f"s{len(made)}", manner=manner or Manner()))
-        return made[-1]
+        judges.append(Judge("j", backend, store=tmp_path / f"s{len(judges)}", manner=manner or Manner()))
+        return judges[-1]
 
     yield open_
-    for one in made:
+    for one in judges:
         one.close()
 
 
@@ -89,13 +91,13 @@ def message(test: Callable[[], InvariantFinding], kind: type[InvariantFailure] =
 class TestMadeJudges:
     """Each of them violates one invariant by what it is."""
 
-    def test_one_that_goes_in_a_circle_is_not_transitive(self, judge: Open) -> None:
+    def test_circular_judge_is_not_transitive(self, judge: Open) -> None:
         def best(request: Request) -> str:
             assert request.slots is not None
             first, second = (one.author for one in request.slots.shown)
             return "first" if first + second in ("xy", "yz", "zx") else "second"
 
-        circle = judge(choosing(best))
+        circle = judge(make_choosing_judge(best))
         lines = message(lambda: invariants.transitive(circle, THREE))
         assert lines[0] == "pairwise verdicts on three responses go in a circle"
         assert lines[3:6] == [
@@ -108,51 +110,51 @@ class TestMadeJudges:
 
     def test_two_wins_in_a_row_and_a_tie_break_a_chain(self, judge: Open) -> None:
         values = {"xy": "first", "yx": "second", "yz": "first", "zy": "second"}
-        broken = judge(choosing(lambda r: values.get("".join(one.author for one in r.slots.shown), "tie")))  # type: ignore[union-attr]
+        broken = judge(make_choosing_judge(lambda r: values.get("".join(one.author for one in r.slots.shown), "tie")))  # type: ignore[union-attr]
         assert "break a chain" in message(lambda: invariants.transitive(broken, THREE))[0]
 
     @pytest.mark.parametrize("case_", [THREE, case(responses=(X, Y, Z, Response("w", ("Sorry.",))))])
-    def test_one_that_goes_by_the_third_response_is_not_independent_of_it(self, judge: Open, case_: Case) -> None:
+    def test_judge_that_follows_the_third_response_is_dependent(self, judge: Open, case_: Case) -> None:
         def best(request: Request) -> str:
             assert request.slots is not None
             return "first" if request.slots.shown[2].text in ("I do not know.", "Sorry.") else "second"
 
-        lines = message(lambda: invariants.independent_of_irrelevant_response(judge(choosing(best)), case_))
+        lines = message(lambda: invariants.independent_of_irrelevant_response(judge(make_choosing_judge(best)), case_))
         assert lines[0] == "triadic verdict between two responses reverses when a different third one is shown"
         assert [line.split()[0] for line in lines[3:7]] == ["third", "verdict", "third", "verdict"]
 
-    def test_a_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
-        silent = judge(preferring(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
+    def test_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
+        silent = judge(make_preferring_judge(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
         assert invariants.independent_of_irrelevant_response(silent, THREE).n == 3
 
-    def test_one_that_likes_what_is_broken_is_not_monotone(self, judge: Open) -> None:
+    def test_judge_that_prefers_broken_responses_is_not_monotone(self, judge: Open) -> None:
         constraints = (Constraint("punctuation:no_comma"), Constraint("change_case:english_lowercase"))
         formal = Case("c", ("Name a colour.",), (Response("x", ("the sky is blue.",)),), constraints=constraints)
-        worse = judge(preferring(lambda one: one.severity or 0))
+        worse = judge(make_preferring_judge(lambda one: one.severity or 0))
         lines = message(lambda: invariants.monotone_in_severity(worse, formal))
         assert lines[0] == "pairwise prefers the response that breaks more format requirements: 1 against 0"
         assert lines[4].startswith("  broken ")
-        better = judge(preferring(lambda one: -(one.severity or 0)))
+        better = judge(make_preferring_judge(lambda one: -(one.severity or 0)))
         assert invariants.monotone_in_severity(better, formal).n == 1
         assert len(better.findings) == 1
 
-    def test_one_that_likes_stars_goes_by_markdown(self, judge: Open) -> None:
-        stars = judge(preferring(lambda one: one.text.count("*") + (one.author == "x") / 2))
-        said = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
-        lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, said))
+    def test_judge_that_prefers_stars_follows_markdown(self, judge: Open) -> None:
+        stars = judge(make_preferring_judge(lambda one: one.text.count("*") + (one.author == "x") / 2))
+        odd_case = case(responses=(X, Response("y", ("It may be\n\nblue  you know.",))))
+        lines = message(lambda: invariants.invariant_to_whitespace_and_markdown(stars, odd_case))
         assert lines[0] == "pairwise verdict flipped: the losing response wins through white space and markdown alone"
         assert lines[-2:] == ["  was      It may be⏎⏎blue␣␣you know.", "  became   **It** may be⏎⏎⏎**blue**␣␣you know."]
 
-    def test_one_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
-        fickle = judge(choosing(lambda request: "second" if request.sample else "first"), Manner("given"))
+    def test_judge_that_counts_its_answers_is_not_deterministic(self, judge: Open) -> None:
+        fickle = judge(make_choosing_judge(lambda request: "second" if request.sample else "first"), Manner("given"))
         assert "asked the same question again" in message(lambda: invariants.deterministic(fickle, PAIR))[0]
-        made = fickle.tally.made
+        call_count = fickle.tally.made
         message(lambda: invariants.deterministic(fickle, PAIR))
-        assert fickle.tally.made == made
+        assert fickle.tally.made == call_count
 
 
 class TestForms:
-    def test_one_case_and_a_list_of_it_are_the_same(self, judge: Open) -> None:
+    def test_one_case_equals_a_list_of_it(self, judge: Open) -> None:
         for backend in (make_planted("fair"), make_planted("first"), make_planted("garbage")):
             both = judge(backend)
             texts = []
@@ -164,15 +166,15 @@ class TestForms:
             assert len(set(texts)) == 1
             assert len(set(both.findings)) == 1
 
-    def test_one_case_that_says_nothing_passes_and_several_do_not(self, judge: Open) -> None:
-        ties = judge(choosing(lambda request: "tie"))
-        found = invariants.distractor_invariant(ties, REWRITTEN)
-        assert (found.decision, found.n, found.excluded) == ("inconclusive", 0, 1)
+    def test_single_case_without_evidence_passes_but_several_fail(self, judge: Open) -> None:
+        ties = judge(make_choosing_judge(lambda request: "tie"))
+        finding = invariants.distractor_invariant(ties, REWRITTEN)
+        assert (finding.decision, finding.n, finding.excluded) == ("inconclusive", 0, 1)
         test = partial(invariants.distractor_invariant, ties, [REWRITTEN, REWRITTEN])
         assert message(test, Inconclusive)[-1] == "  excluded the two tie (2)"
         assert [one.decision for one in ties.findings] == ["inconclusive"] * 2
 
-    def test_what_a_protocol_cannot_judge_says_nothing(self, judge: Open) -> None:
+    def test_unsupported_protocol_gives_no_evidence(self, judge: Open) -> None:
         test = partial(invariants.deterministic, judge(make_planted("fair")), [PAIR], protocol="strong-reference")
         assert message(test, Inconclusive) == [
             "deterministic (strong-reference) is undecided: no case tests it",
@@ -180,14 +182,14 @@ class TestForms:
             "  excluded no reference in the data (1)",
         ]
 
-    def test_the_strict_form_ends_at_the_first_batch_with_a_counterexample(self, judge: Open) -> None:
+    def test_strict_form_stops_at_the_first_counterexample(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
         first = judge(make_planted("first"))
         message(lambda: invariants.swap_consistent(first, cases))
         assert first.tally.made == 2 * 16
         assert (first.findings[0].k, first.findings[0].threshold) == (16, None)
 
-    def test_an_invalid_verdict_is_no_violation_and_no_pass(self, judge: Open) -> None:
+    def test_invalid_verdict_is_neither_violation_nor_pass(self, judge: Open) -> None:
         lines = message(lambda: invariants.swap_consistent(judge(make_planted("garbage")), PAIR), NoVerdict)
         assert lines[0] == "pairwise gave no valid verdict"
         assert lines[-1] == "  failed   2 of 2 judgments: no verdict"
@@ -200,26 +202,26 @@ class TestForms:
             ("first=0.1", 60, "do not settle 0.1"),
         ],
     )
-    def test_the_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
+    def test_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
-        asked = judge(make_planted(backend))
-        lines = message(lambda: invariants.swap_consistent(asked, cases, max_violation_rate=0.1), Inconclusive)
+        subject = judge(make_planted(backend))
+        lines = message(lambda: invariants.swap_consistent(subject, cases, max_violation_rate=0.1), Inconclusive)
         assert lines[0].startswith("swap_consistent (pairwise) is undecided: ")
         assert why in lines[0]
-        assert asked.findings[0].decision == "inconclusive"
+        assert subject.findings[0].decision == "inconclusive"
 
-    def test_it_fails_as_soon_as_what_is_left_cannot_matter(self, judge: Open) -> None:
+    def test_statistical_form_fails_once_the_rest_cannot_matter(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(10)]
         test = partial(invariants.swap_consistent, judge(make_planted("first=0.4")), cases, max_violation_rate=0.2)
         assert message(test)[0].endswith("5 violations in 8 verdicts decide it, whatever the other 2 would say")
 
-    def test_cases_of_one_prompt_are_no_independent_evidence(self, judge: Open) -> None:
+    def test_cases_of_one_prompt_are_dependent_evidence(self, judge: Open) -> None:
         many = [case(f"c{i}") for i in range(40)]
         assert invariants.swap_consistent(judge(make_planted("fair")), many).n == 40
         test = partial(invariants.swap_consistent, judge(make_planted("fair")), many, max_violation_rate=0.1)
         assert "undecided" in message(test, Inconclusive)[0]
 
-    def test_a_failure_of_the_statistical_form_shows_the_clearest_counterexample(self, judge: Open) -> None:
+    def test_statistical_failure_shows_the_clearest_counterexample(self, judge: Open) -> None:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
         lines = message(lambda: invariants.swap_consistent(judge(make_planted("first")), cases, max_violation_rate=0.2))
         assert lines[0].startswith("swap_consistent (pairwise) is violated in ")
@@ -237,22 +239,22 @@ class TestWhatSaysNothing:
             partial(invariants.invariant_to_whitespace_and_markdown, cases=PAIR),
         ],
     )
-    def test_a_changed_response_without_a_verdict_is_invalid(
+    def test_changed_response_without_a_verdict_is_invalid(
         self, judge: Open, test: Callable[..., InvariantFinding]
     ) -> None:
         def answer(request: Request) -> Reply:
             assert request.slots is not None
             if not {one.text for one in request.slots.shown} <= {X.text, Y.text}:
                 return Reply("banana")
-            said = dict(request.slots.outcomes)
+            outcome_text = dict(request.slots.outcomes)
             best = "first" if request.slots.shown[0] == X else "second"
             return Reply(
-                probabilities=tuple(float(c == said.get(best, "4")) for c in request.choices), finish="choices"
+                probabilities=tuple(float(c == outcome_text.get(best, "4")) for c in request.choices), finish="choices"
             )
 
-        asked = judge(ScriptedBackend(answer))
-        message(lambda: test(asked), NoVerdict)
-        assert (asked.findings[0].n, asked.findings[0].invalid > 0) == (0, True)
+        subject = judge(ScriptedBackend(answer))
+        message(lambda: test(subject), NoVerdict)
+        assert (subject.findings[0].n, subject.findings[0].invalid > 0) == (0, True)
 
     @pytest.mark.parametrize(
         ("test", "loser", "why"),
@@ -266,22 +268,26 @@ class TestWhatSaysNothing:
             (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
         ],
     )
-    def test_it_is_told_why(self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str) -> None:
-        longer = judge(preferring(lambda one: len(one.text)))
+    def test_failure_message_says_why(
+        self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str
+    ) -> None:
+        longer = judge(make_preferring_judge(lambda one: len(one.text)))
         cases = [case(responses=(Response("x", ("Green!",)), Response("y", (loser,))))]
         assert message(lambda: test(longer, cases), Inconclusive)[-1].startswith(f"  excluded {why} (")
 
 
 class TestRewrites:
-    def test_a_recorded_rewrite_that_is_not_faithful_says_nothing(self, judge: Open) -> None:
+    def test_unfaithful_recorded_rewrite_gives_no_evidence(self, judge: Open) -> None:
         other = Response("y", ("It must be green in 1999.",), "assertiveness")
-        bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
-        said = message(lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive)
-        assert "rewrite rejected (1)" in said[-1]
+        bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        message_lines = message(
+            lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive
+        )
+        assert "rewrite rejected (1)" in message_lines[-1]
         assert invariants.distractor_invariant(bold, case(responses=(X, Y, other))).excluded == 1
 
-    def test_a_drawn_rewrite_is_used_as_it_is_and_its_smallest_part_is_found(self, judge: Open) -> None:
-        bold = judge(preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+    def test_drawn_rewrite_is_used_verbatim_and_reduced(self, judge: Open) -> None:
+        bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN))
         assert lines == [
             "pairwise verdict flipped: the losing response wins after its rewrite (assertiveness)",
@@ -297,22 +303,22 @@ class TestRewrites:
         assert bold.findings[0].words == ('"may" → "must"',)
         assert (bold.findings[0].attack, bold.findings[0].searching) == ("assertiveness", False)
 
-    def test_a_rule_writes_what_no_case_records(self, judge: Open) -> None:
-        bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
-        said = message(lambda: invariants.distractor_invariant(bold, PAIR, "assertiveness"))
-        assert any(line.startswith("  enough") for line in said)
+    def test_rules_write_rewrites_that_no_case_records(self, judge: Open) -> None:
+        bold = judge(make_preferring_judge(lambda one: 2 * bool(one.attack) + (one.author == "x")))
+        message_lines = message(lambda: invariants.distractor_invariant(bold, PAIR, "assertiveness"))
+        assert any(line.startswith("  enough") for line in message_lines)
 
-    def test_all_attacks_on_record_are_looked_at(self, judge: Open) -> None:
+    def test_all_recorded_attacks_are_examined(self, judge: Open) -> None:
         unknown = case(responses=(X, Y, REWRITE, Response("y", ("Blue, dear friend.",), "of-mine")))
-        found = invariants.distractor_invariant(judge(preferring(lambda one: one.author == "x")), unknown)
-        assert (found.n, found.attack) == (2, "assertiveness, of-mine")
+        finding = invariants.distractor_invariant(judge(make_preferring_judge(lambda one: one.author == "x")), unknown)
+        assert (finding.n, finding.attack) == (2, "assertiveness, of-mine")
 
-    def test_a_score_moves_by_what_its_tolerance_allows(self, judge: Open) -> None:
+    def test_score_may_move_within_its_tolerance(self, judge: Open) -> None:
         def best(request: Request) -> str:
             assert request.slots is not None
             return "4" if request.slots.shown[0] == REWRITE else "3"
 
-        scores = judge(choosing(best))
+        scores = judge(make_choosing_judge(best))
         assert invariants.score_stable(scores, REWRITTEN, tolerance=1.0).n == 2
         lines = message(lambda: invariants.score_stable(scores, REWRITTEN, tolerance=0.9))
         assert lines[0] == "absolute score moves by 1.00 under a rewrite (assertiveness): more than 0.9"
@@ -322,43 +328,43 @@ class TestRewrites:
             '  changed  "may" → "must", + ", definitely"',
         ]
 
-    def test_under_a_protocol_that_scores_the_scores_are_told(self, judge: Open) -> None:
+    def test_scoring_protocol_reports_its_scores(self, judge: Open) -> None:
         scores = {X.text: "5", Y.text: "3"}
-        bold = judge(choosing(lambda request: scores.get(request.slots.shown[0].text, "7")))  # type: ignore[union-attr]
+        bold = judge(make_choosing_judge(lambda request: scores.get(request.slots.shown[0].text, "7")))  # type: ignore[union-attr]
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN, protocol="absolute"))
         assert lines[3:5] == [
             "  before   the other one wins: score 5.00 to 3.00",
             "  after    the rewritten one wins: score 7.00 to 5.00",
         ]
 
-    def test_a_rewrite_with_other_turns_has_no_words(self, judge: Open) -> None:
-        two = drawn(Response("y", ("It must be blue.", "Really."), "assertiveness"))
-        bold = judge(preferring(lambda one: 2 * bool(one.attack) + (one.author == "x")))
+    def test_rewrite_with_other_turns_has_no_words(self, judge: Open) -> None:
+        two = add_drawn_rewrites(Response("y", ("It must be blue.", "Really."), "assertiveness"))
+        bold = judge(make_preferring_judge(lambda one: 2 * bool(one.attack) + (one.author == "x")))
         lines = message(lambda: invariants.distractor_invariant(bold, two))
         assert (lines[-1], bold.findings[0].words) == ("  became   It must be blue. Really.", ())
 
-    def test_a_search_keeps_its_counterexample_where_a_smaller_one_has_no_verdict(self, tmp_path: Path) -> None:
-        loves = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
+    def test_failed_reduction_keeps_its_counterexample(self, tmp_path: Path) -> None:
+        loves = make_preferring_judge(lambda one: bool(one.attack) + (one.author == "x") / 2)
 
         def answer(request: Request) -> Reply | str:
             assert request.slots is not None
             short = any(one.attack and "definitely" not in one.text for one in request.slots.shown)
             return "no idea" if short else loves._answer_one(request)
 
-        shorter = drawn(Response("y", ("It must be blue.",), "assertiveness"))
-        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
+        shorter = add_drawn_rewrites(Response("y", ("It must be blue.",), "assertiveness"))
+        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as subject:
 
             @settings(max_examples=10, database=None, report_multiple_bugs=False)
             @given(st.sampled_from([shorter, REWRITTEN]))
             def search(one: Case) -> None:
-                if asked.violated or one is REWRITTEN:
-                    invariants.distractor_invariant(asked, one)
+                if subject.violated or one is REWRITTEN:
+                    invariants.distractor_invariant(subject, one)
 
             with pytest.raises(Violation):
                 search()
 
-    def test_a_decision_is_kept_where_the_model_fails_after_it(self, tmp_path: Path) -> None:
-        bold = preferring(lambda one: ("must" in one.text) + (one.author == "x") / 2)
+    def test_decision_survives_a_later_model_failure(self, tmp_path: Path) -> None:
+        bold = make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2)
         calls: list[Request] = []
 
         def answer(request: Request) -> Reply:
@@ -367,27 +373,27 @@ class TestRewrites:
                 raise BackendError("gone")
             return bold._answer_one(request)
 
-        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as asked:
+        with Judge("j", ScriptedBackend(answer), store=tmp_path / "s") as subject:
             with pytest.raises(Violation, match="changed"):
-                invariants.distractor_invariant(asked, REWRITTEN)
-            assert [one.decision for one in asked.findings] == ["fail"]
-            assert asked.findings[0].words == ()
+                invariants.distractor_invariant(subject, REWRITTEN)
+            assert [one.decision for one in subject.findings] == ["fail"]
+            assert subject.findings[0].words == ()
 
-    def test_inside_a_search_the_difference_itself_is_what_is_told(self, tmp_path: Path) -> None:
-        backend = preferring(lambda one: bool(one.attack) + (one.author == "x") / 2)
-        with Judge("j", backend, store=tmp_path / "s") as asked:
+    def test_inside_a_search_the_message_shows_the_difference(self, tmp_path: Path) -> None:
+        backend = make_preferring_judge(lambda one: bool(one.attack) + (one.author == "x") / 2)
+        with Judge("j", backend, store=tmp_path / "s") as subject:
 
             @settings(max_examples=1, database=None)
             @given(st.just(REWRITTEN))
             def search(drawn: Case) -> None:
-                invariants.distractor_invariant(asked, drawn)
+                invariants.distractor_invariant(subject, drawn)
 
             with pytest.raises(Violation, match=r'changed  "may" → "must", \+ ", definitely"'):
                 search()
-        assert all(one.searching and one.words == ('"may" → "must"', '+ ", definitely"') for one in asked.findings)
+        assert all(one.searching and one.words == ('"may" → "must"', '+ ", definitely"') for one in subject.findings)
 
 
-def test_an_appended_request_and_its_counterpart_are_alike() -> None:
+def test_appended_request_and_its_counterpart_are_alike() -> None:
     from distract.testing.invariants.distraction import NEUTRAL, REQUEST
 
     counts = [
@@ -396,7 +402,7 @@ def test_an_appended_request_and_its_counterpart_are_alike() -> None:
     assert counts[0] == counts[1]
 
 
-def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
+def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
     hostile = "\x1b[2J[bold]\u202eab\r\x00 " * 30
     responses = (Response("x", (f"1 {hostile}",)), Response("y", (f"2 {hostile}",)))
     lines = message(
@@ -448,23 +454,23 @@ def test_texts_of_others_cannot_move_the_cursor(judge: Open) -> None:
         ),
     ],
 )
-def test_what_cannot_be_tested_is_one_clear_line(
+def test_untestable_invariant_is_one_clear_line(
     judge: Open, call: Callable[..., InvariantFinding], error: type[UsageError], words: str
 ) -> None:
-    asked = judge(make_planted("fair"))
+    subject = judge(make_planted("fair"))
     with pytest.raises(error) as raised:
-        call(asked)
+        call(subject)
     assert type(raised.value) is error
     assert words in str(raised.value)
-    assert (asked.tally.made, asked.findings) == (0, [])
+    assert (subject.tally.made, subject.findings) == (0, [])
 
 
-def test_a_case_that_can_say_nothing_fails(judge: Open) -> None:
-    said = message(lambda: invariants.transitive(judge(make_planted("fair")), PAIR), Inconclusive)
-    assert said[0] == "transitive (pairwise) is undecided: no case tests it"
+def test_case_without_evidence_fails(judge: Open) -> None:
+    message_lines = message(lambda: invariants.transitive(judge(make_planted("fair")), PAIR), Inconclusive)
+    assert message_lines[0] == "transitive (pairwise) is undecided: no case tests it"
 
 
-def test_a_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
+def test_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
     fair = judge(make_planted("fair"))
     assert invariants.swap_consistent(fair, load("tweakset"), max_violation_rate=0.2).decision == "pass"
     with pytest.raises(UsageError, match="swap_consistent: expected a judge, found str"):

@@ -1,4 +1,4 @@
-"""Each planted judge violates exactly the invariants that it should, and the fair one none of them."""
+"""Test that each planted judge violates exactly its invariants, and the fair one none."""
 
 from __future__ import annotations
 
@@ -99,17 +99,17 @@ def failure(test: Test, judge: Judge) -> InvariantFailure | None:
     return None
 
 
-def test_every_planted_judge_and_every_invariant_is_in_the_table() -> None:
+def test_table_covers_every_planted_judge_and_invariant() -> None:
     assert set(VIOLATES) == set(PLANTED)
     assert set(TESTS) == {name for name in invariants.__all__ if name[0].islower()}
 
 
 @pytest.mark.parametrize("invariant", TESTS)
 @pytest.mark.parametrize("judge", PLANTED)
-def test_a_planted_judge_violates_what_it_should_and_nothing_else(judge: str, invariant: str, tmp_path: Path) -> None:
-    with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as asked:
-        failed = failure(TESTS[invariant], asked)
-        (finding,) = asked.findings
+def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: str, tmp_path: Path) -> None:
+    with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as subject:
+        failed = failure(TESTS[invariant], subject)
+        (finding,) = subject.findings
     assert (failed and type(failed)) is expected(judge, invariant)
     lines = str(failed or "").splitlines()
     assert len(lines) <= 12
@@ -120,7 +120,7 @@ def test_a_planted_judge_violates_what_it_should_and_nothing_else(judge: str, in
     assert (finding.invalid > 0) is isinstance(failed, NoVerdict)
 
 
-def biased(prefix: str, number: int) -> list[Case]:
+def biased_cases(prefix: str, number: int) -> list[Case]:
     """Pairs of which the loser wins by its rewrite wherever the judge goes by boosters."""
     texts = {"x": "It may be red.", "y": "It may be blue."}
     responses = [
@@ -131,10 +131,8 @@ def biased(prefix: str, number: int) -> list[Case]:
 
 
 @pytest.mark.parametrize(("strength", "decision"), [("0.05", "pass"), ("0.5", "fail")])
-def test_the_statistical_form_decides_by_the_rate_and_asks_no_more_than_it_needs(
-    strength: str, decision: str, tmp_path: Path
-) -> None:
-    cases = biased("c", 200)
+def test_statistical_form_decides_by_rate_with_minimal_calls(strength: str, decision: str, tmp_path: Path) -> None:
+    cases = biased_cases("c", 200)
     with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:
         if decision == "pass":
             invariants.distractor_invariant(judge, cases, max_violation_rate=0.2)

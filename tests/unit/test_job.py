@@ -1,4 +1,4 @@
-"""A run in stages: each sees the rows of all before it, and is begun only when they are on disk."""
+"""Test a run in stages: each sees the stored rows of all earlier stages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARAMETERS = {
 }
 
 
-def one(name: str) -> Plan[CaseResult]:
+def plan_row(name: str) -> Plan[CaseResult]:
     """A row for one call."""
     yield [request(name)]
     return CaseResult([row(name, [verdict("a")])])
@@ -53,60 +53,60 @@ def job(
     seen = list[list[str]]()
 
     def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield [one(name) for name in first]
+        yield [plan_row(name) for name in first]
         for names in more:
             seen.extend([r.case for r in there] for there in (rows, load(out).rows))
-            yield [one(name) for name in names]
+            yield [plan_row(name) for name in names]
 
     nothing: Any = lambda *_: {}  # noqa: E731
     study = Study[Any]("attack", {}, lambda _: BufferedSums(nothing), nothing, nothing)
     return Job(study, {"judge": backend}, (), (), stages, nothing, PARAMETERS, out), seen
 
 
-def carried(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
+def run_job(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
     return finish(job, job.out.parent / "store", tally).run
 
 
-def test_each_stage_sees_the_rows_of_all_before_it_and_they_are_on_disk(tmp_path: Path) -> None:
-    found, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
-    done = carried(found)
+def test_each_stage_sees_the_stored_rows_of_earlier_stages(tmp_path: Path) -> None:
+    result, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
+    done = run_job(result)
     assert seen == [["a", "b"]] * 2 + [["a", "b", "c"]] * 4
     assert [r.case for r in done.rows] == ["a", "b", "c", "d"]
     assert load(tmp_path / "r").rows == done.rows
 
 
-def test_stages_leave_what_one_stage_leaves(tmp_path: Path) -> None:
+def test_several_stages_leave_the_same_run_as_one(tmp_path: Path) -> None:
     at_once, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b", "c"])
     staged, _ = job(tmp_path / "s", ScriptedBackend(lambda _: "x"), [], ["a"], ["b", "c"])
     tallies = Tally(), Tally()
-    carried(at_once, tallies[0])
-    carried(staged, tallies[1])
+    run_job(at_once, tallies[0])
+    run_job(staged, tallies[1])
     for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
         assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "s" / name).read_bytes()
     assert [tally.made for tally in tallies] == [3, 0]
 
 
-def test_a_stage_that_breaks_leaves_an_unfinished_run_that_is_resumed(tmp_path: Path) -> None:
+def test_failing_stage_leaves_an_unfinished_run_that_resumes(tmp_path: Path) -> None:
     calls = list[str]()
 
-    def breaks(asked: Request) -> str:
+    def breaks(request: Request) -> str:
         if len(calls) == 2:
             raise BackendError("the model broke")
-        calls.append(asked.messages[0].content)
+        calls.append(request.messages[0].content)
         return "x"
 
-    found, _ = job(tmp_path / "r", ScriptedBackend(breaks), ["a"], ["b"], ["c"])
+    result, _ = job(tmp_path / "r", ScriptedBackend(breaks), ["a"], ["b"], ["c"])
     with pytest.raises(BackendError):
-        carried(found)
+        run_job(result)
     left = load(tmp_path / "r")
     assert (left.flaw is None, [r.case for r in left.rows]) == (False, ["a", "b"])
     tally = Tally()
     again, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a"], ["b"], ["c"])
-    assert [r.case for r in carried(again, tally).rows] == ["a", "b", "c"]
+    assert [r.case for r in run_job(again, tally).rows] == ["a", "b", "c"]
     assert (tally.made, tally.stored) == (1, 2)
 
 
-def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -> None:
+def test_summary_equals_the_summary_of_reloaded_rows(tmp_path: Path) -> None:
     selected = session.select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
     setup = set_up("planted:bold", make_planted("bold"), tmp_path / "r")
     done = finish(session.prepare(selected, setup), tmp_path / "store")
@@ -114,7 +114,7 @@ def test_sums_come_to_what_the_rows_come_to_that_are_read_back(tmp_path: Path) -
     assert json.loads(done.run.summary or "") == json.loads(json.dumps(again.document))
 
 
-def test_where_the_time_of_a_run_went_is_told_by_part(tmp_path: Path) -> None:
+def test_run_time_is_reported_by_part(tmp_path: Path) -> None:
     with measure() as clock:
-        carried(job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"])[0])
+        run_job(job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"])[0])
     assert clock.seconds.keys() >= {"render", "store", "analysis"}

@@ -1,4 +1,4 @@
-"""A judge that is asked from code: what it asks, what it finds stored, and what it does about a model that fails."""
+"""Test a judge called from Python: its requests, stored replies, and failing models."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ CASES = [case(f"c{number}") for number in range(5)]
 CERTAIN = Reply(probabilities=(1.0, 0.0, 0.0), mass=1.0, finish="choices")
 
 
-def compared(number: int = 0) -> Comparison:
+def make_comparison(number: int = 0) -> Comparison:
     return Comparison(CASES[number], *CASES[number].responses)
 
 
-def asking(*contents: str) -> Plan[list[Reply]]:
+def ask_in_turn(*contents: str) -> Plan[list[Reply]]:
     """A plan that asks one question after the other."""
     replies: list[Reply] = []
     for content in contents:
@@ -59,10 +59,10 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "replies.sqlite"
 
 
-def test_it_judges_as_a_run_does(store: Path) -> None:
-    found = datasets.load("tweakset").cases[:3]
+def test_judge_agrees_with_a_run(store: Path) -> None:
+    dataset = datasets.load("tweakset").cases[:3]
     protocols = [registry.get_protocol(name) for name in ("pairwise", "absolute", "prepair")]
-    comparisons = [Comparison(one, *one.responses[:2]) for one in found]
+    comparisons = [Comparison(one, *one.responses[:2]) for one in dataset]
     backend = make_planted("longer")
     with Store(store.with_name("other"), backend.identity, backend.reads_slots) as other:
         model = (backend, other)
@@ -74,25 +74,23 @@ def test_it_judges_as_a_run_does(store: Path) -> None:
         assert judge.tally.made == judge.tally.stored > 0
 
 
-def test_many_plans_are_one_batch_a_round_and_nothing_is_asked_twice(store: Path) -> None:
+def test_plans_share_batches_and_repeat_no_request(store: Path) -> None:
     backend = Counting()
-    plans = [asking("one", "two"), asking("one"), asking("three", "one", "four")]
+    plans = [ask_in_turn("one", "two"), ask_in_turn("one"), ask_in_turn("three", "one", "four")]
     with Judge("mine", backend, store=store) as judge:
         results = judge.run_all(iter(plans))
         assert [len(result) for result in results] == [2, 1, 3]
         assert backend.rounds == [["one", "three"], ["two"], ["four"]]
-        assert judge.run(asking("four", "five")) == [CERTAIN] * 2
+        assert judge.run(ask_in_turn("four", "five")) == [CERTAIN] * 2
         assert judge.run_all([]) == []
         assert (judge.tally.made, judge.tally.stored) == (5, 1)
     with Judge("again", backend, store=store) as judge:
-        judge.run(asking("one", "two", "three", "four", "five"))
+        judge.run(ask_in_turn("one", "two", "three", "four", "five"))
         assert (judge.tally.made, judge.tally.stored) == (0, 5)
     assert backend.rounds[3:] == [["five"]]
 
 
-def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_of_another_process_are_reused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Counting()
     with Judge("mine", backend, store=store) as judge, Store(store, backend.identity) as others:
         take = Claims.take
@@ -103,35 +101,35 @@ def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
             return take(claims, keys)
 
         monkeypatch.setattr(Claims, "take", late)
-        assert judge.run(asking("one")) == [CERTAIN]
+        assert judge.run(ask_in_turn("one")) == [CERTAIN]
         assert (backend.rounds, judge.tally.made, judge.tally.stored) == ([], 0, 1)
 
 
-def test_what_was_answered_before_the_model_failed_is_stored(store: Path) -> None:
+def test_replies_before_a_model_failure_are_stored(store: Path) -> None:
     with Judge("mine", ScriptedBackend([CERTAIN, CERTAIN], reads_slots=False), store=store) as judge:
         with pytest.raises(BackendError, match="the script holds 2 replies"):
-            judge.run(asking("one", "two", "three"))
-        assert judge.run(asking("two", "one")) == [CERTAIN] * 2
+            judge.run(ask_in_turn("one", "two", "three"))
+        assert judge.run(ask_in_turn("two", "one")) == [CERTAIN] * 2
         with Judge("other", ScriptedBackend([CERTAIN], reads_slots=False), store=store) as other:  # no claim is left
-            assert other.run(asking("three", "one")) == [CERTAIN] * 2
+            assert other.run(ask_in_turn("three", "one")) == [CERTAIN] * 2
 
 
-def test_a_model_that_does_not_answer_is_an_error_and_no_verdict(store: Path) -> None:
+def test_unanswered_model_is_an_error_and_no_verdict(store: Path) -> None:
     silence = Reply(failure=f"{NO_REPLY}: timed out, 5 attempts")
     script = {"one": CERTAIN, "two": silence, "three": Reply(failure="refused")}
-    backend = ScriptedBackend(lambda asked: script[asked.messages[0].content], reads_slots=False)
+    backend = ScriptedBackend(lambda request: script[request.messages[0].content], reads_slots=False)
     with Judge("mine", backend, store=store) as judge:
         with pytest.raises(
             BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; the other"
         ):
-            judge.run_all([asking("one"), asking("two"), asking("three")])
+            judge.run_all([ask_in_turn("one"), ask_in_turn("two"), ask_in_turn("three")])
         assert (judge.tally.made, judge.tally.unanswered) == (2, 1)
         script["two"] = CERTAIN
-        assert judge.run(asking("one", "two", "three")) == [CERTAIN, CERTAIN, script["three"]]
+        assert judge.run(ask_in_turn("one", "two", "three")) == [CERTAIN, CERTAIN, script["three"]]
         assert (judge.tally.made, judge.tally.stored) == (3, 2)
 
 
-def test_a_server_that_answers_as_it_can_is_asked_too(store: Path) -> None:
+def test_streaming_backend_works_too(store: Path) -> None:
     class Line:
         capacity = 2
 
@@ -158,11 +156,11 @@ def test_a_server_that_answers_as_it_can_is_asked_too(store: Path) -> None:
             return reply_through(self.open(), requests, wanted)
 
     with Judge("mine", Server(), store=store) as judge:
-        assert judge.run_all([asking(str(number)) for number in range(5)]) == [[CERTAIN]] * 5
+        assert judge.run_all([ask_in_turn(str(number)) for number in range(5)]) == [[CERTAIN]] * 5
         assert judge.tally.made == 5
 
 
-def test_a_reference_model_is_asked_what_is_meant_for_it(store: Path) -> None:
+def test_reference_model_receives_only_its_requests(store: Path) -> None:
     def both() -> Plan[list[str]]:
         replies = yield [request("one"), request("two", to="reference")]
         return [reply.text for reply in replies]
@@ -177,21 +175,21 @@ def test_a_reference_model_is_asked_what_is_meant_for_it(store: Path) -> None:
 
 
 @pytest.mark.parametrize(("manner", "number"), [(Manner(), 2), (Manner("given"), 1), (Manner("swapped"), 1)])
-def test_it_is_asked_in_the_manner_that_it_has(store: Path, manner: Manner, number: int) -> None:
+def test_judge_follows_its_manner(store: Path, manner: Manner, number: int) -> None:
     with Judge.open("planted:first", store=store, manner=manner) as judge:
-        judgments = judge.judgments(compared())
+        judgments = judge.judgments(make_comparison())
         assert [one.preferred for one in judgments] == {"both": ["a", "b"], "given": ["a"], "swapped": ["b"]}[
             manner.orders
         ]
         assert judge.tally.made == number
 
 
-def test_samples_are_asked_for_so_often(store: Path) -> None:
-    def say(asked: Request) -> Reply:
-        return Reply(text=f"{asked.temperature:.1f} {asked.sample}")
+def test_each_sample_is_a_request(store: Path) -> None:
+    def say(request: Request) -> Reply:
+        return Reply(text=f"{request.temperature:.1f} {request.sample}")
 
     def talk() -> Plan[tuple[Judgment, ...]]:
-        return ask_in_orders(registry.get_protocol("cot"), compared(), Manner("given", samples=3))
+        return ask_in_orders(registry.get_protocol("cot"), make_comparison(), Manner("given", samples=3))
 
     with Judge("mine", ScriptedBackend(say, reads_slots=False), store=store) as judge:
         judge.run(talk())
@@ -200,36 +198,36 @@ def test_samples_are_asked_for_so_often(store: Path) -> None:
         assert judge.tally.made == 3
 
 
-def test_a_closed_judge_says_so_and_keeps_what_it_counted(store: Path) -> None:
+def test_closed_judge_says_so_and_keeps_its_counts(store: Path) -> None:
     judge = Judge.open(FAIR, store=store)
-    judge.judgments(compared())
+    judge.judgments(make_comparison())
     judge.close()
     judge.close()
     with pytest.raises(UsageError, match="judge planted:fair is closed; ask it before"):
-        judge.judgments(compared())
+        judge.judgments(make_comparison())
     assert judge.tally.made == 2
     assert judge.findings == []
 
 
-def test_the_store_of_commands_is_used_where_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_store_is_the_one_of_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Judge.open(FAIR) as judge:
-        judge.judgments(compared())
+        judge.judgments(make_comparison())
     assert (tmp_path / ".distract" / "replies.sqlite").is_file()
 
 
 @pytest.mark.parametrize("name", ["planted:fairr", "no-such-judge"])
-def test_an_unknown_judge_is_named(store: Path, name: str) -> None:
+def test_unknown_judge_is_named(store: Path, name: str) -> None:
     with pytest.raises(UnknownName, match=name):
         Judge.open(name, store=store)
 
 
-def test_an_unknown_protocol_is_named(store: Path) -> None:
+def test_unknown_protocol_is_named(store: Path) -> None:
     with closing(Judge.open(FAIR, store=store)) as judge, pytest.raises(UnknownName, match="pairwize"):
-        judge.judgments(compared(), "pairwize")
+        judge.judgments(make_comparison(), "pairwize")
 
 
-def test_a_store_that_is_none_is_one_line_and_leaves_nothing_open(tmp_path: Path) -> None:
+def test_invalid_store_is_one_line_and_leaves_nothing_open(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("not a data base, but longer than the header of one\n" * 10)
     with pytest.raises(UsageError, match="notes: not usable as a store of replies"):
         Judge.open(FAIR, store=tmp_path / "notes")

@@ -39,7 +39,7 @@ def faults(text: str) -> list[tuple[str, str, str | None]]:
     ]
 
 
-def test_golden_document() -> None:
+def test_document_matches_the_golden_file() -> None:
     text = document(MIXED)
     assert text == golden("gate.junit.xml", text)
     assert faults(text) == [
@@ -60,19 +60,19 @@ def test_golden_document() -> None:
         ("<system-out>", "<system-out><b/>"), (' id="0"', ""), ('errors="1"', 'errors="one"'),
     ],
 )  # fmt: skip
-def test_the_schema_refuses_what_either_of_the_two_does(part: str, instead: str) -> None:
+def test_schema_rejects_malformed_documents(part: str, instead: str) -> None:
     text = document(MIXED)
     assert SCHEMA.is_valid(text.encode())
     assert part in text
     assert not SCHEMA.is_valid(text.replace(part, instead, 1).encode())
 
 
-def test_another_reader_reads_the_same() -> None:
+def test_second_reader_reads_the_same() -> None:
     (suite,) = junitparser.JUnitXml.fromstring(document(MIXED).encode())
     assert (suite.tests, suite.failures, suite.errors, suite.skipped, suite.time) == (5, 2, 1, 1, 1.25)
     assert {one.name: one.value for one in suite.properties()}["judge"] == "planted:longer"
     results = [case.result for case in suite]
-    assert [len(found) for found in results] == [1, 0, 1, 1, 1]
+    assert [len(result) for result in results] == [1, 0, 1, 1, 1]
     failure = results[0][0]
     assert (failure.type, failure.message) == ("flip_rate", "lower bound 0.183 is above 0.1")
     for part in ("12 of 40", "18.3–44.1", "0.001 after Holm", "threshold: 10%", "case c7: weak-model", "0.12 : 0.88"):
@@ -104,7 +104,7 @@ SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail",
         ),
     ],
 )  # fmt: skip
-def test_what_became_of_each(given: Verdict, expected: list[tuple[str, str, str | None]]) -> None:
+def test_each_check_has_its_outcome(given: Verdict, expected: list[tuple[str, str, str | None]]) -> None:
     assert faults(document(given)) == expected
     if GATE in expected:
         assert f'<error type="inconclusive" message="{given.reason}">' in document(given)
@@ -118,7 +118,7 @@ def test_times_are_in_utc_and_name_no_machine() -> None:
     assert faults(document(MIXED, seconds=1e5))
 
 
-def test_what_xml_forbids_is_shown() -> None:
+def test_characters_forbidden_in_xml_are_shown() -> None:
     text = document(verdict("fail", check("fail", reason="a\x1b[1m\ufffe\ud800b", attack="\x00")))
     assert 'message="a\\x1b[1m\\ufffe\\ud800b"' in text
     assert faults(text)[0][0] == "\\x00"

@@ -134,13 +134,13 @@ def is_allowed(importer: str, imported: str) -> bool:
     if importer in SEEN:
         return imported in SEEN[importer]
     height = {one: len(FLOORS) - at for at, floor in enumerate(FLOORS) for one in floor}
-    mine, its = importer.split("/"), imported.split("/")
-    if mine[0] == its[0] == "studies":
-        return len(its) == 1 or (its[1] == "attack" and mine[-1] in ABOVE)
-    return its[0] in height and height[its[0]] < height[mine[0]]
+    parts, its = importer.split("/"), imported.split("/")
+    if parts[0] == its[0] == "studies":
+        return len(its) == 1 or (its[1] == "attack" and parts[-1] in ABOVE)
+    return its[0] in height and height[its[0]] < height[parts[0]]
 
 
-def upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
+def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
     """Imports that the law does not allow."""
     return {
         (name.removeprefix("distract."), other.removeprefix("distract."))
@@ -163,23 +163,23 @@ FILES = modules()
 EDGES = graph(FILES)
 
 
-def test_no_cycle_of_files() -> None:
+def test_files_form_no_cycle() -> None:
     assert cycles(EDGES) == []
 
 
-def test_no_cycle_of_rooms() -> None:
+def test_rooms_form_no_cycle() -> None:
     assert cycles(rooms(EDGES)) == []
 
 
 def test_imports_point_down() -> None:
-    assert upward(EDGES) == set()
+    assert find_upward(EDGES) == set()
 
 
 @pytest.mark.parametrize(
     ("importer", "imported"),
     [("distract.core.store", "distract.studies.gate.live"), ("distract.core.loop", "distract.core.flow")],
 )
-def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
+def test_upward_import_is_detected(importer: str, imported: str) -> None:
     edges = {name: set(others) for name, others in EDGES.items()}
     edges[importer].add(imported)
     edges[imported].add(importer)
@@ -198,25 +198,25 @@ def test_an_import_upward_is_noticed(importer: str, imported: str) -> None:
         ("def f():\n    return importlib.import_module('distract.cli.api')", "distract.cli.api"),
     ],
 )
-def test_a_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Path) -> None:
+def test_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(code)
     assert [*imports("distract.judges.mine", tmp_path / "mine.py", FILES.keys())] == [imported]
 
 
-def test_every_room_is_on_a_floor_and_entries_are_few() -> None:
+def test_every_room_has_a_floor_and_entries_are_few() -> None:
     folder = ROOT / "distract"
     entries = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
     assert {one for one in entries if (folder / one).is_dir()} == {room for floor in FLOORS for room in floor}
     assert len(entries) <= 13
 
 
-def test_a_plugin_sees_no_study_through_the_face() -> None:
+def test_plugin_sees_no_study_through_the_public_face() -> None:
     edges = {"distract.judges.mine": {PUBLIC["attack"]}, "distract.attacks.mine": {PUBLIC["Case"]}}
-    assert upward(edges) == {("judges.mine", "cli.api")}
+    assert find_upward(edges) == {("judges.mine", "cli.api")}
 
 
 @pytest.mark.parametrize("path", [*(path for name in PLUGINS for path in (ROOT / name).rglob("*.py")), *EXAMPLES])
-def test_plugins_and_examples_import_from_distract_alone(path: Path) -> None:
+def test_plugins_and_examples_import_only_from_distract(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
@@ -225,7 +225,7 @@ def test_plugins_and_examples_import_from_distract_alone(path: Path) -> None:
             assert {alias.name for alias in node.names} <= PUBLIC.keys()
 
 
-def test_plans_are_stepped_in_one_place_only() -> None:
+def test_plans_are_stepped_in_one_place() -> None:
     assert [name for name, path in FILES.items() if steps_by_hand(path.read_text())] == ["distract.core.plan"]
 
 
@@ -239,11 +239,11 @@ def test_plans_are_stepped_in_one_place_only() -> None:
         ("result = drive(plan, answer)  # not plan.send(...)", False),
     ],
 )
-def test_a_plan_stepped_by_hand_is_noticed(source: str, is_stepping: bool) -> None:
+def test_plan_stepped_by_hand_is_detected(source: str, is_stepping: bool) -> None:
     assert steps_by_hand(source) == is_stepping
 
 
-def test_every_package_is_named_in_pyproject() -> None:
+def test_pyproject_lists_every_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = {name if path.name == "__init__.py" else name.rpartition(".")[0] for name, path in FILES.items()}
     assert {*project["tool"]["setuptools"]["packages"]} == packages

@@ -1,4 +1,4 @@
-"""``distract leaderboard`` as a user meets it: boards of votes and judgments, attacks on boards, wrong input."""
+"""Test ``distract leaderboard`` as a user meets it: boards, attacks on boards, wrong input."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import Ran, fits
+from command_result import CommandResult, fits
 
 from distract.core.runs import load
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 VOTES = [("a", "b", "model_a"), ("b", "c", "model_a"), ("a", "c", "tie"), ("c", "a", "model_b"), ("b", "a", "model_b")]
 
 
@@ -46,12 +46,12 @@ def data(path: str, cases: int = 6, models: str = "wxyz") -> str:
 PLAY = ("leaderboard", "--judge", "planted:bold", "--generator", "rules", "--limit", "all")
 
 
-def test_votes_are_rated_and_shown_in_eighty_columns(run: Run) -> None:
-    found = run("leaderboard", "--matches", votes("votes.jsonl"), "--system", "bradley-terry", "--system", "win-rate")
-    assert found.code == 0
-    fits(found.out)
-    assert "bradley-terry: 20 matches, 5 prompts" in found.words
-    assert "win-rate" in found.words
+def test_rated_votes_fit_eighty_columns(run: Run) -> None:
+    result = run("leaderboard", "--matches", votes("votes.jsonl"), "--system", "bradley-terry", "--system", "win-rate")
+    assert result.code == 0
+    fits(result.out)
+    assert "bradley-terry: 20 matches, 5 prompts" in result.words
+    assert "win-rate" in result.words
     again = run("leaderboard", "--matches", "votes.jsonl", "--json")
     rows = again.document["boards"][0]["rows"]
     assert [(row["model"], row["wins"], row["losses"], row["ties"]) for row in rows] == [
@@ -61,12 +61,12 @@ def test_votes_are_rated_and_shown_in_eighty_columns(run: Run) -> None:
     ]
 
 
-def test_an_anchor_holds_its_rating(run: Run) -> None:
+def test_anchor_keeps_its_rating(run: Run) -> None:
     votes("votes.jsonl")
-    found = run("leaderboard", "--matches", "votes.jsonl", "--anchor", "c", "--system", "bradley-terry", "--json")
-    by = {row["model"]: row for row in found.document["boards"][0]["rows"]}
+    result = run("leaderboard", "--matches", "votes.jsonl", "--anchor", "c", "--system", "bradley-terry", "--json")
+    by = {row["model"]: row for row in result.document["boards"][0]["rows"]}
     assert (by["c"]["rating"], by["c"]["low"], by["c"]["high"]) == (1000.0, 1000.0, 1000.0)
-    assert found.document["boards"][0]["parameters"]["anchor"] == "c"
+    assert result.document["boards"][0]["parameters"]["anchor"] == "c"
     refused = run("leaderboard", "--matches", "votes.jsonl", "--anchor", "c", "--system", "elo")
     assert refused.code == 2
     assert "bradley-terry" in refused.err
@@ -75,8 +75,8 @@ def test_an_anchor_holds_its_rating(run: Run) -> None:
 def test_boards_of_two_files_are_compared(run: Run) -> None:
     votes("one.jsonl")
     votes("two.jsonl", [(a, b, {"model_a": "model_b", "model_b": "model_a"}.get(w, w)) for a, b, w in VOTES * 4])
-    found = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json")
-    (one,) = found.document["against"]
+    result = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json")
+    (one,) = result.document["against"]
     by = {row["model"]: row for row in one["rows"]}
     assert (by["a"]["rank_before"], by["a"]["rank_after"]) == (3, 1)
     assert by["a"]["change"] > 0 > by["c"]["change"]
@@ -87,24 +87,24 @@ def test_boards_of_two_files_are_compared(run: Run) -> None:
     fits(same.out)
 
 
-def test_what_cannot_be_compared_does_not_hide_what_was_paid_for(run: Run) -> None:
+def test_failed_comparison_keeps_the_paid_results(run: Run) -> None:
     data("d.jsonl")
     votes("votes.jsonl", [("w", "x", "tie"), ("x", "y", "model_a")])
-    found = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--against", "votes.jsonl", "--json")
-    assert found.code == 3
-    assert found.document["boards"] == []
-    assert "not compared" in found.err
+    result = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--against", "votes.jsonl", "--json")
+    assert result.code == 3
+    assert result.document["boards"] == []
+    assert "not compared" in result.err
 
 
 def test_boards_without_a_common_prompt_are_not_paired(run: Run) -> None:
     votes("one.jsonl")
     Path("two.jsonl").write_text(Path("one.jsonl").read_text().replace('"question_id": ', '"question_id": 1'))
-    (found,) = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json").document["against"]
-    assert (found["paired"], found["shared"], found["prompts"]) == (False, 0, 10)
-    assert "no prompt is on both boards" in found["notes"][0]
+    (result,) = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json").document["against"]
+    assert (result["paired"], result["shared"], result["prompts"]) == (False, 0, 10)
+    assert "no prompt is on both boards" in result["notes"][0]
 
 
-def test_where_every_prompt_says_the_same_no_interval_is_made_up(run: Run) -> None:
+def test_constant_prompts_give_no_interval(run: Run) -> None:
     votes("v.jsonl", [("a", "b", "model_a"), ("a", "c", "model_a"), ("b", "c", "model_a")] * 4, prompts=4)
     systems = [part for name in ("elo", "elo:order=file", "trueskill", "win-rate") for part in ("--system", name)]
     for board in run("leaderboard", "--matches", "v.jsonl", *systems, "--json").document["boards"]:
@@ -113,10 +113,10 @@ def test_where_every_prompt_says_the_same_no_interval_is_made_up(run: Run) -> No
         assert any("4 prompts only" in note for note in board["notes"])
 
 
-def test_matches_are_sampled_in_a_balanced_design(run: Run) -> None:
+def test_sampled_matches_are_balanced(run: Run) -> None:
     data("d.jsonl")
-    found = run(*PLAY, "--data", "d.jsonl", "--pairs", 12, "--json", "--protocol", "pairwise", "--out", "run")
-    (board,) = found.document["boards"]
+    result = run(*PLAY, "--data", "d.jsonl", "--pairs", 12, "--json", "--protocol", "pairwise", "--out", "run")
+    (board,) = result.document["boards"]
     assert board["matches"] == 12
     assert {row["matches"] for row in board["rows"]} == {6}
     assert {(row.a.author, row.b.author) for row in load(Path("run")).rows} == {
@@ -124,24 +124,24 @@ def test_matches_are_sampled_in_a_balanced_design(run: Run) -> None:
     }
 
 
-def test_names_are_text_whatever_they_hold(run: Run) -> None:
+def test_names_stay_text(run: Run) -> None:
     names = ['Ann, "the" judge', "[bold]red[/bold]", "🦙 llama", "=1+1"]
     rows = [(a, b, "model_a") for i, a in enumerate(names) for b in names[i + 1 :]]
     votes("votes.jsonl", rows * 3)
-    found = run("leaderboard", "--matches", "votes.jsonl", "--anchor", names[0])
-    assert found.code == 0, found.err
-    fits(found.out)
+    result = run("leaderboard", "--matches", "votes.jsonl", "--anchor", names[0])
+    assert result.code == 0, result.err
+    fits(result.out)
     for name in names:
-        assert name in found.out
-    shown = run("leaderboard", "--matches", "votes.jsonl", "--json").document["boards"][0]
-    assert {row["model"] for row in shown["rows"]} == set(names)
+        assert name in result.out
+    report = run("leaderboard", "--matches", "votes.jsonl", "--json").document["boards"][0]
+    assert {row["model"] for row in report["rows"]} == set(names)
 
 
-def test_models_are_named_also_with_commas(run: Run) -> None:
+def test_models_option_accepts_names_with_commas(run: Run) -> None:
     text = Path(data("d.jsonl")).read_text().replace('"w"', '"w, the first"')
     Path("d.jsonl").write_text(text)
-    found = run(*PLAY, "--data", "d.jsonl", "--models", "w, the first", "--models", "x,y", "--json")
-    assert found.document["models"] == ["w, the first", "x", "y"]
+    result = run(*PLAY, "--data", "d.jsonl", "--models", "w, the first", "--models", "x,y", "--json")
+    assert result.document["models"] == ["w, the first", "x", "y"]
 
 
 WRONG: list[tuple[tuple[Any, ...], str]] = [
@@ -185,8 +185,8 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), WRONG, ids=lambda value: " ".join(map(str, value)) if value else "")
-def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], said: str) -> None:
+@pytest.mark.parametrize(("options", "message"), WRONG, ids=lambda value: " ".join(map(str, value)) if value else "")
+def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], message: str) -> None:
     data("d.jsonl")
     votes("votes.jsonl")
     votes("others.jsonl", [("x", "y", "tie")])
@@ -195,15 +195,15 @@ def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], said: str) 
     one = {"prompt": "Why?", "responses": [{"author": "w", "text": "So."}]}
     other = {"prompt": "Why not?", "responses": [{"author": "x", "text": "So."}]}
     Path("one.jsonl").write_text(f"{json.dumps({'id': 'c1', **one})}\n{json.dumps({'id': 'c2', **other})}\n")
-    found = run("leaderboard", *(() if "--matches" in options else ("--judge", "planted:fair")), *options)
-    assert (found.code, found.out) == (2, "")
-    assert said in found.err
-    assert len(found.err.strip().splitlines()) == 1, found.err
+    result = run("leaderboard", *(() if "--matches" in options else ("--judge", "planted:fair")), *options)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert len(result.err.strip().splitlines()) == 1, result.err
 
 
-def test_a_judge_without_verdicts_is_inconclusive(run: Run) -> None:
+def test_judge_without_verdicts_is_inconclusive(run: Run) -> None:
     data("d.jsonl")
-    found = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--attack", "assertiveness")
-    assert found.code == 3
-    assert "no verdict was valid" in found.err
-    assert "nothing is rated" in found.words
+    result = run("leaderboard", "--judge", "planted:garbage", "--data", "d.jsonl", "--attack", "assertiveness")
+    assert result.code == 3
+    assert "no verdict was valid" in result.err
+    assert "nothing is rated" in result.words

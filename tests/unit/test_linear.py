@@ -1,4 +1,4 @@
-"""Texts that took quadratic time take linear time; tests/slow/test_growth.py looks for others."""
+"""Test that texts that once took quadratic time take linear time; test_growth.py looks for others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from distract.judging import parsers
 from distract.studies.attack.minimal import find_edits
 
 
-def test_texts_of_too_many_words_are_compared_at_their_ends_only() -> None:
+def test_very_long_texts_are_compared_at_their_ends_only() -> None:
     # All common words of these would be sought in 500 MB.
     old, new = (" ".join(["start", *([word] * 40_000), "end"]) for word in ("a", "b"))
-    found = find_edits((f"{old} c",), (f"{new} c",))
-    assert "".join(edit.new for edit in found).count("b") == 40_000
-    assert not any("start" in edit.old or "end" in edit.old for edit in found)
+    edits = find_edits((f"{old} c",), (f"{new} c",))
+    assert "".join(edit.new for edit in edits).count("b") == 40_000
+    assert not any("start" in edit.old or "end" in edit.old for edit in edits)
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def test_texts_of_too_many_words_are_compared_at_their_ends_only() -> None:
         ("[[A]]\n- [/INST]\n[[B]]", "A"),
     ],
 )
-def test_what_is_read_in_linear_time_is_read_as_before(text: str, expected: str | None) -> None:
+def test_linear_time_parser_reads_the_same(text: str, expected: str | None) -> None:
     assert parsers.BRACKETS.read(text, "AB") == expected

@@ -1,4 +1,4 @@
-"""Signs of another meaning: what each one sees, what it lets pass, and that no text can hurt it."""
+"""Test signs of a changed meaning: what each detects, what it lets pass, and any text."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ FAITHFUL = [
 
 
 @pytest.mark.parametrize(("slug", "original", "rewrite"), CHANGED)
-def test_a_change_is_seen(slug: str, original: str, rewrite: str) -> None:
+def test_changed_meaning_is_detected(slug: str, original: str, rewrite: str) -> None:
     assert any(sign.startswith(f"{slug}:") for sign in signs(original, rewrite)), signs(original, rewrite)
 
 
 @pytest.mark.parametrize(("original", "rewrite"), FAITHFUL)
-def test_another_way_of_saying_it_passes(original: str, rewrite: str) -> None:
+def test_paraphrase_passes(original: str, rewrite: str) -> None:
     assert signs(original, rewrite) == []
 
 
 @given(st.text(), st.text())
-def test_any_text_can_be_looked_at(original: str, rewrite: str) -> None:
+def test_any_text_can_be_examined(original: str, rewrite: str) -> None:
     assert signs(original, rewrite) == signs(original, rewrite)
 
 
 @given(st.text())
-def test_a_text_means_what_it_says(text: str) -> None:
+def test_text_means_the_same_as_itself(text: str) -> None:
     assert signs(text, text) == []

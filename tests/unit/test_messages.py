@@ -1,4 +1,4 @@
-"""Messages that led astray: each says what is meant, what to write instead, and no more than fits a line."""
+"""Test messages that once misled: each states the meaning and the correction within one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("judge", "said", "unsaid"),
+    ("judge", "message", "unsaid"),
     [
         (
             "ollama:llama3",
@@ -44,22 +44,22 @@ ROOT = Path(__file__).parents[2]
         ("groq/llama-x", "write openai:llama-x --base-url https://api.groq.com/openai/v1", "mean"),
     ],
 )
-def test_a_name_of_another_tool_is_translated(run: Any, judge: str, said: str, unsaid: str) -> None:
+def test_foreign_model_name_is_translated(run: Any, judge: str, message: str, unsaid: str) -> None:
     ran = run("attack", "--judge", judge)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert said in ran.err
+    assert message in ran.err
     assert unsaid not in ran.err
     assert len(ran.err) < 250
 
 
-def test_names_of_ours_and_of_the_hub_are_left_alone() -> None:
+def test_own_and_hub_names_are_left_alone() -> None:
     ours = ("openai/gpt-oss-20b", "gpt2", "openai-community/gpt2", "google/gemma-2-2b-it", "anthropic/hh", "a/claude")
     for name in (*ours, *(model.name for model in catalogue().values() if model.engine == "local")):
         assert translate_name(name) == "", name
     assert {entry.base_url.rstrip("/") for entry in catalogue().values() if entry.base_url} <= {*_SERVERS.values()}
 
 
-def test_a_server_of_ones_own_takes_any_name(run: Any) -> None:
+def test_own_server_accepts_any_name(run: Any) -> None:
     ran = run(
         "attack", "--judge", "ollama/llama3", "--base-url", "http://127.0.0.1:9/v1", "--attempts", "1", "--limit", "1"
     )
@@ -67,7 +67,7 @@ def test_a_server_of_ones_own_takes_any_name(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("attack", "--judge", "planted:fair", "--attack", "prolixity,sycophancy"), "for several, repeat --attack"),
         (("attack", "--judge", "planted:fair", "--protocol", "pairwise,base"), "for several, repeat --protocol"),
@@ -82,15 +82,15 @@ def test_a_server_of_ones_own_takes_any_name(run: Any) -> None:
         (("meta", "--judge", "planted:fair", "--data", "a.json,b.json"), "for several, repeat --data"),
     ],
 )
-def test_several_names_in_one_are_told_apart(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_several_model_names_in_one_are_split(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run(*arguments)
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
-    assert ran.err.endswith(f"; {said}\n")
+    assert ran.err.endswith(f"; {message}\n")
 
 
 @pytest.mark.parametrize("text", ['{"foo": 1}\n', '[{"foo": 1}]', "words\n"])
 @pytest.mark.parametrize("command", [("attack", "--data"), ("leaderboard", "--matches")])
-def test_an_unknown_format_is_short_and_says_where_to_look(run: Any, command: tuple[str, ...], text: str) -> None:
+def test_unknown_format_is_short_and_says_where_to_look(run: Any, command: tuple[str, ...], text: str) -> None:
     Path("d.json").write_text(text, encoding="utf-8")
     ran = run(*command, "d.json", "--judge", "planted:fair") if command[0] == "attack" else run(*command, "d.json")
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
@@ -111,18 +111,18 @@ def test_an_unknown_format_is_short_and_says_where_to_look(run: Any, command: tu
         ("matches", ["matches:"]),
     ],
 )
-def test_sections_are_listed_by_a_word_of_theirs(run: Any, what: str, titles: list[str]) -> None:
+def test_sections_can_be_listed_by_any_of_their_words(run: Any, what: str, titles: list[str]) -> None:
     ran = run("list", what)
     assert ran.code == 0
     assert [line for line in ran.out.splitlines() if not line.startswith(" ")] == titles
 
 
-def test_no_section_is_one_line(run: Any) -> None:
+def test_unknown_section_is_one_line(run: Any) -> None:
     assert run("list", "prompts").code == 2
     assert "unknown section 'prompts'" in run("list", "prompts").err
 
 
-def test_the_store_is_told_apart_from_what_a_run_takes_from_it(run: Any) -> None:
+def test_replies_name_the_store_and_the_run_apart(run: Any) -> None:
     command = ("attack", "--judge", "planted:fair", "--generator", "rules", "--limit", "1", "--store", "s")
     run(*command, "--attack", "prolixity", "--protocol", "pairwise")
     other = run(*command, "--attack", "prolixity", "--protocol", "absolute")
@@ -130,9 +130,9 @@ def test_the_store_is_told_apart_from_what_a_run_takes_from_it(run: Any) -> None
     assert "replies: 0 were stored" in other.err
 
 
-def test_installing_is_told_as_the_pages_do() -> None:
+def test_install_hints_match_the_pages() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    named = set[str]()
+    commands = set[str]()
     for path in (
         *(ROOT / "distract").rglob("*.py"),
         *(ROOT / "judges").rglob("*.py"),
@@ -140,17 +140,17 @@ def test_installing_is_told_as_the_pages_do() -> None:
     ):
         text = path.read_text(encoding="utf-8")
         assert "distract[" not in text.replace("tool.distract[", ""), path
-        named.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))
-    assert named >= {"openai", "vllm", "local", "hub", "parquet", "language", "pytest"}
-    assert named <= {*extras}
+        commands.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))
+    assert commands >= {"openai", "vllm", "local", "hub", "parquet", "language", "pytest"}
+    assert commands <= {*extras}
     pages = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
-    for extra in named - {"pytest"}:
+    for extra in commands - {"pytest"}:
         command = errors.install_command(extra).partition(" in ")[0]
         assert re.search(rf'pip install (-c constraints.txt )?"\.\[{extra}[\],]', pages), command
     assert errors.install_command("hub") == 'pip install ".[hub]" in the source folder of distract'
 
 
-def test_counts_and_shares() -> None:
+def test_counts_and_shares_are_formatted() -> None:
     assert [count(n, "reply", "replies") for n in (0, 1, 1000)] == ["0 replies", "1 reply", "1,000 replies"]
     assert [share_hint(n) for n in (0.5, 1, 101, float("nan"), float("inf"))] == [""] * 5
     assert share_hint(0.5, is_percent=True) == "; write 0.005 for 0.5%"

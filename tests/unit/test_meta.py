@@ -1,4 +1,4 @@
-"""``distract meta`` as plans and as a run: what is judged, planted accuracies, controls, data sets, resuming."""
+"""Test ``distract meta`` as plans and as a run: judged pairs, planted accuracies, controls, data sets, resuming."""
 
 from __future__ import annotations
 
@@ -73,11 +73,9 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
         ((X, Y, answer("y", attack="null")), "x", ["xy"]),
     ],
 )
-def test_each_pair_that_the_label_is_about_is_judged(
-    responses: tuple[Response, ...], preferred: str | None, pairs: list[str]
-) -> None:
-    found = labelled_pairs(case(responses=responses, preferred=preferred))
-    assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in found] == pairs
+def test_each_labelled_pair_is_judged(responses: tuple[Response, ...], preferred: str | None, pairs: list[str]) -> None:
+    labelled = labelled_pairs(case(responses=responses, preferred=preferred))
+    assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in labelled] == pairs
 
 
 def first(request: Request) -> Reply:
@@ -97,39 +95,39 @@ def fair(request: Request) -> Reply:
     st.sampled_from(["x", "y", "tie"]),
     st.lists(st.sampled_from(["pairwise", "absolute", "base"]), min_size=1, unique=True),
 )
-def test_a_case_gives_a_row_for_each_pair_and_protocol(
+def test_case_gives_a_row_for_each_pair_and_protocol(
     responses: list[Response], preferred: str, names: list[str]
 ) -> None:
     one = case(responses=responses, preferred=preferred)
-    made, _ = drive(judge_labelled("d", one, MetaConfig("j", tuple(protocols()[name] for name in names))), first)
+    result, _ = drive(judge_labelled("d", one, MetaConfig("j", tuple(protocols()[name] for name in names))), first)
     pairs = labelled_pairs(one)
-    assert [(row.protocol, row.a.author, row.b.author) for row in made.rows] == [
+    assert [(row.protocol, row.a.author, row.b.author) for row in result.rows] == [
         (name, a.author, b.author) for name in names for a, b in pairs
     ]
-    for row in made.rows:
+    for row in result.rows:
         assert (row.design, row.attack, row.data, row.subset, row.target) == ("people", "none", "d", "", None)
         assert row.label in (("tie",) if preferred == "tie" else ("a", "b"))
         assert (row.cluster, row.excluded, bool(row.keys)) == (one.cluster, None, True)
-    assert made.rewrites == []
+    assert result.rewrites == []
 
 
-def test_what_does_not_fit_is_one_excluded_row_without_controls() -> None:
+def test_unfit_case_is_one_excluded_row_without_controls() -> None:
     one = case(responses=(X, Y), preferred="x")
     parameters = MetaConfig("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
-    made, rounds = drive(judge_labelled("d", one, parameters), first)
-    assert [(row.attack, row.excluded) for row in made.rows] == [("none", "fewer than 3 responses")]
-    assert (made.rewrites, rounds) == ([], [])
+    result, rounds = drive(judge_labelled("d", one, parameters), first)
+    assert [(row.attack, row.excluded) for row in result.rows] == [("none", "fewer than 3 responses")]
+    assert (result.rewrites, rounds) == ([], [])
 
 
-def test_what_was_excluded_before_a_control_is_excluded_under_it(tmp_path: Path) -> None:
-    cases = [*map(spaced, PLANTED[:3]), spaced(case("three", responses=(X, Y, Z), preferred="x"))]
-    found = measured(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
+def test_exclusion_extends_to_controls(tmp_path: Path) -> None:
+    cases = [*map(add_spaces, PLANTED[:3]), add_spaces(case("three", responses=(X, Y, Z), preferred="x"))]
+    result = measure(run(ready(tmp_path, "fair", cases, ["triadic", "base"], control=True)))
     for protocol, attack, n, excluded in (
         ("triadic", "null", 2, 3),
         ("triadic", RESAMPLED, 0, 5),
         ("base", "null", 5, 0),
     ):
-        figure = find(found, "verdict_change_rate", protocol, attack=attack, data="d.jsonl")
+        figure = find(result, "verdict_change_rate", protocol, attack=attack, data="d.jsonl")
         assert (figure.n, figure.excluded) == (n, excluded), (protocol, attack)
 
 
@@ -143,15 +141,15 @@ def long(index: int, preferred: str, source: str | None = None) -> Case:
     return Case(f"c{index}", (f"Name colour {index}.",), responses, preferred, source=source)
 
 
-def spaced(one: Case, *authors: str) -> Case:
+def add_spaces(one: Case, *authors: str) -> Case:
     """With two spaces in a row in the responses of these authors (of all), which the control changes."""
 
     def wide(turn: str) -> str:
         return turn.replace(" ", "  ", 1)
 
     responses = (replace(r, turns=tuple(map(wide, r.turns))) for r in one.responses)
-    kept = zip(one.responses, responses, strict=True)
-    return replace(one, responses=tuple(new if r.author in (authors or r.author) else r for r, new in kept))
+    pairs = zip(one.responses, responses, strict=True)
+    return replace(one, responses=tuple(new if r.author in (authors or r.author) else r for r, new in pairs))
 
 
 def write(path: Path, cases: Sequence[Case]) -> str:
@@ -181,13 +179,13 @@ def run(job: Job[MetaResult], store: Path | None = None, tally: Tally | None = N
     return finish(job, store or job.out.parent / "s", tally).run
 
 
-def measured(loaded: LoadedRun) -> Sequence[Agreement]:
+def measure(loaded: LoadedRun) -> Sequence[Agreement]:
     return measure_judges([from_run(loaded.parameters, loaded.rows)]).figures
 
 
-def find(found: Sequence[Agreement], measure: str, protocol: str, **place: Any) -> Agreement:
-    wanted: dict[str, Any] = {"measure": measure, "protocol": protocol, "subset": None, "against": None, **place}
-    (one,) = [f for f in found if all(getattr(f, name) == value for name, value in wanted.items())]
+def find(figures: Sequence[Agreement], measure: str, protocol: str, **place: Any) -> Agreement:
+    criteria: dict[str, Any] = {"measure": measure, "protocol": protocol, "subset": None, "against": None, **place}
+    (one,) = [f for f in figures if all(getattr(f, name) == value for name, value in criteria.items())]
     return one
 
 
@@ -196,65 +194,67 @@ PLANTED = [long(i, "y" if i in (0, 5, 9) else "x", "s" if i < 4 else "t") for i 
 WAYS = ("base", "pairwise", "cot", "rank", "prepair", "swap-synthesize", "cot-consistency", "absolute", "pointwise")
 
 
-def test_a_planted_judge_is_as_right_as_it_was_planted(tmp_path: Path) -> None:
-    found = measured(run(ready(tmp_path, "longer", PLANTED, WAYS)))
+def test_planted_judge_has_its_planted_accuracy(tmp_path: Path) -> None:
+    result = measure(run(ready(tmp_path, "longer", PLANTED, WAYS)))
     for name in WAYS:
         scoring = name in ("absolute", "pointwise")
         rule = "score" if scoring else None
         orders = 1 if scoring else 2
         for subset, k, n in ((None, 7, 10), ("s", 3, 4), ("t", 4, 6)):
-            accuracy = find(found, "accuracy", name, rule=rule, subset=subset)
+            accuracy = find(result, "accuracy", name, rule=rule, subset=subset)
             assert (accuracy.k, accuracy.n, accuracy.invalid, accuracy.excluded) == (k * orders, n * orders, 0, 0)
-            both = find(found, "accuracy_both_orders", name, rule=rule, subset=subset)
+            both = find(result, "accuracy_both_orders", name, rule=rule, subset=subset)
             assert (both.k, both.n) == (k, n)
         if not scoring:
-            assert (find(found, "equal_verdicts", name).k, find(found, "first_slot_rate", name).value) == (10, 0.5)
+            assert (find(result, "equal_verdicts", name).k, find(result, "first_slot_rate", name).value) == (10, 0.5)
     for one, other in (("base", "pairwise"), ("absolute", "base")):
         rule = "score" if one == "absolute" else None
-        difference = find(found, "accuracy", one, against=other, rule=rule, data="d.jsonl")
+        difference = find(result, "accuracy", one, against=other, rule=rule, data="d.jsonl")
         assert (difference.value, difference.n, difference.compared) == (0.0, 20, "not distinguishable")
 
 
-def test_a_judge_of_the_first_slot_is_right_in_one_order_of_two(tmp_path: Path) -> None:
-    found = measured(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
+def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
+    result = measure(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
     for name in ("base", "pairwise", "cot"):
-        assert [find(found, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
-        assert (find(found, "first_slot_rate", name).k, find(found, "order_inconsistency", name).value) == (20, 1.0)
-        kappas = {order: find(found, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
+        assert [find(result, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
+        assert (find(result, "first_slot_rate", name).k, find(result, "order_inconsistency", name).value) == (20, 1.0)
+        kappas = {order: find(result, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
         assert kappas == {"given": 0.0, "swapped": 0.0, "both": pytest.approx(0.0)}
-        assert find(found, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
+        assert find(result, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
 
 
 @pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
-def test_in_one_order_the_first_slot_is_right_as_often_as_the_data_have_it(tmp_path: Path, orders: Any, k: int) -> None:
-    found = measured(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
-    assert [(f.k, f.n) for f in (find(found, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [(k, 10)] * 2
-    assert not [f for f in found if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
+def test_in_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
+    result = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
+    assert [(f.k, f.n) for f in (find(result, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [
+        (k, 10)
+    ] * 2
+    assert not [f for f in result if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
 
 
-def test_no_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
-    found = measured(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
-    for f in found:
+def test_missing_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
+    result = measure(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
+    for f in result:
         if f.measure in ("accuracy", "accuracy_both_orders") and f.against is None and f.subset is None:
             assert (f.n, f.value, f.invalid) == (0, None, 8 if (f.protocol, f.measure) == ("base", "accuracy") else 4)
-    assert find(found, "invalid_rate", "base").k == 4
-    assert find(found, "kappa", "base", order="both").value == 0.0
+    assert find(result, "invalid_rate", "base").k == 4
+    assert find(result, "kappa", "base", order="both").value == 0.0
 
 
-def test_a_label_that_is_a_tie_is_right_by_a_tie_only(tmp_path: Path) -> None:
+def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
     cases = [long(i, "tie") for i in range(4)]
-    found = measured(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
-    assert (find(found, "accuracy", "pairwise").k, find(found, "accuracy", "pairwise").n) == (0, 8)
+    result = measure(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
+    assert (find(result, "accuracy", "pairwise").k, find(result, "accuracy", "pairwise").n) == (0, 8)
     same = [Case(one.id, one.prompt, (X, Response("y", X.turns)), "tie") for one in cases]
 
     def equal(request: Request) -> Reply:
         outcomes = dict(request.slots.outcomes) if request.slots else {}
-        said = outcomes.get("tie", "4")
-        return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=1.0)
+        outcome_text = outcomes.get("tie", "4")
+        return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=1.0)
 
-    found = measured(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
-    assert find(found, "accuracy", "pairwise").value == 1.0
-    assert find(found, "accuracy", "absolute", rule="rating").value == 1.0
+    result = measure(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
+    assert find(result, "accuracy", "pairwise").value == 1.0
+    assert find(result, "accuracy", "absolute", rule="rating").value == 1.0
 
 
 # Data that list the better response always at the same place.
@@ -275,30 +275,28 @@ def test_a_label_that_is_a_tie_is_right_by_a_tie_only(tmp_path: Path) -> None:
         ([None, None], False),
     ],
 )
-def test_data_are_one_sided_where_all_labels_name_the_same_place(
-    preferred: Sequence[str | None], expected: bool
-) -> None:
+def test_data_are_one_sided_if_all_labels_name_one_place(preferred: Sequence[str | None], expected: bool) -> None:
     assert is_one_sided([case(f"c{i}", responses=(X, Y), preferred=one) for i, one in enumerate(preferred)]) == expected
 
 
-def test_one_case_with_several_pairs_is_one_sided_only_if_all_are() -> None:
+def test_case_with_several_pairs_is_one_sided_only_if_all_are() -> None:
     assert is_one_sided([case(responses=(X, Y, Z), preferred="x")])
     assert not is_one_sided([case(responses=(X, Y, Z), preferred="y")])
 
 
-def test_the_order_of_one_sided_data_is_drawn_by_seed(tmp_path: Path) -> None:
+def test_one_sided_data_are_shuffled_by_seed(tmp_path: Path) -> None:
     cases = [long(i, "x") for i in range(40)]
 
     def drawn(cases: Sequence[Case], seed: int, name: str) -> dict[str, tuple[str, str | None]]:
         loaded = run(ready(tmp_path, "longer", cases, ["base", "absolute"], seed=seed, out=name))
         assert loaded.parameters["data"][0]["shuffled"] is True
-        found: dict[str, tuple[str, str | None]] = {}
+        values: dict[str, tuple[str, str | None]] = {}
         for row in loaded.rows:
-            assert found.setdefault(row.case, (row.a.author, row.label)) == (row.a.author, row.label), (
+            assert values.setdefault(row.case, (row.a.author, row.label)) == (row.a.author, row.label), (
                 "by all protocols"
             )
-        assert {find(measured(loaded), "accuracy", "base").value} == {1.0}
-        return found
+        assert {find(measure(loaded), "accuracy", "base").value} == {1.0}
+        return values
 
     whole = drawn(cases, 0, "a")
     assert {*whole.values()} == {("x", "a"), ("y", "b")}
@@ -306,12 +304,12 @@ def test_the_order_of_one_sided_data_is_drawn_by_seed(tmp_path: Path) -> None:
     part = drawn(cases[::-2], 0, "b")
     assert part.items() <= whole.items(), "whatever the other cases are"
     assert drawn(cases, 1, "c") != whole
-    first_slot = measured(run(ready(tmp_path, "first", cases, ["base"], manner=Manner("given"), out="d")))
+    first_slot = measure(run(ready(tmp_path, "first", cases, ["base"], manner=Manner("given"), out="d")))
     assert 0.2 < (find(first_slot, "accuracy", "base").value or 0) < 0.8
     assert find(first_slot, "kappa", "base", order="given").value == 0.0
 
 
-def test_the_order_of_other_data_is_theirs(tmp_path: Path) -> None:
+def test_other_data_keep_their_order(tmp_path: Path) -> None:
     loaded = run(ready(tmp_path, "fair", PLANTED, ["base"]))
     assert loaded.parameters["data"][0]["shuffled"] is False
     assert {row.a.author for row in loaded.rows} == {"x"}
@@ -320,7 +318,7 @@ def test_the_order_of_other_data_is_theirs(tmp_path: Path) -> None:
 # Controls.
 
 
-def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
+def test_judge_swayed_by_white_space_is_detected(tmp_path: Path) -> None:
     """Its verdict is about the one response that has two spaces in a row."""
     spaced = Response("x", ("A  colour.",))
     cases = [Case(f"c{i}", (f"{i}",), (spaced, Y), "x") for i in range(3)]
@@ -332,45 +330,45 @@ def test_a_judge_that_white_space_sways_is_found(tmp_path: Path) -> None:
         return Reply(probabilities=tuple(float(c == outcomes[(*firsts, "tie")[0]]) for c in request.choices), mass=1.0)
 
     loaded = run(ready(tmp_path, ScriptedBackend(swayed), cases, ["pairwise"], control=True))
-    figure = find(measured(loaded), "verdict_change_rate", "pairwise", attack="null")
+    figure = find(measure(loaded), "verdict_change_rate", "pairwise", attack="null")
     assert (figure.k, figure.n, figure.excluded) == (3, 3, 0)
-    assert find(measured(loaded), "accuracy", "pairwise").value == 1.0
+    assert find(measure(loaded), "accuracy", "pairwise").value == 1.0
 
 
-def test_a_control_that_spoils_a_response_is_excluded_and_kept_as_a_rewrite() -> None:
+def test_control_that_spoils_a_response_is_excluded_but_recorded() -> None:
     spoiling = Attack("spoil", "loses the number", lambda turn, constraints, seed: turn.replace("7", "8"))
     parameters = MetaConfig("j", (protocols()["base"], protocols()["pairwise"]), controls=(spoiling,))
-    made, _ = drive(judge_labelled("d", long(7, "x"), parameters), first)
-    assert [(row.protocol, row.attack, row.excluded) for row in made.rows] == [
+    result, _ = drive(judge_labelled("d", long(7, "x"), parameters), first)
+    assert [(row.protocol, row.attack, row.excluded) for row in result.rows] == [
         (name, attack, why)
         for name in ("base", "pairwise")
         for attack, why in (("none", None), ("spoil", "rewrite rejected"))
     ]
-    assert [one.is_accepted for one in made.rewrites] == [False], "written once for all protocols"
+    assert [one.is_accepted for one in result.rewrites] == [False], "written once for all protocols"
 
 
-def test_a_reference_model_is_asked_for_what_it_is_for(tmp_path: Path) -> None:
+def test_reference_model_receives_only_its_requests(tmp_path: Path) -> None:
     helper = ScriptedBackend(lambda request: Reply("Red, I should say."), name="helper")
     job = ready(tmp_path, "longer", PLANTED[:3], ["strong-reference", "base"], reference=("helper", helper))
     tally = Tally()
     loaded = run(job, tally=tally)
     assert "helper" in json.dumps(loaded.parameters["reference"])
     assert {*job.models} == {"judge", "reference"}
-    assert find(measured(loaded), "accuracy", "strong-reference").k == 4
+    assert find(measure(loaded), "accuracy", "strong-reference").k == 4
     # One answer a prompt, shared by both orders.
-    assert find(measured(loaded), "calls", "strong-reference").value == 3.0
+    assert find(measure(loaded), "calls", "strong-reference").value == 3.0
     assert sum(estimate(job).requests.values()) == tally.made == 15
 
 
 # Runs of one judge that do not go together.
 
 
-def replayed(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> PublishedRun:
+def make_replayed_run(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> PublishedRun:
     rows = dict.fromkeys(names, ())
     return PublishedRun("j", protocol, data, rules, rows, False, f"{protocol}/{data}", "0", {}, "", {}, None)
 
 
-def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> PublishedRun:
+def run_of_units(source: str, *units: str, data: str = "d", protocol: str = "p") -> PublishedRun:
     """A run with rows about these units: data set, case, authors of a and b, and of a control its name."""
     rows = []
     for unit in units:
@@ -392,20 +390,22 @@ def holding(source: str, *units: str, data: str = "d", protocol: str = "p") -> P
     ],
 )
 @pytest.mark.parametrize("names", ["ddd", "def"])
-def test_a_pair_that_two_runs_judge_is_refused_whatever_their_data_sets_are_called(
+def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     runs: list[list[str]], source: str, other: str, names: str
 ) -> None:
-    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+    published_runs = [
+        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
+    ]
     with pytest.raises(UsageError) as raised:
-        group_runs(made)
+        group_runs(published_runs)
     assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
 
 
-def test_the_first_of_several_runs_that_judge_the_same_pairs_is_named() -> None:
+def test_first_of_several_overlapping_runs_is_named() -> None:
     for start in range(32):
         one, other = f"d/c{start}/x-y", f"d/c{start + 1}/x-y"
         with pytest.raises(UsageError, match=r"^2: j under p judges a pair that is in 0 too; name one$"):
-            group_runs([holding("0", one), holding("1", other), holding("2", one, other)])
+            group_runs([run_of_units("0", one), run_of_units("1", other), run_of_units("2", one, other)])
 
 
 @pytest.mark.parametrize(
@@ -421,16 +421,16 @@ def test_the_first_of_several_runs_that_judge_the_same_pairs_is_named() -> None:
     ],
 )
 @pytest.mark.parametrize("names", ["ddd", "def"])
-def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are_called(
-    runs: list[list[str]], names: str
-) -> None:
-    made = [holding(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
-    (found,) = group_runs(made)
+def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], names: str) -> None:
+    published_runs = [
+        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
+    ]
+    (groups,) = group_runs(published_runs)
     for rule in ("stored", "parsed"):
-        assert found.rows[rule] == tuple(row for run in made for row in run.rows[rule])
-    assert len(group_runs([*made, *(holding("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])) > len(
-        runs
-    )
+        assert groups.rows[rule] == tuple(row for run in published_runs for row in run.rows[rule])
+    assert len(
+        group_runs([*published_runs, *(run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])
+    ) > len(runs)
 
 
 @pytest.mark.parametrize(
@@ -440,22 +440,22 @@ def test_runs_that_share_no_pair_are_taken_together_whatever_their_data_sets_are
         ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p is in p/d in another form"),
     ],
 )
-def test_runs_that_do_not_go_together_are_refused(runs: list[Any], message: str) -> None:
+def test_incompatible_runs_are_refused(runs: list[Any], message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        group_runs([replayed(*one) for one in runs])
+        group_runs([make_replayed_run(*one) for one in runs])
     assert str(raised.value) == message
 
 
-def test_runs_of_one_way_of_asking_are_taken_together() -> None:
+def test_runs_of_one_protocol_are_merged() -> None:
     runs = [
-        replayed("q", "d", ("stored",), ("stored",)),
-        replayed("p", "d", ("stored",), ("stored",)),
-        replayed("p", "e", ("stored", "parsed"), ("stored", "parsed")),
+        make_replayed_run("q", "d", ("stored",), ("stored",)),
+        make_replayed_run("p", "d", ("stored",), ("stored",)),
+        make_replayed_run("p", "e", ("stored", "parsed"), ("stored", "parsed")),
     ]
     runs[1] = replace(runs[1], calls=2, convention="llmbar")
-    found = group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])
-    assert [(one.protocol, one.rules) for one in found] == [("p", ("stored", "parsed")), ("q", ("stored",))]
-    assert (found[0].calls, found[0].convention, found[0].ties, found[0].headline) == (None, "", True, "stored")
+    groups = group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])
+    assert [(one.protocol, one.rules) for one in groups] == [("p", ("stored", "parsed")), ("q", ("stored",))]
+    assert (groups[0].calls, groups[0].convention, groups[0].ties, groups[0].headline) == (None, "", True, "stored")
     (alike,) = group_runs([runs[1], replace(runs[1], data="f")])
     assert (alike.calls, alike.convention) == (2, "llmbar")
 
@@ -482,7 +482,7 @@ FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
 
 
 @pytest.mark.parametrize("after", [1, 40, 100])
-def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
+def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
     names, tally = ["pairwise", "absolute", "prepair"], Tally()
     run(ready(tmp_path, "random", PLANTED, names, control=True, out="whole"), tmp_path / "s1")
     with pytest.raises(BackendError):
@@ -494,7 +494,7 @@ def test_killed_after_some_replies_it_resumes_to_the_same_bytes(tmp_path: Path, 
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_is_the_same_each_time_and_reads_back_as_it_is(tmp_path: Path) -> None:
+def test_run_is_reproducible_and_reads_back_unchanged(tmp_path: Path) -> None:
     for out, store in (("a", "s1"), ("b", "s2"), ("c", "s2")):
         run(ready(tmp_path, "random", PLANTED, ["pairwise", "absolute"], limit=5, seed=3, out=out), tmp_path / store)
     for name in FILES:
@@ -525,11 +525,11 @@ def test_reasons_are_counted_by_judge(
 ) -> None:
     cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="tie")]
     loaded = run(ready(tmp_path, judge, cases, names))
-    (told,) = document([from_run(loaded.parameters, loaded.rows)])["judges"]
-    assert (told["excluded"], told["invalid"]) == (excluded, invalid)
+    (message,) = document([from_run(loaded.parameters, loaded.rows)])["judges"]
+    assert (message["excluded"], message["invalid"]) == (excluded, invalid)
 
 
-def test_figures_of_a_document_are_rounded_however_deep() -> None:
+def test_document_figures_are_rounded_at_any_depth() -> None:
     rows = [
         drive(judge_labelled("d", long(i, "x"), MetaConfig(j, (protocols()["base"],))), first)[0].rows
         for j in "jk"
@@ -540,7 +540,8 @@ def test_figures_of_a_document_are_rounded_however_deep() -> None:
         "self_judging": [], "controls": [], "protocols": {"base": []}, "ties": [],
     }  # fmt: skip
     sources = [
-        from_run({**parameters, "judge": j}, [row for made in rows for row in made if row.judge == j]) for j in "jk"
+        from_run({**parameters, "judge": j}, [row for document in rows for row in document if row.judge == j])
+        for j in "jk"
     ]
     assert all(isinstance(source, JudgeSource) for source in sources)
 
@@ -553,30 +554,30 @@ def test_figures_of_a_document_are_rounded_however_deep() -> None:
         elif isinstance(value, float):
             yield value
 
-    made = result_document(measure_judges(sources))
-    assert made["panel"] is not None
-    assert all(round(value, 4) == value for value in floats(made))
-    assert json.loads(json.dumps(made)) == made
+    document = result_document(measure_judges(sources))
+    assert document["panel"] is not None
+    assert all(round(value, 4) == value for value in floats(document))
+    assert json.loads(json.dumps(document)) == document
 
 
-# What is selected.
+# Selection.
 
 
-def test_cases_of_each_data_set_are_drawn_and_the_others_counted(tmp_path: Path) -> None:
+def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> None:
     unlabelled = [Case(f"u{i}", (f"{i}",), (X, Y)) for i in range(3)]
     one = write(tmp_path / "one.jsonl", [*PLANTED, *unlabelled])
     other = write(tmp_path / "other.jsonl", [long(i, "tie") for i in range(4)])
-    found = select([one, other], (), 5, 0)
-    assert Counter(name for name, _ in found.cases) == {"one.jsonl": 5, "other.jsonl": 4}
-    assert found.left_out == {"nobody says which response is better": 3}
-    assert [(d["name"], d["cases"], d["drawn"]) for d in found.data] == [("one.jsonl", 13, 5), ("other.jsonl", 4, 4)]
-    assert found == select([one, other], (), 5, 0)
-    assert found.cases != select([one, other], (), 5, 1).cases
-    assert [c.id for _, c in found.cases[:5]] == sorted(c.id for _, c in found.cases[:5])
+    selected = select([one, other], (), 5, 0)
+    assert Counter(name for name, _ in selected.cases) == {"one.jsonl": 5, "other.jsonl": 4}
+    assert selected.left_out == {"nobody says which response is better": 3}
+    assert [(d["name"], d["cases"], d["drawn"]) for d in selected.data] == [("one.jsonl", 13, 5), ("other.jsonl", 4, 4)]
+    assert selected == select([one, other], (), 5, 0)
+    assert selected.cases != select([one, other], (), 5, 1).cases
+    assert [c.id for _, c in selected.cases[:5]] == sorted(c.id for _, c in selected.cases[:5])
     assert select((), (), None, 0).cases == ()
 
 
-def test_data_that_nobody_has_labelled_are_refused(tmp_path: Path) -> None:
+def test_unlabelled_data_are_refused(tmp_path: Path) -> None:
     labelled_, unlabelled = (
         write(tmp_path / "a.jsonl", PLANTED),
         write(tmp_path / "b.jsonl", [Case("u", ("?",), (X, Y))]),
@@ -602,26 +603,26 @@ def test_data_that_nobody_has_labelled_are_refused(tmp_path: Path) -> None:
         (["hub:org/name", "hub:other/name:config"], ["org/name", "other/name:config"]),
     ],
 )
-def test_data_sets_of_one_name_are_told_apart_by_their_folders(specs: list[str], names: list[str]) -> None:
+def test_data_sets_of_one_name_are_separated_by_folder(specs: list[str], names: list[str]) -> None:
     own = [spec.removeprefix("hub:") if spec.startswith("hub:") else Path(spec).name for spec in specs]
     assert distinct_names(own, specs) == names
 
 
-def test_a_folder_called_like_another_data_set_is_none() -> None:
+def test_folder_named_like_another_data_set_is_distinct() -> None:
     assert len(set(distinct_names(["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]))) == 3
 
 
-def test_a_spec_called_like_another_folder_is_none() -> None:
+def test_spec_named_like_another_folder_is_distinct() -> None:
     specs = ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"]
     assert len(set(distinct_names(["x", "d.jsonl", "d.jsonl", "e.jsonl", "e.jsonl"], specs))) == 5
 
 
 @given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))
-def test_no_two_data_sets_have_one_name(specs: list[str]) -> None:
+def test_data_set_names_are_unique(specs: list[str]) -> None:
     names = [Path(spec).name for spec in specs]
-    found = distinct_names(names, specs)
-    assert len(set(found)) == len(specs)
-    for name, own, spec in zip(found, names, specs, strict=True):
+    distinct = distinct_names(names, specs)
+    assert len(set(distinct)) == len(specs)
+    for name, own, spec in zip(distinct, names, specs, strict=True):
         # Its own, its folder's or, where that is somebody else's, where it lies.
         assert name in (own, spec) or f"/{name}/" in f"/{Path(spec).parent}/"
         assert name == own or names.count(own) > 1 or own in Path(spec).parts
@@ -629,7 +630,7 @@ def test_no_two_data_sets_have_one_name(specs: list[str]) -> None:
 
 @pytest.mark.parametrize("specs", [["hub:org/name", "hub:org/name"], ["hub:org/name", "hub:org/name:main"]])
 @pytest.mark.parametrize("names", [("name", "name"), ("org/name", "org/name:main")])
-def test_a_data_set_of_the_hub_twice_is_refused(
+def test_repeated_hub_data_set_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str], names: tuple[str, str]
 ) -> None:
     there = datasets.load(write(tmp_path / "d.jsonl", PLANTED), (), 0)
@@ -655,7 +656,7 @@ def test_a_data_set_of_the_hub_twice_is_refused(
         ["d.jsonl", "copy.jsonl"],
     ],
 )
-def test_the_same_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str]) -> None:
+def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str]) -> None:
     monkeypatch.chdir(tmp_path)
     for path, start in (("d.jsonl", 0), ("a/d.jsonl", 1), ("b/d.jsonl", 0), ("copy.jsonl", 0)):
         write(Path(path), PLANTED[start:])
@@ -677,7 +678,7 @@ def test_the_same_file_twice_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line(
+def test_impossible_study_is_one_clear_line(
     tmp_path: Path, names: list[str], more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
@@ -687,7 +688,7 @@ def test_what_cannot_be_done_is_one_clear_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_judge_of_its_own_kin_is_told(tmp_path: Path) -> None:
+def test_judging_its_own_kin_is_noted(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):

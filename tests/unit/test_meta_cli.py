@@ -1,4 +1,4 @@
-"""``distract meta`` as a user meets it: published figures, live judges, run folders, wrong input, hostile names."""
+"""Test ``distract meta`` as a user meets it: published figures, live judges, run folders, errors, hostile names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import verdict
-from commanding import fits
+from command_result import fits
 from rich.console import Console
 
 from distract.core.records import Row, Side
@@ -29,7 +29,7 @@ published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published
 # Published runs of LLMBar.
 
 
-def altered(statistics: str) -> str:
+def write_altered_run(statistics: str) -> str:
     """A run of LLMBar's form with these figures beside it: right in 2 of 3, then in 1 of 3, once in both."""
     path = Path("Colours/evaluators/judge-1/Reference/result.json")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,12 +63,12 @@ RIGHT = {
         ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
     ],
 )
-def test_what_is_not_as_published_is_told(run: Any, name: str, value: object) -> None:
-    whole = run("meta", "--judge", altered(json.dumps(RIGHT)), "--json")
+def test_difference_from_published_figures_is_reported(run: Any, name: str, value: object) -> None:
+    whole = run("meta", "--judge", write_altered_run(json.dumps(RIGHT)), "--json")
     assert whole.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"] == {}
-    judge = altered(json.dumps({**RIGHT, name: value}))
-    (told,) = run("meta", "--judge", judge, "--json").document["judges"]
-    differ = told["replayed"][0]["not_reproduced"]["stored"]
+    judge = write_altered_run(json.dumps({**RIGHT, name: value}))
+    (message,) = run("meta", "--judge", judge, "--json").document["judges"]
+    differ = message["replayed"][0]["not_reproduced"]["stored"]
     assert differ.keys() == {name}
     assert (differ[name]["published"], type(differ[name]["ours"])) == (value, str)
     text = run("meta", "--judge", judge)
@@ -76,18 +76,18 @@ def test_what_is_not_as_published_is_told(run: Any, name: str, value: object) ->
     fits(text.out)
 
 
-def test_what_was_not_published_is_not_said_to_differ(run: Any) -> None:
-    ran = run("meta", "--judge", altered(json.dumps({"correct_False": RIGHT["correct_False"]})))
+def test_unpublished_figures_are_not_compared(run: Any) -> None:
+    ran = run("meta", "--judge", write_altered_run(json.dumps({"correct_False": RIGHT["correct_False"]})))
     assert "Reference on Colours, by stored: the counts are as published" in ran.words
     assert "published as" not in ran.out
-    wrong = run("meta", "--judge", altered(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
+    wrong = run("meta", "--judge", write_altered_run(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
     assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
-def test_statistics_of_others_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
-    ran = run("meta", "--judge", altered('{"correct_False": [' + text + "]}"), *more)
+def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
+    ran = run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "statistics.json: not valid JSON" in ran.err
 
@@ -95,7 +95,7 @@ def test_statistics_of_others_never_break_the_document(run: Any, text: str, more
 # Files of other formats, joined with labels.
 
 
-def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
+def test_unlabelled_judgments_explain_the_missing_accuracy(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
     assert ran.code == 0
     assert "no accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
@@ -103,7 +103,7 @@ def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
     fits(ran.out)
 
 
-def test_results_of_reife_are_joined_with_its_data(run: Any) -> None:
+def test_reife_results_are_joined_with_their_data(run: Any) -> None:
     cases = [
         {"instruction": "Name a colour.", "output_1": "Red.", "output_2": "A dog.", "winner": 1},
         {"instruction": "Say yes.", "output_1": "No.", "output_2": "Yes.", "winner": 1},
@@ -120,7 +120,7 @@ def test_results_of_reife_are_joined_with_its_data(run: Any) -> None:
     assert ran.document["base"] == "base_pairwise.pairwise_vanilla"
 
 
-def test_judgments_of_fastchat_are_joined_with_what_people_said(run: Any) -> None:
+def test_fastchat_judgments_are_joined_with_human_votes(run: Any) -> None:
     turns = [
         {"role": "user", "content": "Hi."},
         {"role": "assistant", "content": "Hello."},
@@ -144,14 +144,16 @@ def llmbar(path: str, rows: list[dict[str, Any]]) -> str:
     return f"replay:{path}"
 
 
-def stored(number: int, given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
+def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
     """A row of LLMBar's form whose winners and label are 1 for the red one, wherever it is listed."""
 
     def place(one: int) -> int:
         return 3 - one if turn else one
 
     outputs = [f"Red {number}.", f"A dog {number}."][:: -1 if turn else 1]
-    results = {f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", given), ("True", swapped))}
+    results = {
+        f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", winner_given), ("True", swapped))
+    }
     # The order in which it stood first is the other one where it is listed second.
     if turn:
         results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
@@ -168,13 +170,13 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     # By number: what each judge says in either order, and what is right.
     one = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 2)]
     other = [(1, 1, 1), (2, 2, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2)]
-    first = llmbar("Set/one/CoT/result.json", [stored(i, *said) for i, said in enumerate(one)])
-    rows = [stored(i, *said) for i, said in enumerate(other)]
-    turned = [stored(i, *said, turn=i % 2 == 0) for i, said in enumerate(other)]
+    first = llmbar("Set/one/CoT/result.json", [stored_row(i, *text) for i, text in enumerate(one)])
+    rows = [stored_row(i, *text) for i, text in enumerate(other)]
+    turned = [stored_row(i, *text, turn=i % 2 == 0) for i, text in enumerate(other)]
     whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
     assert whole["panel"]["comparisons"] == 5
     # Right of the four verdicts on each: 4, 1, 2, 3 and 1.
-    right = [sum(v == said[2] for said in pair for v in said[:2]) for pair in zip(one, other, strict=True)]
+    right = [sum(v == text[2] for text in pair for v in text[:2]) for pair in zip(one, other, strict=True)]
     assert right == [4, 1, 2, 3, 1]
     for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
         again = run(
@@ -183,8 +185,8 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
         assert again["panel"]["comparisons"] == 5
         assert again["panel"]["difficulty"] == whole["panel"]["difficulty"]
         accuracies = [
-            [(f["judge"], f["k"], f["n"]) for f in found["results"] if f["measure"] == "accuracy"]
-            for found in (whole, again)
+            [(f["judge"], f["k"], f["n"]) for f in one_run["results"] if f["measure"] == "accuracy"]
+            for one_run in (whole, again)
         ]
         assert accuracies[0] == accuracies[1]
     # A part of the pairs, in which each has another place.
@@ -193,21 +195,21 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
 
 
-def test_runs_of_one_judge_that_share_a_pair_are_refused(run: Any) -> None:
-    rows = [stored(i, 1, 1, 1, turn=i == 2) for i in range(4)]
+def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
+    rows = [stored_row(i, 1, 1, 1, turn=i == 2) for i in range(4)]
     first = llmbar("Set/one/CoT/result.json", rows[:3])
     apart = llmbar("else/Set/one/CoT/result.json", rows[3:])
     together = run("meta", "--judge", first, "--judge", apart, "--json")
     accuracy = together.figure("accuracy", rule="stored", data="Set")
     assert (together.code, accuracy["k"], accuracy["n"]) == (0, 8, 8)
-    shared = llmbar("else/Set/one/CoT/result.json", [stored(2, 2, 2, 1), rows[3]])
+    shared = llmbar("else/Set/one/CoT/result.json", [stored_row(2, 2, 2, 1), rows[3]])
     ran = run("meta", "--judge", first, "--judge", shared)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     where = first.removeprefix("replay:")
     assert f"one under CoT judges a pair that is in {where} too; name one" in ran.err
 
 
-def test_a_stored_and_an_asked_judge_meet_on_the_data_of_judgebench(run: Any) -> None:
+def test_stored_and_asked_judges_meet_on_judgebench(run: Any) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
     rows = [json.loads(line) for line in (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()]
     fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
@@ -234,7 +236,7 @@ def test_a_stored_and_an_asked_judge_meet_on_the_data_of_judgebench(run: Any) ->
         ((None, None), 0),
     ],
 )
-def test_judgebenchs_accuracy_takes_the_majority_of_two_games(
+def test_judgebench_accuracy_takes_the_majority_of_two_games(
     run: Any, decisions: tuple[str | None, str | None], right: int
 ) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
@@ -249,7 +251,7 @@ def test_judgebenchs_accuracy_takes_the_majority_of_two_games(
     assert (figure["k"], figure["n"]) == (right, 1)
 
 
-def test_what_was_passed_over_is_told(run: Any) -> None:
+def test_skipped_files_are_reported(run: Any) -> None:
     data = write("d.jsonl")
     for name in ("all/a", "all/b"):
         judge = "planted:fair" if name.endswith("a") else "planted:first"
@@ -265,12 +267,12 @@ def test_what_was_passed_over_is_told(run: Any) -> None:
     assert "all/a: the run is unfinished" in ran.err
 
 
-def test_kappas_that_were_published_are_told_apart_from_cohens(run: Any) -> None:
-    both = altered(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
-    said = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
-    assert said in run("meta", "--judge", both).words
+def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
+    both = write_altered_run(json.dumps({**RIGHT, "kappa_False": 0.26449, "kappa_True": 0.2631}))
+    message = "Reference on Colours: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's"
+    assert message in run("meta", "--judge", both).words
     for none in (RIGHT, {**RIGHT, "kappa_False": "\x1b[31m", "kappa_True": None}):
-        ran = run("meta", "--judge", altered(json.dumps(none)))
+        ran = run("meta", "--judge", write_altered_run(json.dumps(none)))
         assert (ran.code, "kappa was published" in ran.words) == (0, False)
         fits(ran.out)
 
@@ -299,7 +301,7 @@ def write(path: str, number: int = 6, **more: Any) -> str:
     return path
 
 
-def curly(path: str) -> str:
+def write_curly_data(path: str) -> str:
     """A data set with quotes that the control normalises in the first two cases of it."""
     lines = Path(write(path)).read_text(encoding="utf-8").splitlines()
     changed = [line.replace("if I am", "if I\\u2019m") if i < 2 else line for i, line in enumerate(lines)]
@@ -310,8 +312,8 @@ def curly(path: str) -> str:
 ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwise", "--limit", "all")
 
 
-def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> None:
-    data = curly("d.jsonl")
+def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
+    data = write_curly_data("d.jsonl")
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
     assert ran.code == 0
@@ -335,11 +337,11 @@ def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> 
     assert (text.code, text.out) == (0, run("report", "r").out)
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    for said in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
-        assert said in text.words
+    for message in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
+        assert message in text.words
 
 
-def test_a_gate_says_that_a_meta_run_is_none_of_its_business(run: Any) -> None:
+def test_gate_refuses_a_meta_run(run: Any) -> None:
     run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
     ran = run("gate", "r", "--max-flip-rate", "0.1")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
@@ -349,7 +351,7 @@ def test_a_gate_says_that_a_meta_run_is_none_of_its_business(run: Any) -> None:
 SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "value", "low", "high")
 
 
-def test_a_run_of_attack_is_replayed_with_labels(run: Any) -> None:
+def test_attack_run_is_replayed_with_labels(run: Any) -> None:
     data = write("d.jsonl")
     done = run(
         "attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", "--limit", "all", "--out", "a"
@@ -360,14 +362,14 @@ def test_a_run_of_attack_is_replayed_with_labels(run: Any) -> None:
     accuracy = ran.figure("accuracy", protocol="pairwise", data="d.jsonl")
     assert (accuracy["k"], accuracy["n"]) == (8, 12)
     assert ran.figure("accuracy", protocol="absolute", rule="score")["k"] == 4
-    asked = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
-    for one in asked.document["results"]:
+    result = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
+    for one in result.document["results"]:
         if one["measure"] in ("accuracy", "accuracy_both_orders", "equal_verdicts", "invalid_rate"):
             same = [r for r in ran.document["results"] if all(r.get(name) == one.get(name) for name in SAME)]
             assert len(same) == 1, one
 
 
-def test_an_asked_and_a_replayed_judge_stand_side_by_side(run: Any) -> None:
+def test_asked_and_replayed_judges_stand_side_by_side(run: Any) -> None:
     data = write("d.jsonl")
     run("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r")
     ran = run("meta", "--judge", "replay:r", "--judge", "planted:first", "--data", data, *ASKED, "--json")
@@ -376,7 +378,7 @@ def test_an_asked_and_a_replayed_judge_stand_side_by_side(run: Any) -> None:
     assert ran.document["panel"]["difficulty"]["n"] == 6
 
 
-def test_data_sets_of_one_name_have_columns_of_their_own(run: Any) -> None:
+def test_data_sets_of_one_name_have_separate_columns(run: Any) -> None:
     one, other = write("one/d.jsonl", source="s"), write("other-with-a-long-name/d.jsonl", 9)
     ran = run("meta", "--judge", "planted:longer", "--data", one, "--data", other, *ASKED, "--json")
     assert {figure["data"] for figure in ran.document["results"]} == {None, "one", "other-with-a-long-name"}
@@ -386,7 +388,7 @@ def test_data_sets_of_one_name_have_columns_of_their_own(run: Any) -> None:
     assert "66.7 66.7 66.7" in text.words
 
 
-def test_hostile_names_of_data_and_subsets_stay_names(run: Any) -> None:
+def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
     name = "[red]d\x07\x1b[2J.jsonl"
     data = write(name, source="s")
     other = write("e.jsonl", 3, source="t" * 100)
@@ -394,23 +396,23 @@ def test_hostile_names_of_data_and_subsets_stay_names(run: Any) -> None:
     ran = run(*arguments)
     assert ran.code == 0, ran.err
     fits(ran.out)
-    found = run(*arguments, "--json")
-    assert found.out.isascii()
-    assert {one["data"] for one in found.document["results"]} == {None, name, "e.jsonl"}
-    assert "\x1b" not in ran.err + found.err
+    result = run(*arguments, "--json")
+    assert result.out.isascii()
+    assert {one["data"] for one in result.document["results"]} == {None, name, "e.jsonl"}
+    assert "\x1b" not in ran.err + result.err
 
 
 @pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
-def test_a_title_of_a_column_is_no_markup(name: str) -> None:
-    asked = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
-    text = printed(source("j", *asked), source("k", *asked, shift=1), base=name)
+def test_column_title_is_no_markup(name: str) -> None:
+    places = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
+    text = render(source("j", *places), source("k", *places, shift=1), base=name)
     # Folded at eight characters above the accuracies; whole above the judges.
     for title in ("over both orders", "Judges, most accurate first"):
         header = "".join(text[text.index(title) :].splitlines()[1:4])
         assert name[:8] in header
 
 
-def test_a_limit_is_of_each_data_set(run: Any) -> None:
+def test_limit_applies_to_each_data_set(run: Any) -> None:
     arguments = ("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--data", write("e.jsonl", 2))
     ran = run(*arguments, "--limit", "4", "--protocol", "base", "--json")
     drawn = {one["name"]: (one["cases"], one["drawn"]) for one in ran.document["judges"][0]["data"]}
@@ -422,7 +424,7 @@ def test_a_limit_is_of_each_data_set(run: Any) -> None:
     ("judge", "protocol", "reason"),
     [("planted:fair", "triadic", "fewer than 3 responses"), ("planted:garbage", "base", "no verdict")],
 )
-def test_why_there_is_no_verdict_is_told(run: Any, judge: str, protocol: str, reason: str) -> None:
+def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, reason: str) -> None:
     data = write("d.jsonl")
     three = [response(name, f"Colour {name}.") for name in "xyz"]
     with Path(data).open("a", encoding="utf-8") as file:
@@ -431,12 +433,12 @@ def test_why_there_is_no_verdict_is_told(run: Any, judge: str, protocol: str, re
     assert reason in ran.words
     what, number = ("excluded", 6) if protocol == "triadic" else ("invalid", 6 * 2 + 2 * 2)
     assert f"{what}: {reason} ({number})" in ran.words
-    found = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all", "--json")
-    (told,) = found.document["judges"]
-    assert (told[what], told["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
+    result = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all", "--json")
+    (message,) = result.document["judges"]
+    assert (message[what], message["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
 
 
-def test_a_control_that_changes_nothing_says_nothing(run: Any) -> None:
+def test_control_without_changes_says_nothing(run: Any) -> None:
     arguments = ("meta", "--judge", "planted:longer", "--data", write("d.jsonl"), *ASKED, "--control", "--out", "r")
     ran = run(*arguments, "--json")
     assert ran.code == 0
@@ -458,7 +460,7 @@ def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
     assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
 
 
-def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
+def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
     run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r")
     ran = run("meta", "--judge", "replay:r")
     assert (ran.code, ran.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
@@ -469,7 +471,7 @@ def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (("--protocol", "pairwise"), "--protocol"),
         (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
@@ -481,24 +483,24 @@ def test_a_replay_without_a_valid_verdict_is_inconclusive_too(run: Any) -> None:
         (("--reference-model", "planted:fair"), "--reference-model"),
     ],
 )
-def test_stored_verdicts_cannot_be_asked_otherwise(run: Any, more: tuple[str, ...], said: str) -> None:
+def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
     ran = run("meta", "--judge", f"replay:{path}", *more)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"distract: {said} applies only when a judge is asked; stored verdicts are shown as they are\n"
+    assert ran.err == f"distract: {message} applies only when a judge is asked; stored verdicts are shown as they are\n"
     assert not Path("new").exists()
     # What goes with stored verdicts too.
     data = write("d.jsonl")
     for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
         assert run("meta", "--judge", f"replay:{path}", *known).code == 0
     # Beside a judge that is asked it is that one's.
-    if said != "--reference-model":
+    if message != "--reference-model":
         together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
         assert together.code == 0, together.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("--judge", "smolm2"), "did you mean 'smollm2-135m'"),
@@ -540,7 +542,7 @@ def test_stored_verdicts_cannot_be_asked_otherwise(run: Any, more: tuple[str, ..
         (("--nonsense",), "No such option"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     write("d.jsonl")
     write("e.jsonl")
     write("u.jsonl", preferred=None)
@@ -552,24 +554,24 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
     ran = run("meta", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.count("\n") == 1, ran.err
-    assert said in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
-def test_a_folder_that_cannot_be_made_is_told_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
+def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
     Path("file").touch()
     ran = run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize("name", ["replay:x", "replay:"])
-def test_stored_verdicts_are_no_judge_of_an_attack(run: Any, name: str) -> None:
+def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
     ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "stored verdicts answer nothing new" in ran.err
 
 
-def test_an_unfinished_run_is_not_replayed(run: Any) -> None:
+def test_unfinished_run_is_not_replayed(run: Any) -> None:
     run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
     Path("r/manifest.json").unlink()
     ran = run("meta", "--judge", "replay:r")
@@ -578,7 +580,7 @@ def test_an_unfinished_run_is_not_replayed(run: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
-def test_a_damaged_run_is_begun_anew_from_the_stored_replies(run: Any, name: str) -> None:
+def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> None:
     arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
     whole = run(*arguments).out
     Path("r", name).write_text("{", encoding="utf-8")
@@ -599,25 +601,28 @@ def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shi
     ]  # fmt: skip
 
 
-def printed(*sources: JudgeSource, base: str | None = None) -> str:
+def render(*sources: JudgeSource, base: str | None = None) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     show(report_parts(measure_judges(sources, base)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
-    made: dict[str, list[Row]] = {}
-    for protocol, data, subset in asked:
-        made.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
-    judged = tuple(JudgeRows(judge, protocol, (), {"": tuple(found)}) for protocol, found in made.items())
+def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
+    rows_by_protocol: dict[str, list[Row]] = {}
+    for protocol, data, subset in places:
+        rows_by_protocol.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
+    judged = tuple(
+        JudgeRows(judge, protocol, (), {"": tuple(rows_of_protocol)})
+        for protocol, rows_of_protocol in rows_by_protocol.items()
+    )
     return JudgeSource(judge, judged, more.pop("record", {}), **more)
 
 
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
-def test_a_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
-    asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
-    text = printed(source(name, *asked), source("z", *asked, shift=1))
+def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
+    places = [("base", "d", ""), ("fine-grained-diff", "d", "")]
+    text = render(source(name, *places), source("z", *places, shift=1))
     table = text[text.index("Protocols over") : text.index("strong, weak")]
     assert "…" not in table
     # The mean and the best of either protocol.
@@ -626,31 +631,29 @@ def test_a_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) ->
 
 
 def test_wide_characters_leave_room_for_the_totals() -> None:
-    text = printed(
-        source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5)))
-    )
+    text = render(source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5))))
     table = text[: text.index("One by one")]
     assert "…" not in table
     assert table.count("66.7") == 12
 
 
 @pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
-def test_a_title_of_a_column_has_four_lines_at_most(words: int, lines: int) -> None:
+def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
     name = " ".join(f"title-{i:02}" for i in range(words))
-    text = printed(source("j", ("base", name, ""), ("base", "e", "")))
+    text = render(source("j", ("base", name, ""), ("base", "e", "")))
     header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
-    told = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
-    shown = [f"title-{i:02}" for i in range(words)]
-    assert told == [*(shown if words <= 4 else [*shown[:3], "…"]), ""]
+    message = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
+    titles = [f"title-{i:02}" for i in range(words)]
+    assert message == [*(titles if words <= 4 else [*titles[:3], "…"]), ""]
 
 
-def test_a_protocol_of_one_data_set_of_two_still_has_figures() -> None:
-    text = printed(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
+def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
+    text = render(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
     after = text[text.index("One by one") :]
     assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
 
 
-def test_the_record_of_a_run_is_shown() -> None:
+def test_recorded_run_is_shown() -> None:
     known = source("j", ("base", "d", ""))
     record = {
         "replayed": [
@@ -664,17 +667,17 @@ def test_the_record_of_a_run_is_shown() -> None:
         ],
         "self_judging": ["j wrote some of it"],
     }
-    words = " ".join(printed(replace(known, record=record, notes=("a note",))).split())
+    words = " ".join(render(replace(known, record=record, notes=("a note",))).split())
     assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: the counts are as" in words
     assert words.endswith("published j wrote some of it")
 
 
-def test_judges_that_share_nothing_are_not_put_side_by_side(run: Any, tmp_path: Path) -> None:
+def test_judges_without_common_pairs_are_not_compared(run: Any, tmp_path: Path) -> None:
     for judge, text in (("one", "Name a fruit."), ("two", "Name a tree.")):
         folder = tmp_path / judge / "CoT"
         folder.mkdir(parents=True)
-        said = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
-        stages = [{"swap = False": said, "swap = True": said}]
+        message = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
+        stages = [{"swap = False": message, "swap = True": message}]
         row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
         (folder / "result.json").write_text(json.dumps([row]))
     options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]

@@ -1,4 +1,4 @@
-"""Edits between two texts: all of them make the rewrite, any of them a text, and each is about a word."""
+"""Test edits between two texts: all make the rewrite, any subset makes a text, each covers a word."""
 
 from __future__ import annotations
 
@@ -79,51 +79,51 @@ def changes(original: str, rewrite: str) -> list[list[tuple[str, str]]]:
         ("don’t well-known 3.14", "do well-known 3.15", [[("don’t", "do")], [("3.14", "3.15")]]),
     ],
 )
-def test_an_edit_is_about_a_word(original: str, rewrite: str, expected: list[list[tuple[str, str]]]) -> None:
+def test_edit_covers_a_word(original: str, rewrite: str, expected: list[list[tuple[str, str]]]) -> None:
     assert changes(original, rewrite) == expected
 
 
-def test_an_edit_says_where_it_stands() -> None:
-    found = find_edits(["Yes.", "It may be."], ["Yes.", "It is not."])
-    assert found == (Edit(1, 3, 6, "is", "may"), Edit(1, 6, 9, " not", " be"))
-    assert apply_edits(["Yes.", "It may be."], found[1:]) == ("Yes.", "It may not.")
+def test_edit_states_its_position() -> None:
+    edits = find_edits(["Yes.", "It may be."], ["Yes.", "It is not."])
+    assert edits == (Edit(1, 3, 6, "is", "may"), Edit(1, 6, 9, " not", " be"))
+    assert apply_edits(["Yes.", "It may be."], edits[1:]) == ("Yes.", "It may not.")
 
 
-def test_the_turns_are_as_many() -> None:
+def test_unequal_numbers_of_turns_are_refused() -> None:
     with pytest.raises(ValueError, match="1 turns and 2: expected a rewrite with as many turns"):
         find_edits(["a"], ["a", "b"])
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=3))
-def test_all_edits_make_the_rewrite_and_none_the_original(turns: list[tuple[str, str]]) -> None:
+def test_all_edits_give_the_rewrite_and_none_the_original(turns: list[tuple[str, str]]) -> None:
     original, rewrite = (tuple(pair[side] for pair in turns) for side in (0, 1))
-    found = find_edits(original, rewrite)
-    assert apply_edits(original, found) == rewrite
+    edits = find_edits(original, rewrite)
+    assert apply_edits(original, edits) == rewrite
     assert apply_edits(original, ()) == original
-    for edit in found:
+    for edit in edits:
         assert original[edit.turn][edit.start : edit.end] == edit.old != edit.new
-    for one, other in pairwise(found):
+    for one, other in pairwise(edits):
         assert (one.turn, one.end) <= (other.turn, other.start)
 
 
 @given(texts, texts, st.data())
-def test_any_part_of_the_edits_can_be_applied_in_any_order(original: str, rewrite: str, data: st.DataObject) -> None:
-    found = find_edits([original], [rewrite])
-    kept = [edit for edit in found if data.draw(st.booleans())]
-    (text,) = apply_edits([original], kept)
+def test_any_subset_of_edits_applies_in_any_order(original: str, rewrite: str, data: st.DataObject) -> None:
+    edits = find_edits([original], [rewrite])
+    subset = [edit for edit in edits if data.draw(st.booleans())]
+    (text,) = apply_edits([original], subset)
     naive = original
-    for edit in reversed(kept):
+    for edit in reversed(subset):
         naive = naive[: edit.start] + edit.new + naive[edit.end :]
     assert text == naive
-    if len({edit.start for edit in kept}) == len(kept):
-        assert apply_edits([original], data.draw(st.permutations(kept))) == (text,)
+    if len({edit.start for edit in subset}) == len(subset):
+        assert apply_edits([original], data.draw(st.permutations(subset))) == (text,)
 
 
 @given(texts, texts)
-def test_phrases_are_all_edits_that_touch(original: str, rewrite: str) -> None:
-    found = find_edits([original], [rewrite])
-    grouped = group_edits(found)
-    assert tuple(edit for phrase in grouped for edit in phrase) == found
+def test_phrases_join_adjacent_edits(original: str, rewrite: str) -> None:
+    edits = find_edits([original], [rewrite])
+    grouped = group_edits(edits)
+    assert tuple(edit for phrase in grouped for edit in phrase) == edits
     for one, other in pairwise(grouped):
         assert one[-1].end < other[0].start
 
@@ -132,16 +132,16 @@ words = st.lists(st.sampled_from("abc"), max_size=12)
 
 
 @given(words, words)
-def test_as_many_words_are_common_as_can_be(old: list[str], new: list[str]) -> None:
-    found = match_words(old, new)
-    assert [old[i] for i, _ in found] == [new[j] for _, j in found]
+def test_as_many_words_match_as_possible(old: list[str], new: list[str]) -> None:
+    matches = match_words(old, new)
+    assert [old[i] for i, _ in matches] == [new[j] for _, j in matches]
     for side in (0, 1):
-        places = [pair[side] for pair in found]
+        places = [pair[side] for pair in matches]
         assert places == sorted(set(places))
-    assert len(found) == naive(old, new)
+    assert len(matches) == common_length(old, new)
 
 
-def naive(old: Sequence[str], new: Sequence[str]) -> int:
+def common_length(old: Sequence[str], new: Sequence[str]) -> int:
     """The length of the longest common sequence, by the textbook's table."""
     above = [0] * (len(new) + 1)
     for word in old:
@@ -153,7 +153,7 @@ def naive(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 @given(st.lists(st.sampled_from(["a", "b", "."]), max_size=12), st.lists(st.sampled_from(["a", "b", "."]), max_size=12))
-def test_settling_keeps_what_is_common_and_makes_no_two_changes_one(old: list[str], new: list[str]) -> None:
+def test_settling_keeps_matches_and_merges_no_changes(old: list[str], new: list[str]) -> None:
     ends = ["", *old, ""], ["", *new, ""]
     same = [(0, 0), *((i + 1, j + 1) for i, j in match_words(old, new)), (len(old) + 1, len(new) + 1)]
     texts = " ".join(old), " ".join(new)
@@ -161,11 +161,11 @@ def test_settling_keeps_what_is_common_and_makes_no_two_changes_one(old: list[st
         [(0, 0), *((2 * at, 2 * at + 1) for at in range(len(words))), (len(text),) * 2]
         for words, text in zip((old, new), texts, strict=True)
     )
-    found = settle_edges(texts, (spans[0], spans[1]), same)
-    assert [ends[0][i] for i, _ in found] == [ends[1][j] for _, j in found] == [ends[0][i] for i, _ in same]
-    for matches in (found, same):
+    settled = settle_edges(texts, (spans[0], spans[1]), same)
+    assert [ends[0][i] for i, _ in settled] == [ends[1][j] for _, j in settled] == [ends[0][i] for i, _ in same]
+    for matches in (settled, same):
         assert all(i < k and j < m for (i, j), (k, m) in pairwise(matches))
-    counts = [sum((k - i, m - j) != (1, 1) for (i, j), (k, m) in pairwise(matches)) for matches in (found, same)]
+    counts = [sum((k - i, m - j) != (1, 1) for (i, j), (k, m) in pairwise(matches)) for matches in (settled, same)]
     assert counts[0] == counts[1]
 
 
@@ -173,5 +173,5 @@ def test_settling_keeps_what_is_common_and_makes_no_two_changes_one(old: list[st
     ("old", "new"),
     [("x " * 3000, "x y " * 2500), ("x y " * 1500, "x z " * 1500), ("z " + "x " * 3000, "x " * 6000)],
 )
-def test_words_that_come_again_and_again_are_no_trouble(old: str, new: str) -> None:
+def test_repeated_words_are_handled(old: str, new: str) -> None:
     assert apply_edits([old], find_edits([old], [new])) == (new,)

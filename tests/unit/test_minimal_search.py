@@ -1,4 +1,4 @@
-"""What is enough, found by asking: minimal whatever the answers, and with few questions where more is better."""
+"""Test the search for a sufficient subset: minimal for any answers, with few questions in monotone cases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.core.plan import Plan, PlanResult, step
 from distract.studies.attack.minimal.search import SearchResult, Subset, search
@@ -17,13 +17,15 @@ from distract.studies.attack.minimal.search import SearchResult, Subset, search
 Enough = Callable[[Subset], bool]
 
 
-def played(groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000) -> tuple[SearchResult, list[Subset]]:
+def run_search(
+    groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
+) -> tuple[SearchResult, list[Subset]]:
     """The result, and all that was asked about."""
-    found, rounds = in_rounds(groups, enough, most)
-    return found, [kept for sets in rounds for kept in sets]
+    result, rounds = run_rounds(groups, enough, most)
+    return result, [subset for sets in rounds for subset in sets]
 
 
-def in_rounds(
+def run_rounds(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Sequence[Subset]]]:
     """The same, round by round."""
@@ -32,130 +34,132 @@ def in_rounds(
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
         rounds.append(sets)
         yield from ()
-        return [enough(kept) for kept in sets]
+        return [enough(subset) for subset in sets]
 
-    found = step(search(groups, ask, most))
-    assert isinstance(found, PlanResult)
-    return found.value, rounds
-
-
-def naive_minimal(kept: Subset, enough: Enough) -> bool:
-    return enough(kept) and not any(enough(kept - {one}) for one in kept)
+    result = step(search(groups, ask, most))
+    assert isinstance(result, PlanResult)
+    return result.value, rounds
 
 
-def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:
+def naive_minimal(subset: Subset, enough: Enough) -> bool:
+    return enough(subset) and not any(enough(subset - {one}) for one in subset)
+
+
+def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
     """The second implementation: each left out that can be, the last one first."""
-    kept = frozenset(range(n))
+    subset = frozenset(range(n))
     for one in reversed(range(n)):
-        if enough(kept - {one}):
-            kept -= {one}
-    return kept, n
+        if enough(subset - {one}):
+            subset -= {one}
+    return subset, n
 
 
 @st.composite
-def grouped(draw: st.DrawFn) -> list[list[int]]:
+def groupings(draw: st.DrawFn) -> list[list[int]]:
     """Things in groups, in any order."""
     things = draw(st.permutations(range(draw(st.integers(1, 10)))))
     cuts = sorted(draw(st.sets(st.integers(1, max(1, len(things) - 1)))))
     return [things[start:end] for start, end in zip([0, *cuts], [*cuts, len(things)], strict=True)]
 
 
-@given(grouped(), st.integers(0, 2**32))
-def test_the_result_is_minimal_whatever_the_answers(groups: list[list[int]], seed: int) -> None:
+@given(groupings(), st.integers(0, 2**32))
+def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -> None:
     full = frozenset(one for group in groups for one in group)
     known: dict[Subset, bool] = {frozenset(): False, full: True}
     rng = random.Random(seed)
     likely = rng.random()
 
-    def enough(kept: Subset) -> bool:
-        return known.setdefault(kept, rng.random() < likely)
+    def enough(subset: Subset) -> bool:
+        return known.setdefault(subset, rng.random() < likely)
 
-    found, asked = played(groups, enough)
-    assert found.minimal
-    assert naive_minimal(found.kept, enough)
-    assert len(asked) == len(set(asked))
-    assert not {frozenset(), full} & set(asked)
+    result, questions = run_search(groups, enough)
+    assert result.minimal
+    assert naive_minimal(result.kept, enough)
+    assert len(questions) == len(set(questions))
+    assert not {frozenset(), full} & set(questions)
 
 
-@given(grouped(), st.data())
-def test_what_is_needed_together_is_found_exactly(groups: list[list[int]], data: st.DataObject) -> None:
+@given(groupings(), st.data())
+def test_jointly_necessary_elements_are_identified_exactly(groups: list[list[int]], data: st.DataObject) -> None:
     things = sorted(one for group in groups for one in group)
     needed = frozenset(data.draw(st.sets(st.sampled_from(things), min_size=1)))
-    found, asked = played(groups, lambda kept: needed <= kept)
-    assert found == SearchResult(needed, minimal=True)
-    assert one_at_a_time(len(things), lambda kept: needed <= kept) == (needed, len(things))
-    assert len(asked) <= 3 * len(things)
+    result, questions = run_search(groups, lambda subset: needed <= subset)
+    assert result == SearchResult(needed, minimal=True)
+    assert reduce_one_by_one(len(things), lambda subset: needed <= subset) == (needed, len(things))
+    assert len(questions) <= 3 * len(things)
 
 
 @each("n", [1, 2, 50, 200, 800])
 @each("k", [1, 2, 5, 10])
 @each("width", [1, 8])
-def test_the_questions_are_of_the_order_of_k_log_n(n: int, k: int, width: int) -> None:
+def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> None:
     groups = [range(start, min(n, start + width)) for start in range(0, n, width)]
     k = min(k, n)
     for seed in range(3):
         needed = frozenset(random.Random(seed).sample(range(n), k))
-        found, asked = played(groups, lambda kept, needed=needed: needed <= kept)  # type: ignore[misc]
-        assert found == SearchResult(needed, minimal=True)
-        assert len(asked) <= 2 * k * math.log2(n / k) + 4 * k + 2
+        result, questions = run_search(groups, lambda subset, needed=needed: needed <= subset)  # type: ignore[misc]
+        assert result == SearchResult(needed, minimal=True)
+        assert len(questions) <= 2 * k * math.log2(n / k) + 4 * k + 2
 
 
 @each("n", [10, 200])
 @each("share", [0.05, 0.5, 0.95, 1.0])
-def test_what_adds_up_takes_few_questions_too(n: int, share: float) -> None:
+def test_additive_effects_also_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
-    wanted = max(1, share * sum(weights))
-    found, asked = played([[one] for one in range(n)], lambda kept: sum(weights[one] for one in kept) >= wanted)
-    assert found.minimal
-    assert naive_minimal(found.kept, lambda kept: sum(weights[one] for one in kept) >= wanted)
-    assert len(asked) <= 3 * n
+    expected = max(1, share * sum(weights))
+    result, questions = run_search(
+        [[one] for one in range(n)], lambda subset: sum(weights[one] for one in subset) >= expected
+    )
+    assert result.minimal
+    assert naive_minimal(result.kept, lambda subset: sum(weights[one] for one in subset) >= expected)
+    assert len(questions) <= 3 * n
 
 
-def test_what_comes_first_is_rather_kept() -> None:
-    def any_two(kept: Subset) -> bool:
-        return len(kept) >= 2
+def test_earlier_elements_are_kept_first() -> None:
+    def any_two(subset: Subset) -> bool:
+        return len(subset) >= 2
 
-    assert played([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
-    assert played([[3, 0], [2, 1]], any_two)[0].kept == {3, 0}
-    assert played([[3, 0], [2, 1]], lambda kept: len(kept) >= 3)[0].kept == {3, 0, 2}
+    assert run_search([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
+    assert run_search([[3, 0], [2, 1]], any_two)[0].kept == {3, 0}
+    assert run_search([[3, 0], [2, 1]], lambda subset: len(subset) >= 3)[0].kept == {3, 0, 2}
 
 
-def test_what_can_be_left_out_only_once_something_else_is_goes_too() -> None:
+def test_elements_that_become_removable_later_are_removed() -> None:
     # Neither half of what is kept first is needed once both are gone.
     answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
-    found, _ = played([[0], [1], [2]], lambda kept: answers.get(kept, len(kept) == 3))
-    assert found.minimal
+    result, _ = run_search([[0], [1], [2]], lambda subset: answers.get(subset, len(subset) == 3))
+    assert result.minimal
 
 
-def test_what_does_not_depend_on_each_other_is_asked_at_once() -> None:
-    _, rounds = in_rounds([[one] for one in range(8)], lambda kept: {0, 3, 7} <= kept)
+def test_independent_questions_are_asked_together() -> None:
+    _, rounds = run_rounds([[one] for one in range(8)], lambda subset: {0, 3, 7} <= subset)
     # At the end each of the three is left out, and one of the three texts was judged on the way.
     assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
 
-def test_no_more_is_asked_than_may_be() -> None:
-    def enough(kept: Subset) -> bool:
-        return {2, 31} <= kept
+def test_question_limit_is_respected() -> None:
+    def enough(subset: Subset) -> bool:
+        return {2, 31} <= subset
 
     groups = [[one] for one in range(64)]
-    whole, asked = played(groups, enough)
-    for most in range(len(asked) + 1):
-        found, fewer = played(groups, enough, most)
-        assert fewer == asked[: len(fewer)]
+    whole, questions = run_search(groups, enough)
+    for most in range(len(questions) + 1):
+        result, fewer = run_search(groups, enough, most)
+        assert fewer == questions[: len(fewer)]
         assert len(fewer) <= most
-        assert enough(found.kept)
+        assert enough(result.kept)
         # The best that was seen.
-        assert len(found.kept) == min((len(kept) for kept in fewer if enough(kept)), default=64)
-        assert found.minimal == (most == len(asked))
+        assert len(result.kept) == min((len(subset) for subset in fewer if enough(subset)), default=64)
+        assert result.minimal == (most == len(questions))
     assert whole.kept == {2, 31}
 
 
-def test_one_thing_needs_no_question() -> None:
-    assert played([[], [5]], lambda kept: False) == (SearchResult(frozenset({5}), minimal=True), [])
+def test_single_element_needs_no_question() -> None:
+    assert run_search([[], [5]], lambda subset: False) == (SearchResult(frozenset({5}), minimal=True), [])
 
 
 @pytest.mark.parametrize("groups", [[], [[]]])
-def test_all_and_nothing_differ(groups: list[list[int]]) -> None:
+def test_search_needs_a_difference_between_all_and_nothing(groups: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="nothing to search"):
-        played(groups, lambda kept: True)
+        run_search(groups, lambda subset: True)

@@ -1,4 +1,4 @@
-"""What a judge's name means, on machines with and without GPUs and vLLM."""
+"""Test how judge names resolve on machines with and without GPUs and vLLM."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_a_name_means_one_thing(name: str, options: dict[str, str], expected: Target) -> None:
-    found = resolve(name, Options(**options), KNOWN)  # type: ignore[arg-type]
-    assert found == expected
-    assert found.reason == expected.reason
+def test_name_resolves_to_one_target(name: str, options: dict[str, str], expected: Target) -> None:
+    target = resolve(name, Options(**options), KNOWN)  # type: ignore[arg-type]
+    assert target == expected
+    assert target.reason == expected.reason
 
 
-def test_openais_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert resolve("openai:m", Options(), {}).server == "http://127.0.0.1:9/v1"
 
@@ -87,7 +87,7 @@ def test_openais_address_may_come_from_the_environment(monkeypatch: pytest.Monke
         ((Gpu("H200", 1, 1),), False, "transformers", 'on the GPU (H200); for vLLM, pip install ".[vllm]"'),
     ],
 )
-def test_the_engine_fits_the_machine(
+def test_engine_choice_fits_the_machine(
     gpus: tuple[Gpu, ...], vllm: bool, engine: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hardware, "gpus", lambda: gpus)
@@ -99,7 +99,7 @@ def test_the_engine_fits_the_machine(
         assert choose_engine(asked) == (asked, "")
 
 
-def test_a_folder_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_is_resolved_from_any_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "config.json").write_text("{}")
@@ -111,7 +111,7 @@ def test_a_folder_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @given(st.text(max_size=30))
 @example("~\x85")  # a line break to Python, and the name of no user
-def test_any_other_name_is_one_line_of_ours(name: str) -> None:
+def test_any_other_name_is_one_line(name: str) -> None:
     problem = ""
     try:
         assert resolve(name, Options(), KNOWN).engine in (*USES["dtype"], "openai", "planted")
@@ -120,11 +120,11 @@ def test_any_other_name_is_one_line_of_ours(name: str) -> None:
     assert len(problem.splitlines()) <= 1
 
 
-def test_an_unknown_name_has_a_suggestion() -> None:
+def test_unknown_name_has_a_suggestion() -> None:
     with pytest.raises(UnknownName, match=re.escape("unknown judge 'llama-3.3-7b'; did you mean 'llama-3.3-70b'?")):
         resolve("llama-3.3-7b", Options(), KNOWN)
 
 
-def test_every_option_says_what_it_is_for() -> None:
+def test_every_option_explains_its_purpose() -> None:
     everywhere = {"catalogue", "judge_version", "price_in", "price_out"}
     assert Options.__dataclass_fields__.keys() - USES.keys() == everywhere

@@ -1,4 +1,4 @@
-"""README and docs speak of commands, options and files that exist."""
+"""Test that README and docs mention only commands, options and files that exist."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def test_every_link_leads_to_a_file(path: Path) -> None:
         assert (path.parent / target).exists(), target
 
 
-def test_a_block_that_is_not_run_says_why() -> None:
+def test_block_that_is_not_run_says_why() -> None:
     for block in blocks("console"):
         assert re.fullmatch(r"|(slow|not run): .+", block.mark), block.name
 
 
-def test_the_readme_is_one_page() -> None:
+def test_readme_is_one_page() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180

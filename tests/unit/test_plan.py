@@ -1,4 +1,4 @@
-"""gather and tap, driven without a backend; what a protocol may be."""
+"""Test gather and tap without a backend, and the validation of protocols."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answers(requests: Sequence[Request]) -> list[Reply]:
 
 
 @given(SHAPES)
-def test_gather_equals_running_each_alone(shapes: list[list[int]]) -> None:
+def test_gather_equals_running_each_plan_alone(shapes: list[list[int]]) -> None:
     together, rounds = drive(gather([echo(shape, f"p{i}") for i, shape in enumerate(shapes)]), answer)
     alone = [drive(echo(shape, f"p{i}"), answer)[0] for i, shape in enumerate(shapes)]
     assert together == alone
@@ -59,9 +59,7 @@ def in_any_order(plan: Plan[list[Texts]], data: st.DataObject) -> list[Texts]:
 
 
 @given(SHAPES, st.data())
-def test_a_tap_that_changes_nothing_changes_no_result_whatever_order_replies_come_in(
-    shapes: list[list[int]], data: st.DataObject
-) -> None:
+def test_neutral_tap_changes_no_result_in_any_reply_order(shapes: list[list[int]], data: st.DataObject) -> None:
     def bare() -> list[Plan[Texts]]:
         return [echo(shape, f"p{i}") for i, shape in enumerate(shapes)]
 
@@ -78,32 +76,32 @@ def test_a_tap_that_changes_nothing_changes_no_result_whatever_order_replies_com
     assert drive(tap(gather(bare())), answer) == (expected, rounds)
     assert in_any_order(tap(gather(bare()), watch, note), data) == expected
     inner = [tap(plan, on_replies=lambda requests, _: within.extend(requests)) for plan in bare()]
-    assert in_any_order(paired(inner), data) == expected
+    assert in_any_order(gather_pairs(inner), data) == expected
     # Each reply passes once, however many rounds it took.
-    asked = sorted(one.key for part in rounds for one in part)
-    assert sorted(one.key for one in outside) == sorted(one.key for one in within) == asked
+    arguments = sorted(one.key for part in rounds for one in part)
+    assert sorted(one.key for one in outside) == sorted(one.key for one in within) == arguments
     assert all(isinstance(one, OpenRequests) for one in watched) or len(shapes) == 1
 
 
-def paired(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
+def gather_pairs(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
     """Plans gathered two by two, and the pairs again."""
     pairs = [tap(gather(inner[at : at + 2])) for at in range(0, len(inner), 2)]
     return [one for pair in (yield from tap(gather(pairs))) for one in pair]
 
 
 @given(SHAPE)
-def test_a_plan_is_asked_what_a_tap_makes_of_its_requests(shape: list[int]) -> None:
-    heard, rounds = drive(tap(echo(shape, "p"), lambda asked: [request("x") for _ in asked]), answer)
+def test_plan_sends_the_requests_that_its_tap_returns(shape: list[int]) -> None:
+    heard, rounds = drive(tap(echo(shape, "p"), lambda received: [request("x") for _ in received]), answer)
     assert heard == ["x"] * sum(shape)
     assert [len(one) for one in rounds] == shape
 
 
 @given(SHAPE, st.integers(0, 4))
-def test_a_plan_ends_where_a_tap_or_who_drives_it_says_so(shape: list[int], most: int) -> None:
+def test_tap_or_driver_can_end_a_plan(shape: list[int], most: int) -> None:
     whole, rounds = drive(echo(shape, "p"), answer)
     result = whole if len(shape) <= most else ["cut"]
     before, after, driven = iter(range(4)), iter(range(4)), iter(range(4))
-    cut = tap(echo(shape, "p"), lambda asked: asked if next(before) < most else PlanResult(["cut"]))
+    cut = tap(echo(shape, "p"), lambda request: request if next(before) < most else PlanResult(["cut"]))
     assert drive(cut, answer) == (result, rounds[:most])
     cut = tap(echo(shape, "p"), on_replies=lambda *_: PlanResult(["cut"]) if next(after) == most else None)
     assert drive(cut, answer) == (result, rounds[: most + 1])
@@ -114,8 +112,8 @@ class Gone(Exception):
     """Something failed on the way."""
 
 
-@pytest.mark.parametrize("how", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])
-def test_a_plan_is_closed_however_its_tap_ends_early(how: str) -> None:
+@pytest.mark.parametrize("mode", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])
+def test_plan_is_closed_however_its_tap_ends(mode: str) -> None:
     ends: list[str] = []
 
     def plan() -> Plan[str]:
@@ -133,19 +131,19 @@ def test_a_plan_is_closed_however_its_tap_ends_early(how: str) -> None:
     def end(*_: object) -> Any:
         return PlanResult("ended")
 
-    first = {"on_requests": fail, "requests end it": end}.get(how)
-    second = {"on_replies": fail, "replies end it": end}.get(how)
-    kept = plan()  # somebody else holds it, too
+    first = {"on_requests": fail, "requests end it": end}.get(mode)
+    second = {"on_replies": fail, "replies end it": end}.get(mode)
+    plan_held = plan()  # a second reference keeps it alive
     options = {"on_requests": first, "on_replies": second}
-    tapped = tap(kept, **{name: one for name, one in options.items() if one})
-    if how in ("close", "throw"):
+    tapped = tap(plan_held, **{name: one for name, one in options.items() if one})
+    if mode in ("close", "throw"):
         step(tapped)
-        if how == "close":
+        if mode == "close":
             tapped.close()
         else:
             with pytest.raises(Gone):
                 tapped.throw(Gone())
-    elif how.endswith("end it"):
+    elif mode.endswith("end it"):
         assert plans.drive(tapped, answers) == "ended"
     else:
         with pytest.raises(Gone):
@@ -153,7 +151,7 @@ def test_a_plan_is_closed_however_its_tap_ends_early(how: str) -> None:
     assert ends == ["closed"]
 
 
-def test_the_guard_holds_around_each_step_and_nothing_else() -> None:
+def test_guard_surrounds_each_step_and_nothing_else() -> None:
     events: list[str] = []
 
     @contextmanager
@@ -194,7 +192,7 @@ HERE = Reply(text="x")
         ([PENDING, PENDING], False, False),
     ],
 )
-def test_some_replies_are_enough_where_requests_are_open(
+def test_partial_replies_suffice_for_open_requests(
     kind: type[list[Request]], replies: list[Reply], whole: bool, open_: bool
 ) -> None:
     requests = kind(request(str(at)) for at in range(len(replies)))
@@ -202,7 +200,7 @@ def test_some_replies_are_enough_where_requests_are_open(
 
 
 @given(st.sampled_from(["a", "b", "tie"]), st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)))
-def test_mirroring_twice_is_nothing(preferred: Outcome, p: tuple[float, float, float]) -> None:
+def test_mirroring_twice_is_the_identity(preferred: Outcome, p: tuple[float, float, float]) -> None:
     judgment = verdict(preferred, p)
     assert judgment.mirror().mirror() == judgment
 
@@ -217,7 +215,7 @@ def test_mirroring_twice_is_nothing(preferred: Outcome, p: tuple[float, float, f
         ({"shows": 1}, "protocol p: shows=1; two responses are the fewest"),
     ],
 )
-def test_a_protocol_with_a_wrong_value_says_which(fields: dict[str, Any], problem: str) -> None:
+def test_protocol_with_a_wrong_value_names_it(fields: dict[str, Any], problem: str) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield []
         return verdict("a")

@@ -1,4 +1,4 @@
-"""Plug-ins of somebody else that are wrong in any way: one line that names them, and never a hang or a traceback."""
+"""Test third-party plug-ins that fail in any way: one line names them, without a hang or a traceback."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from commanding import Ran
+from command_result import CommandResult
 
 from distract.core.errors import PluginError
 from distract.core.plugin import Attack
 from distract.rewriting.writers import checksum
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 Install = Callable[[str], None]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "3")
 SAYS = ("--attack", "loud", "--protocol", "mine")
@@ -88,7 +88,7 @@ NAMES = ("3", "None", "NAN", "b'loud'", "''", "'\\ud800'", "'a\\x1b[2J'", "'x' *
     ],
     ids=str,
 )
-def test_what_is_no_plugin_is_told_where_its_name_is_unknown(run: Run, plugin: Install, code: str, why: str) -> None:
+def test_broken_plugin_is_reported_with_an_unknown_name(run: Run, plugin: Install, code: str, why: str) -> None:
     plugin(code)
     ran = run(*GATE, *SAYS)
     assert (ran.code, ran.out, "Traceback" in ran.err) == (2, "", False)
@@ -97,21 +97,21 @@ def test_what_is_no_plugin_is_told_where_its_name_is_unknown(run: Run, plugin: I
     assert "plug-in 'theirs' (theirs)" in last
     assert why in last
     assert len(last) < 5000
-    shown = run("list", "attacks")
-    assert (shown.code, "plug-in 'theirs' (theirs)" in shown.err) == (0, True)
+    report = run("list", "attacks")
+    assert (report.code, "plug-in 'theirs' (theirs)" in report.err) == (0, True)
 
 
 @pytest.mark.parametrize(
     "mischief",
     ["sys.stdout = None", "sys.stdout = sys.stderr = 3", "sys.stdout.close()"],
 )
-def test_a_plugin_keeps_no_stream(run: Run, plugin: Install, mischief: str) -> None:
+def test_plugin_keeps_no_stream(run: Run, plugin: Install, mischief: str) -> None:
     plugin(module(ask=f"yield []\n    {mischief}", do=mischief))
     ran = run(*GATE, *SAYS)
     assert (ran.code, "INCONCLUSIVE" in ran.out, "Traceback" in ran.err) == (3, True, False), ran.err
 
 
-def test_a_module_of_ours_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_module_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import distract.attacks
 
     from distract.core import registry
@@ -134,7 +134,7 @@ class _Shouting:
 
 
 @pytest.mark.parametrize("rewrite", [_Shouting(), partial(_Shouting()), partial(max, "x"), max])
-def test_whatever_can_be_called_can_rewrite(rewrite: Callable[..., str]) -> None:
+def test_any_callable_can_rewrite(rewrite: Callable[..., str]) -> None:
     one = Attack("loud", "one of the tests", rewrite)
     assert len(checksum([one])) == 64
     assert hash(one) is not None

@@ -1,4 +1,4 @@
-"""PrePair: one analysis per response, made once whatever it is compared with, and a verdict that reads it."""
+"""Test PrePair: one analysis per response, shared by all comparisons, and a verdict that reads it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ BOTH = ["prepair", "prepair-tie"]
 
 def answer(request: Request) -> Reply:
     if not request.choices:
-        (shown,) = request.slots.shown if request.slots else ()
-        return Reply(f" The analysis of {shown.author}: [[A]] and {{response_a}}. ")
+        (responses,) = request.slots.shown if request.slots else ()
+        return Reply(f" The analysis of {responses.author}: [[A]] and {{response_a}}. ")
     others = len(request.choices) - 1
     return Reply(probabilities=(0.75, *[0.25 / others] * others))
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_each_response_is_analysed_alone_then_both_orders_are_asked_with_both_analyses(name: str) -> None:
+def test_analyses_come_first_and_both_orders_share_them(name: str) -> None:
     judgments, rounds = drive(ask_in_orders(protocols()[name], Comparison(case(), A, B)), answer)
-    rounds = [list(dict.fromkeys(asked)) for asked in rounds]
-    assert [len(asked) for asked in rounds] == [2, 2]
+    rounds = [list(dict.fromkeys(batch)) for batch in rounds]
+    assert [len(batch) for batch in rounds] == [2, 2]
     analyses, verdicts = rounds
     for request, own, other in zip(analyses, (A, B), (B, A), strict=True):
         content = request.messages[1].content
@@ -58,12 +58,12 @@ def test_each_response_is_analysed_alone_then_both_orders_are_asked_with_both_an
     ("reply", "failure"),
     [(Reply(" "), "no analysis: empty"), (Reply("", failure="too long: 9 tokens"), "no analysis: too long: 9 tokens")],
 )
-def test_without_an_analysis_there_is_no_verdict_and_no_call_for_one(name: str, reply: Reply, failure: str) -> None:
+def test_missing_analysis_gives_no_verdict_and_no_further_call(name: str, reply: Reply, failure: str) -> None:
     judgments, rounds = drive(ask_in_orders(protocols()[name], Comparison(case(), A, B)), lambda request: reply)
     assert ([j.failure for j in judgments], len(rounds)) == ([failure, failure], 1)
 
 
-def test_a_cut_analysis_is_used_as_far_as_it_goes() -> None:
+def test_truncated_analysis_is_used() -> None:
     def cut(request: Request) -> Reply:
         return answer(request) if request.choices else Reply("It begins", finish="length")
 
@@ -71,7 +71,7 @@ def test_a_cut_analysis_is_used_as_far_as_it_goes() -> None:
     assert all(j.failure is None for j in judgments)
 
 
-def test_in_words_the_verdict_is_parsed() -> None:
+def test_verdict_in_words_is_parsed() -> None:
     def words(request: Request) -> Reply:
         return Reply("B]]") if request.choices else answer(request)
 
@@ -81,7 +81,7 @@ def test_in_words_the_verdict_is_parsed() -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_an_analysis_serves_every_comparison_order_and_attack(name: str, tmp_path: Path) -> None:
+def test_analysis_serves_every_comparison_order_and_attack(name: str, tmp_path: Path) -> None:
     """A case under three attacks: as many analyses as there are distinct texts."""
     one = case(
         responses=[Response("x", ("I think it might be red.",)), Response("y", ("Perhaps it could be blue.",))],

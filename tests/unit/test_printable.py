@@ -1,4 +1,4 @@
-"""What comes from files and models neither moves the cursor nor breaks a line."""
+"""Test that text from files and models neither moves the cursor nor breaks a line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distract.core.printable import clean_text, line
 
 @given(st.text())
 def test_plain_text_moves_no_cursor_and_starts_no_escape(text: str) -> None:
-    shown = clean_text(text)
-    assert not any(ord(c) < 32 and c not in "\t\n" for c in shown)
-    assert not any(0x7F <= ord(c) < 0xA0 or c in "\u2028\u2029\u202e\ufeff" for c in shown)
+    cleaned = clean_text(text)
+    assert not any(ord(c) < 32 and c not in "\t\n" for c in cleaned)
+    assert not any(0x7F <= ord(c) < 0xA0 or c in "\u2028\u2029\u202e\ufeff" for c in cleaned)
     assert "\n" not in line(text)

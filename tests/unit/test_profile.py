@@ -1,16 +1,16 @@
-"""``--profile``: what is said of where the time went, and that it changes nothing else."""
+"""Test ``--profile``: its report, and that it changes nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from commanding import Ran
+from command_result import CommandResult
 
 from distract.core.timer import Clock
 from distract.report.profile import PARTS, profile_lines
 
 
-def test_the_lines_add_up() -> None:
+def test_profile_lines_add_up() -> None:
     counts = {"tokens asked": 147_622.0, "tokens computed": 64_736.0, "operations": 1.5e13}
     clock = Clock({"forward": 100.0, "load": 5.0, "wait": 1.0}, counts)
     lines = list(profile_lines(clock, 110.0, 2e11))
@@ -21,26 +21,26 @@ def test_the_lines_add_up() -> None:
     assert lines[10].startswith("model: 150 GFLOP/s, 75% of the 200 that")
 
 
-def test_what_did_not_happen_is_not_said() -> None:
+def test_absent_events_are_not_listed() -> None:
     assert len(list(profile_lines(Clock(), 0.5))) == 1 + len(PARTS) + 1
-    asked = Clock({"forward": 1.0}, {"tokens asked": 10.0, "operations": 5.0})
-    assert not any(line.startswith("model:") for line in profile_lines(asked, 1.0))
+    clock = Clock({"forward": 1.0}, {"tokens asked": 10.0, "operations": 5.0})
+    assert not any(line.startswith("model:") for line in profile_lines(clock, 1.0))
 
 
-def test_a_profiled_run_gives_the_same_bytes(run: Callable[..., Ran]) -> None:
+def test_profiled_run_gives_the_same_bytes(run: Callable[..., CommandResult]) -> None:
     arguments = ["attack", "--judge", "planted:longer", "--limit", "3", "--json"]
     plain = run(*arguments)
     profiled = run(*arguments, "--profile", "--out", "other", "--store", "other.sqlite")
     assert (plain.code, profiled.code) == (0, 0)
     assert plain.out == profiled.out
-    said = [line.split()[0] for line in profiled.err.splitlines() if line.startswith("  ")]
-    assert said == [*PARTS, "rest"]
+    message = [line.split()[0] for line in profiled.err.splitlines() if line.startswith("  ")]
+    assert message == [*PARTS, "rest"]
     # A planted judge takes tokens, and no model computes them.
     assert "tokens:" not in profiled.err
     assert "model:" not in profiled.err
 
 
-def test_it_is_said_where_a_run_fails_too(run: Callable[..., Ran]) -> None:
+def test_failing_run_prints_its_profile(run: Callable[..., CommandResult]) -> None:
     failed = run("attack", "--judge", "planted:longer", "--data", "nowhere.jsonl", "--profile")
     assert failed.code == 2
     assert "where the time went" in failed.err

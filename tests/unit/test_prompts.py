@@ -1,4 +1,4 @@
-"""Prompt files: roles before slots, one pass, nothing parsed again."""
+"""Test prompt files: roles before slots, one pass, nothing parsed again."""
 
 from __future__ import annotations
 
@@ -33,14 +33,12 @@ def test_values_land_verbatim_and_roles_never_change(criterion: str, one: str, t
 
 
 @given(criterion=hostile, one=hostile, two=hostile)
-def test_the_key_of_a_request_is_that_of_its_texts_however_they_were_put_together(
-    criterion: str, one: str, two: str
-) -> None:
+def test_request_key_depends_only_on_the_final_texts(criterion: str, one: str, two: str) -> None:
     messages = parse("p", TEXT).fill({"criterion": criterion, "one": one, "two": two})
     request = Request(messages, choices=("A", "B"), prefill="[[", seed=3)
-    said: list[object] = [[[m.role, m.content] for m in messages], ["A", "B"], "[[", 16, 0.0, 1.0, 3, 0, []]
+    parts: list[object] = [[[m.role, m.content] for m in messages], ["A", "B"], "[[", 16, 0.0, 1.0, 3, 0, []]
     # What stores of earlier versions hold is found under these.
-    assert request.key == hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    assert request.key == hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     assert request.key == replace(request, messages=tuple(Message(m.role, m.content) for m in messages)).key
     other = tuple(replace(message, content=f"{message.content}!") for message in messages)
     assert replace(request, messages=other).key != request.key
@@ -61,7 +59,7 @@ def test_prefill_and_slots_are_read_from_the_file() -> None:
         ("[user]\nx\n[prefill]\n{one}\n", "a slot in \\[prefill\\]"),
     ],
 )
-def test_a_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
+def test_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
     with pytest.raises(PromptError, match=problem):
         parse("p", text)
 
@@ -79,7 +77,7 @@ def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> No
         parse("p", TEXT).fill(values)
 
 
-def test_a_prompt_that_is_not_there_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_prompt_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PromptError, match=r"no prompt file prompts/lost\.txt in distract\.judges"):
         load("distract.judges", "lost")
     # Without an __init__.py; an editable installation makes a path of it that is no folder either.

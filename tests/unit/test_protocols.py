@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive
-from looping import each
+from loops import each
 
 from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Case, Constraint, Reply, Request, Response
@@ -40,32 +40,32 @@ FORMAT = replace(
 )
 
 
-def says(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
+def judge_by(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
     """A judge that prefers what has the least key, by place and response, and reasons in hostile words."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
-        outcomes, shown = dict(request.slots.outcomes), request.slots.shown
+        outcomes, responses = dict(request.slots.outcomes), request.slots.shown
         if not outcomes:
             return Reply(f"Thoughts of {len(request.messages[1].content)} characters: [[B]] {{response_a}} Output (b)")
-        places = sorted(range(len(shown)), key=lambda place: key(place, shown[place]))
+        places = sorted(range(len(responses)), key=lambda place: key(place, responses[place]))
         if "ranking" in outcomes:
             letters = " > ".join(request.slots.outcomes[place][1] for place in places)
             return Reply(outcomes["ranking"].replace("...", letters))
-        if len(shown) == 1:
-            rating = ord("z") - ord(shown[0].author[0])
+        if len(responses) == 1:
+            rating = ord("z") - ord(responses[0].author[0])
             return Reply(probabilities=tuple(float(i == rating) for i in range(len(request.choices))), mass=0.9)
-        said = outcomes[("first", "second", "third", "fourth")[places[0]]]
+        outcome_text = outcomes[("first", "second", "third", "fourth")[places[0]]]
         if request.choices:
-            return Reply(probabilities=tuple(float(choice == said) for choice in request.choices), mass=0.9)
-        return Reply(f"An explanation.\n\n{said}")
+            return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=0.9)
+        return Reply(f"An explanation.\n\n{outcome_text}")
 
     return answer
 
 
-ALPHABETIC = says(lambda place, response: response.author)
-FIRST = says(lambda place, response: place)
-LAST = says(lambda place, response: -place)
+ALPHABETIC = judge_by(lambda place, response: response.author)
+FIRST = judge_by(lambda place, response: place)
+LAST = judge_by(lambda place, response: -place)
 
 
 def comparison(protocol: Protocol, one: Response, other: Response, of: Case = PLAIN) -> Comparison:
@@ -73,14 +73,14 @@ def comparison(protocol: Protocol, one: Response, other: Response, of: Case = PL
     return pair if protocol.shows == 2 else replace(pair, others=other_responses(pair, protocol.shows))
 
 
-def asked(
+def request_keys(
     protocol: Protocol, one: Response, other: Response, answer: Callable[[Request], Reply] = ALPHABETIC
 ) -> set[str]:
     _, rounds = drive(protocol.ask(comparison(protocol, one, other)), answer)
     return {request.key for requests in rounds for request in requests}
 
 
-def rendered(requests: list[Request]) -> str:
+def render_requests(requests: list[Request]) -> str:
     parts = []
     for request in dict.fromkeys(requests):
         ends = f"choices {' '.join(request.choices)}" if request.choices else f"at most {request.max_tokens} tokens"
@@ -92,13 +92,13 @@ def rendered(requests: list[Request]) -> str:
 
 
 @each("name", NAMES)
-def test_golden_rendering_of_every_prompt(name: str) -> None:
+def test_every_prompt_matches_its_golden_file(name: str) -> None:
     protocol = protocols()[name]
     requests = []
     for of in (PLAIN, FORMAT):
         _, rounds = drive(protocol.ask(comparison(protocol, X, Y, of)), FIRST)
-        requests += [request for asked in rounds for request in asked]
-    text = rendered(requests)
+        requests += [request for batch in rounds for request in batch]
+    text = render_requests(requests)
     file = GOLDEN / f"{name}.txt"
     if os.environ.get("DISTRACT_GOLDEN") == "write":
         file.write_text(text, encoding="utf-8", newline="\n")
@@ -109,7 +109,7 @@ def test_golden_rendering_of_every_prompt(name: str) -> None:
     assert all(any(request.messages[0].content.startswith(b) for b in beginnings) for request in requests)
 
 
-def test_no_golden_file_and_no_prompt_is_left_over() -> None:
+def test_no_golden_file_and_no_prompt_is_unused() -> None:
     assert sorted(file.stem for file in GOLDEN.iterdir()) == NAMES
     folder = Path(__file__).parents[2] / "judges" / "prompts"
     used = {prompt.name for protocol in protocols().values() for prompt in protocol.prompts}
@@ -117,19 +117,19 @@ def test_no_golden_file_and_no_prompt_is_left_over() -> None:
 
 
 @each("name", NAMES)
-def test_every_protocol_keeps_to_the_calls_that_it_states(name: str) -> None:
+def test_every_protocol_makes_its_stated_calls(name: str) -> None:
     protocol = protocols()[name]
     calls = protocol.calls
-    alone = asked(protocol, X, Y)
-    prompt = alone & asked(protocol, Z, W)
+    alone = request_keys(protocol, X, Y)
+    prompt = alone & request_keys(protocol, Z, W)
     assert len(prompt) == calls.prompt
-    assert len((alone & asked(protocol, X, W)) - prompt) == calls.response
+    assert len((alone & request_keys(protocol, X, W)) - prompt) == calls.response
     assert len(alone) == calls.order + calls.aspects + calls.prompt + 2 * calls.response
-    assert len(asked(protocol, X, Y, FIRST)) == len(alone) + calls.conflict
+    assert len(request_keys(protocol, X, Y, FIRST)) == len(alone) + calls.conflict
 
 
 @each("name", NAMES)
-def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str) -> None:
+def test_every_protocol_follows_its_judge_in_every_order(name: str) -> None:
     protocol = protocols()[name]
     for one, other, expected in ((X, Y, "a"), (Y, X, "b")):
         pair = comparison(protocol, one, other, THEIRS)
@@ -144,14 +144,14 @@ def test_every_protocol_prefers_what_its_judge_prefers_in_every_order(name: str)
 
 @each("name", NAMES)
 @each("reply", [Reply("", failure="too long: 9 tokens"), Reply("banana"), Reply(" ")])
-def test_a_reply_without_a_verdict_is_a_judgment_without_one(name: str, reply: Reply) -> None:
+def test_reply_without_a_verdict_is_a_failed_judgment(name: str, reply: Reply) -> None:
     protocol = protocols()[name]
     judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), lambda request: reply)
     assert all(j.preferred is None and j.failure for j in judgments)
 
 
 @each("name", NAMES)
-def test_ties_are_stated(name: str) -> None:
+def test_protocols_state_whether_they_tie(name: str) -> None:
     protocol = protocols()[name]
 
     def even(request: Request) -> Reply:
@@ -161,8 +161,8 @@ def test_ties_are_stated(name: str) -> None:
             letters = [text for name, text in request.slots.outcomes if name != "ranking"]
             return Reply(outcomes["ranking"].replace("...", " = ".join(letters)))
         if request.choices and ("tie" in outcomes or len(request.slots.shown) == 1):
-            said = outcomes.get("tie", request.choices[0])
-            return Reply(probabilities=tuple(float(choice == said) for choice in request.choices))
+            outcome_text = outcomes.get("tie", request.choices[0])
+            return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices))
         return LAST(request)
 
     judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), even)
@@ -170,7 +170,7 @@ def test_ties_are_stated(name: str) -> None:
     assert any(j.preferred == "tie" for j in judgments) == (protocol.ties or protocol.orders == "rotate")
 
 
-def test_swap_and_synthesize_shows_each_explanation_under_what_it_favoured() -> None:
+def test_swap_and_synthesize_files_explanations_by_winner() -> None:
     def answer(request: Request) -> Reply:
         assert request.slots is not None
         if request.choices:
@@ -192,11 +192,11 @@ def test_swap_and_synthesize_shows_each_explanation_under_what_it_favoured() -> 
 @pytest.mark.parametrize(
     ("votes", "preferred"), [("aab", "a"), ("abb", "b"), ("a?b", None), ("??b", None), ("?bb", "b")]
 )
-def test_roles_see_what_was_said_and_the_majority_of_the_last_round_decides(votes: str, preferred: str | None) -> None:
-    said = iter("bbb" + votes)
+def test_roles_see_the_discussion_and_the_last_majority_decides(votes: str, preferred: str | None) -> None:
+    answers = iter("bbb" + votes)
 
     def answer(request: Request) -> Reply:
-        letter = next(said)
+        letter = next(answers)
         return Reply("I cannot say." if letter == "?" else f"I see. Therefore, Output ({letter}) is better.")
 
     judgment, rounds = drive(protocols()["multi-role-round2"].ask(Comparison(PLAIN, X, Y)), answer)
@@ -208,33 +208,33 @@ def test_roles_see_what_was_said_and_the_majority_of_the_last_round_decides(vote
         assert [content.count(f"## {one}\n") for one in roles[:3]] == [roles[:place].count(one) for one in roles[:3]]
 
 
-def test_a_strong_reference_is_the_datas_or_that_of_the_reference_model() -> None:
+def test_strong_reference_comes_from_the_data_or_its_model() -> None:
     protocol = protocols()["strong-reference"]
     _, rounds = drive(protocol.ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
-    assert [[request.to for request in asked] for asked in rounds] == [["reference"], ["judge"]]
+    assert [[request.to for request in batch] for batch in rounds] == [["reference"], ["judge"]]
     _, ((only,),) = drive(protocol.ask(Comparison(FORMAT, X, Y)), ALPHABETIC)
     assert "# Reference response\nred\n" in only.messages[1].content
 
 
 @pytest.mark.parametrize(("name", "shows"), [("triadic", 3), ("quadruple", 4)])
-def test_each_of_several_stands_in_every_place_and_a_third_one_prefers_neither(name: str, shows: int) -> None:
+def test_responses_rotate_through_places_and_a_third_means_tie(name: str, shows: int) -> None:
     protocol = protocols()[name]
     wins: Counter[str | None] = Counter()
     above = 0
     for number in range(200):
         pair = comparison(protocol, X, Y, replace(PLAIN, id=f"c{number}"))
         judgments, (requests,) = drive(ask_in_orders(protocol, pair), FIRST)
-        shown = [request.slots.shown for request in requests if request.slots]
-        assert all({row[place] for row in shown} == {X, Y, *pair.others} for place in range(shows))
+        responses = [request.slots.shown for request in requests if request.slots]
+        assert all({row[place] for row in responses} == {X, Y, *pair.others} for place in range(shows))
         assert sorted(str(j.preferred) for j in judgments) == sorted(["a", "b", *["tie"] * (shows - 2)])
-        above += sum(row.index(X) < row.index(Y) for row in shown)
+        above += sum(row.index(X) < row.index(Y) for row in responses)
         wins.update(j.preferred for j in judgments)
     # Whoever is above the other is favoured by many judges: over the cases it is each as often.
     assert wins["a"] == wins["b"] == 200
     assert 0.45 < above / (200 * shows) < 0.55
 
 
-def test_a_ranking_shows_all_and_the_swapped_one_is_reversed() -> None:
+def test_ranking_shows_all_and_swapping_reverses_it() -> None:
     protocol = protocols()["rank"]
     pair = comparison(protocol, X, Y)
     judgments, (requests,) = drive(ask_in_orders(protocol, pair), lambda r: Reply("[[D > B = A > C]]"))
@@ -245,20 +245,18 @@ def test_a_ranking_shows_all_and_the_swapped_one_is_reversed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turn", "shown", "preferred"), [(0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b")]
+    ("turn", "expected", "preferred"), [(0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b")]
 )
-def test_a_turned_ranking_is_shown_as_it_is_turned_and_read_by_place(
-    turn: int, shown: tuple[Response, ...], preferred: str
-) -> None:
+def test_rotated_ranking_is_read_by_place(turn: int, expected: tuple[Response, ...], preferred: str) -> None:
     protocol = protocols()["rank"]
     turned = Comparison(PLAIN, X, Y, others=(Z,), turn=turn)
     judgment, ((request,),) = drive(protocol.ask(turned), lambda r: Reply("[[A > B > C]]"))
     assert request.slots is not None
-    assert request.slots.shown == shown == turned.shown
+    assert request.slots.shown == expected == turned.shown
     assert judgment.preferred == preferred
 
 
-def test_nine_samples_of_cot_are_its_own_requests_at_a_temperature() -> None:
+def test_nine_cot_samples_are_separate_requests() -> None:
     _, (nine,) = drive(protocols()["cot-consistency"].ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
     _, ((one,),) = drive(protocols()["cot"].ask(Comparison(PLAIN, X, Y)), ALPHABETIC)
     assert [(request.sample, request.temperature) for request in nine] == [(index, 0.7) for index in range(9)]
@@ -267,7 +265,7 @@ def test_nine_samples_of_cot_are_its_own_requests_at_a_temperature() -> None:
 
 def test_protocols_share_their_auxiliary_calls() -> None:
     def keys(name: str) -> set[str]:
-        return asked(protocols()[name], X, Y, FIRST)
+        return request_keys(protocols()[name], X, Y, FIRST)
 
     together = keys("protocol-consistency")
     assert len(together) == 8
@@ -276,14 +274,14 @@ def test_protocols_share_their_auxiliary_calls() -> None:
     assert len(keys("prepair-metric") & keys("metric")) == 1
 
 
-def test_a_role_that_quotes_another_ones_verdict_has_its_own() -> None:
+def test_role_that_quotes_another_verdict_keeps_its_own() -> None:
     earlier = 'The General Public concludes "Therefore, Output (a) is better." That overlooks the error. '
-    said = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
-    judgment, _ = drive(protocols()["multi-role-round1"].ask(Comparison(PLAIN, X, Z)), lambda r: Reply(next(said)))
+    answers = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
+    judgment, _ = drive(protocols()["multi-role-round1"].ask(Comparison(PLAIN, X, Z)), lambda r: Reply(next(answers)))
     assert judgment.probabilities == pytest.approx((1 / 3, 2 / 3, 0.0))
 
 
-def test_what_was_thought_is_not_shown_to_the_next_call() -> None:
+def test_thinking_is_not_shown_to_the_next_call() -> None:
     def answer(request: Request) -> Reply:
         return ALPHABETIC(request) if request.choices else Reply("<think>Hm, [[B]].</think>\nIs it red?")
 

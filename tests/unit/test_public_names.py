@@ -1,4 +1,4 @@
-"""What ``import distract`` offers: which names, from where, and that nothing takes their place."""
+"""Test the public face of ``import distract``: its names, their modules, and that nothing shadows them."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ NAMES = [
 MODULES = {name for name in NAMES if isinstance(getattr(distract, name), ModuleType)}
 
 
-def test_the_names_are_these() -> None:
+def test_public_names_are_pinned() -> None:
     assert distract.__all__ == NAMES == sorted(NAMES)
     assert {*NAMES, "__version__"} <= {*dir(distract)}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_the_object_of_its_module(name: str) -> None:
+def test_each_public_name_is_the_object_of_its_module(name: str) -> None:
     module = importlib.import_module(distract._MODULES[name])
     value = getattr(distract, name)
     assert value is (module if isinstance(value, ModuleType) else vars(module)[name])
 
 
-def test_no_other_name_is_there() -> None:
+def test_other_names_do_not_exist() -> None:
     with pytest.raises(AttributeError, match="module 'distract' has no attribute 'nope'"):
         _ = distract.nope  # type: ignore[attr-defined]
 
 
-def test_type_checkers_see_the_same_as_the_table() -> None:
+def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(Path(distract.__file__).read_text(encoding="utf-8"))
     (first,) = [one for one in tree.body if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"]
     imports = [one for one in first.body if isinstance(one, ast.ImportFrom)]

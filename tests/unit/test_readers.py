@@ -1,4 +1,4 @@
-"""Readers of published sets: golden files in the true schemas, what is wrong in a row, and the real sets whole."""
+"""Test readers of published sets: golden files in the true schemas, errors in rows, whole real sets."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ def test_every_format_has_a_golden_file() -> None:
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_golden_file_is_read_as_what_it_is(form: str) -> None:
-    found = golden(form)
-    assert found.format == form
+def test_golden_file_is_recognised(form: str) -> None:
+    dataset = golden(form)
+    assert dataset.format == form
     expected = (GOLDEN / f"{form}.cases.jsonl").read_text(encoding="utf-8")
-    assert [native.dump(case) for case in found.cases] == [json.loads(line) for line in expected.splitlines()]
-    assert found.left_out == LEFT_OUT.get(form, {})
-    assert golden(form, f"{form}:{GOLDEN / FILES[form]}") == found
-    assert len({case.id for case in found.cases}) == len(found.cases)
+    assert [native.dump(case) for case in dataset.cases] == [json.loads(line) for line in expected.splitlines()]
+    assert dataset.left_out == LEFT_OUT.get(form, {})
+    assert golden(form, f"{form}:{GOLDEN / FILES[form]}") == dataset
+    assert len({case.id for case in dataset.cases}) == len(dataset.cases)
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_golden_file_is_in_one_format_only(form: str) -> None:
+def test_golden_file_matches_one_format_only(form: str) -> None:
     path = GOLDEN / FILES[form]
     text = (path / "question.jsonl" if path.is_dir() else path).read_text(encoding="utf-8")
     assert [name for name, reader in READERS.items() if reader.recognise(text) and name != "native"] == [
@@ -90,11 +90,11 @@ def test_a_golden_file_is_in_one_format_only(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", [form for form in FILES if form not in ("native", "ifeval", "mt-bench")])
-def test_an_array_and_lines_are_the_same_data(form: str, tmp_path: Path) -> None:
+def test_array_and_lines_are_the_same_data(form: str, tmp_path: Path) -> None:
     further = [str(GOLDEN / name) for name in FURTHER.get(form, ())]
     for lines in (True, False):
-        found = load(write(tmp_path / "data", first_rows(form), lines=lines), further)
-        assert (found.format, found.cases) == (form, golden(form).cases)
+        dataset = load(write(tmp_path / "data", first_rows(form), lines=lines), further)
+        assert (dataset.format, dataset.cases) == (form, golden(form).cases)
 
 
 # (format, index of the golden row, what changes in it (None: the field goes), field, message)
@@ -159,15 +159,15 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("form", "index", "change", "field", "message"), BAD)
-def test_what_is_wrong_in_a_row_is_named(
+def test_error_in_a_row_is_named(
     form: str, index: int, change: dict[str, Any], field: str, message: str, tmp_path: Path
 ) -> None:
     rows = first_rows(form)
     rows[index] = {name: value for name, value in {**rows[index], **change}.items() if value is not None}
     path = write(tmp_path / "data.jsonl", rows)
-    said = problem(f"{form}:{path}", [str(GOLDEN / name) for name in FURTHER.get(form, ())])
-    assert said.startswith(f"{path}:{index + 1}: field {field!r}: ")
-    assert message in said
+    text = problem(f"{form}:{path}", [str(GOLDEN / name) for name in FURTHER.get(form, ())])
+    assert text.startswith(f"{path}:{index + 1}: field {field!r}: ")
+    assert message in text
 
 
 HOSTILE = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
@@ -184,15 +184,15 @@ TEXTS = {
 
 @pytest.mark.parametrize("form", TEXTS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(asked=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE, lines=st.booleans())
-def test_texts_come_back_verbatim(
-    form: str, asked: str, first: str, second: str, lines: bool, tmp_path_factory: pytest.TempPathFactory
+@given(question=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE, lines=st.booleans())
+def test_texts_round_trip_verbatim(
+    form: str, question: str, first: str, second: str, lines: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    row = {**first_rows(form)[0], **dict(zip(TEXTS[form], (asked, first, second), strict=True))}
+    row = {**first_rows(form)[0], **dict(zip(TEXTS[form], (question, first, second), strict=True))}
     row.pop("input") if form == "pandalm" else None
-    found = load(write(tmp_path_factory.mktemp("d") / "data", [row], lines=lines))
-    (case,) = found.cases
-    assert (found.format, case.prompt) == (form, (asked,))
+    dataset = load(write(tmp_path_factory.mktemp("d") / "data", [row], lines=lines))
+    (case,) = dataset.cases
+    assert (dataset.format, case.prompt) == (form, (question,))
     texts = {response.author: response.text for response in case.responses}
     assert sorted(texts.values()) == sorted((first, second))
     if form == "rewardbench":
@@ -201,26 +201,32 @@ def test_texts_come_back_verbatim(
         assert list(texts.values()) == [first, second]
 
 
-@given(asked=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE)
-def test_texts_of_conversations_and_outputs_come_back_verbatim(
-    tmp_path_factory: pytest.TempPathFactory, asked: str, first: str, second: str
+@given(question=HOSTILE.filter(lambda text: text.strip() != ""), first=HOSTILE, second=HOSTILE)
+def test_conversation_and_output_texts_round_trip_verbatim(
+    tmp_path_factory: pytest.TempPathFactory, question: str, first: str, second: str
 ) -> None:
     folder = tmp_path_factory.mktemp("d")
-    talks = [[{"role": "user", "content": asked}, {"role": "assistant", "content": said}] for said in (first, second)]
+    talks = [
+        [{"role": "user", "content": question}, {"role": "assistant", "content": message}]
+        for message in (first, second)
+    ]
     vote = {**first_rows("mt-bench-human")[0], "conversation_a": talks[0], "conversation_b": talks[1]}
-    models = [{"instruction": asked, "output": said, "generator": name} for said, name in ((first, "a"), (second, "b"))]
+    models = [
+        {"instruction": question, "output": message, "generator": name}
+        for message, name in ((first, "a"), (second, "b"))
+    ]
     one, other = (write(folder / name, [row], lines=False) for name, row in zip("ab", models, strict=True))
     (folder / "answers").mkdir()
-    write(folder / "questions.jsonl", [{"question_id": 1, "category": "x", "turns": [asked]}])
-    for name, said in (("a", first), ("b", second)):
-        write(folder / "answers" / f"{name}.jsonl", [{"question_id": 1, "choices": [{"turns": [said]}]}])
-    for found, texts in (
+    write(folder / "questions.jsonl", [{"question_id": 1, "category": "x", "turns": [question]}])
+    for name, message in (("a", first), ("b", second)):
+        write(folder / "answers" / f"{name}.jsonl", [{"question_id": 1, "choices": [{"turns": [message]}]}])
+    for result, texts in (
         (load(write(folder / "votes", [vote])), [second, first]),
         (load(one, [other]), [first, second]),
         (load(str(folder)), [first, second]),
     ):
-        (case,) = found.cases
-        assert (case.prompt, [response.text for response in case.responses]) == ((asked,), texts)
+        (case,) = result.cases
+        assert (case.prompt, [response.text for response in case.responses]) == ((question,), texts)
 
 
 FIELDS = [*TEXTS["reife"], *TEXTS["pandalm"], "winner", "chosen", "generator", "id"]
@@ -228,18 +234,18 @@ VALUES = st.none() | st.booleans() | st.integers(0, 3) | st.text(max_size=3) | s
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), VALUES))
-def test_any_row_is_read_or_refused_on_one_line(tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any]) -> None:
+def test_any_row_is_read_or_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any]) -> None:
     path = write(tmp_path_factory.mktemp("d") / "data.jsonl", [row])
     for form in READERS:
-        said = ""
+        message = ""
         try:
             load(f"{form}:{path}")
         except UsageError as error:
-            said = str(error)
-        assert "\n" not in said
+            message = str(error)
+        assert "\n" not in message
 
 
-def test_ids_are_taken_from_the_rows_where_each_has_its_own(tmp_path: Path) -> None:
+def test_unique_row_ids_become_case_ids(tmp_path: Path) -> None:
     rows = first_rows("judgebench")
     for change, expected in (
         ({}, ["item-9f-1", "item-9f-2", "item-9f-3"]),
@@ -264,12 +270,12 @@ def test_pandalm_takes_the_most_frequent_of_any_number_of_votes(
     row = {name: value for name, value in first_rows("pandalm")[0].items() if not name.startswith("annotator")}
     row |= {f"annotator{number}": vote for number, vote in enumerate(votes, 1)}
     sure = {**row, "idx": "sure", "annotator1": 1, **{f"annotator{n}": None for n in range(2, len(votes) + 1)}}
-    found = load(write(tmp_path / "p.jsonl", [row, sure]))
-    assert [case.preferred for case in found.cases[:-1]] == ([label] if label else [])
-    assert found.left_out == ({} if label else {"the annotators do not agree": 1})
+    dataset = load(write(tmp_path / "p.jsonl", [row, sure]))
+    assert [case.preferred for case in dataset.cases[:-1]] == ([label] if label else [])
+    assert dataset.left_out == ({} if label else {"the annotators do not agree": 1})
 
 
-def test_votes_are_counted_by_model_whatever_the_order_of_the_pair(tmp_path: Path) -> None:
+def test_votes_are_counted_by_model_in_any_pair_order(tmp_path: Path) -> None:
     row = first_rows("mt-bench-human")[0]
     swapped = {
         **row,
@@ -288,21 +294,21 @@ def test_votes_are_counted_by_model_whatever_the_order_of_the_pair(tmp_path: Pat
     assert "gives the case of line 1 the same id" in problem(write(tmp_path / "odd.jsonl", [*odd]))
 
 
-def test_the_better_response_is_not_always_listed_first(tmp_path: Path) -> None:
+def test_better_response_is_not_always_first(tmp_path: Path) -> None:
     row = first_rows("rewardbench")[0]
     rows = [{**row, "id": number, "chosen": f"good {number}", "rejected": f"bad {number}"} for number in range(400)]
     path = write(tmp_path / "r.jsonl", rows)
-    found = load(path, seed=3).cases
-    assert found == load(path, seed=3).cases
-    assert found != load(path, seed=4).cases
-    first = Counter(case.preferred for case in found)
+    dataset = load(path, seed=3).cases
+    assert dataset == load(path, seed=3).cases
+    assert dataset != load(path, seed=4).cases
+    first = Counter(case.preferred for case in dataset)
     assert 160 < first["response_1"] < 240
-    for case in found:
+    for case in dataset:
         assert [response.author for response in case.responses] == ["response_1", "response_2"]
         (better,) = (response.text for response in case.responses if response.author == case.preferred)
         assert better.startswith("good")
     # What comes before a case decides nothing.
-    assert load(write(tmp_path / "half.jsonl", rows[1::2]), seed=3).cases == found[1::2]
+    assert load(write(tmp_path / "half.jsonl", rows[1::2]), seed=3).cases == dataset[1::2]
     assert load(str(GOLDEN / "llmbar.json"), seed=5) == load(str(GOLDEN / "llmbar.json"))
 
 
@@ -312,24 +318,24 @@ def bench(tmp_path: Path) -> Path:
     return tmp_path / "my-bench"
 
 
-def test_a_folder_is_named_itself_or_by_its_questions(bench: Path) -> None:
-    found = load(str(bench))
-    assert (found.name, found.format, found.size) == ("my-bench", "mt-bench", 3)
+def test_folder_may_be_given_by_itself_or_its_questions(bench: Path) -> None:
+    dataset = load(str(bench))
+    assert (dataset.name, dataset.format, dataset.size) == ("my-bench", "mt-bench", 3)
     for spec in (f"mt-bench:{bench}", str(bench / "question.jsonl"), f"mt-bench:{bench / 'question.jsonl'}"):
-        assert load(spec) == found
+        assert load(spec) == dataset
     (bench / "question.jsonl").rename(bench / "questions.jsonl")
     (bench / "model_answer").rename(bench / "answers")
-    assert load(str(bench)).cases == found.cases
+    assert load(str(bench)).cases == dataset.cases
 
 
-def test_answers_to_other_questions_are_passed_over_and_counted(bench: Path) -> None:
+def test_answers_to_other_questions_are_skipped_and_counted(bench: Path) -> None:
     whole = load(str(bench))
     questions = (bench / "question.jsonl").read_text().splitlines(keepends=True)
     (bench / "question.jsonl").write_text("".join(questions[1:]))
-    found = load(str(bench))
-    assert found.cases == whole.cases[1:]
-    assert found.size == whole.size - 1
-    assert found.left_out["an answer matches no question"] > 0
+    dataset = load(str(bench))
+    assert dataset.cases == whole.cases[1:]
+    assert dataset.size == whole.size - 1
+    assert dataset.left_out["an answer matches no question"] > 0
 
 
 def test_every_file_of_a_folder_counts(bench: Path) -> None:
@@ -362,9 +368,7 @@ def test_every_file_of_a_folder_counts(bench: Path) -> None:
          "expected text, found a whole number"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_folder_is_named(
-    file: str, row: dict[str, Any], field: str, message: str, bench: Path
-) -> None:
+def test_error_in_a_folder_is_named(file: str, row: dict[str, Any], field: str, message: str, bench: Path) -> None:
     path = bench / f"{file}.jsonl"
     line = len(path.read_text().splitlines()) + 1
     with path.open("a") as handle:
@@ -373,13 +377,13 @@ def test_what_is_wrong_in_a_folder_is_named(
     assert problem(str(bench)).startswith(f"{path}:{line}: field {field!r}: {message}")
 
 
-def test_a_folder_that_is_not_whole_is_refused(bench: Path, tmp_path: Path) -> None:
+def test_incomplete_folder_is_refused(bench: Path, tmp_path: Path) -> None:
     assert "--responses: mt-bench data hold their responses" in problem(str(bench), [str(bench / "question.jsonl")])
     (bench / "model_answer" / "small.jsonl").rename(bench / "model_answer" / "tie.jsonl")
     assert "'tie' is reserved for labels" in problem(str(bench))
     shutil.rmtree(bench / "model_answer")
-    said = problem(str(bench / "question.jsonl"))
-    assert said == f"{bench}: holds no answers; expected model_answer/*.jsonl or answers/*.jsonl"
+    message = problem(str(bench / "question.jsonl"))
+    assert message == f"{bench}: holds no answers; expected model_answer/*.jsonl or answers/*.jsonl"
     (tmp_path / "empty").mkdir()
     assert "is a directory; name a file in it" in problem(str(tmp_path / "empty"))
     assert "is a directory; is not a folder of question.jsonl" in problem(f"mt-bench:{tmp_path / 'empty'}")
@@ -387,9 +391,9 @@ def test_a_folder_that_is_not_whole_is_refused(bench: Path, tmp_path: Path) -> N
 
 def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
     first, other = str(GOLDEN / "alpaca-eval.json"), str(GOLDEN / "alpaca-eval.other.json")
-    said = problem(first)
-    assert "alpaca-eval data hold no responses" in said
-    assert "add --responses with a further file of {instruction, output, generator}" in said
+    message = problem(first)
+    assert "alpaca-eval data hold no responses" in message
+    assert "add --responses with a further file of {instruction, output, generator}" in message
     assert "two files hold outputs of 'model-one'" in problem(first, [first])
     assert "holds no output" in problem(first, [write(tmp_path / "none.json", [], lines=False)])
     rows = first_rows("alpaca-eval")
@@ -399,7 +403,7 @@ def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
     ]  # fmt: skip
     # The same row twice says one thing; two outputs to one instruction leave open which is meant.
     twice = write(tmp_path / "twice.json", [*rows, rows[0], {**rows[1], "output": "Beech"}], lines=False)
-    found = load(twice, [third])
-    assert [case.prompt[0] for case in found.cases] == ["How do I boil an egg?", "Name a nut."]
-    assert found.left_out == {"the instruction is there twice": 1}
-    assert found.size == 3
+    dataset = load(twice, [third])
+    assert [case.prompt[0] for case in dataset.cases] == ["How do I boil an egg?", "Name a nut."]
+    assert dataset.left_out == {"the instruction is there twice": 1}
+    assert dataset.size == 3

@@ -1,4 +1,4 @@
-"""Plug-ins are found, third-party ones too, and every one of them can be used."""
+"""Test discovery of plug-ins, third-party ones included."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distract.core.errors import UnknownName
 from distract.core.plugin import Attack
 
 
-def test_what_is_shipped_is_found() -> None:
+def test_shipped_plugins_are_discovered() -> None:
     assert {"pairwise", "absolute"} <= registry.protocols().keys()
     assert {"assertiveness", "prolixity", "sycophancy", "none", "null"} <= registry.attacks().keys()
     assert [a.name for a in registry.attacks().values() if a.default] == ["assertiveness", "prolixity", "sycophancy"]
@@ -28,7 +28,7 @@ def test_every_plugin_describes_itself_on_one_line(plugin: Attack) -> None:
     assert "\n" not in plugin.summary
 
 
-def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
+def test_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match=r"unknown attack 'asertiveness'; did you mean 'assertiveness'\? \(known: "):
         registry.get_attack("asertiveness")
     with pytest.raises(UnknownName, match="unknown protocol 'xyz' \\(known: absolute, alpaca-eval"):
@@ -40,14 +40,14 @@ def third_party(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     module = types.ModuleType("someones_attacks")
     monkeypatch.setitem(sys.modules, "someones_attacks", module)
     entry = importlib.metadata.EntryPoint("theirs", "someones_attacks", "distract.attacks")
-    found = importlib.metadata.EntryPoints([entry])
-    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+    entry_points = importlib.metadata.EntryPoints([entry])
+    monkeypatch.setattr(registry, "entry_points", lambda group: entry_points.select(group=group))
     registry._load.cache_clear()
     yield module
     registry._load.cache_clear()
 
 
-def test_entry_points_of_other_packages_are_found(third_party: types.ModuleType) -> None:
+def test_entry_points_of_other_packages_are_discovered(third_party: types.ModuleType) -> None:
     vars(third_party)["shouting"] = Attack("shouting", "all capitals", lambda turn, constraints, seed: turn.upper())
     assert registry.get_attack("shouting").rewrite("hush", (), 0) == "HUSH"
 
@@ -58,12 +58,12 @@ def test_two_plugins_of_one_name_are_an_error(third_party: types.ModuleType) -> 
     assert registry.problems() == ("plug-in 'theirs' (someones_attacks) defines attack 'null', which exists already",)
 
 
-def test_an_entry_point_without_a_plugin_is_named(third_party: types.ModuleType) -> None:
+def test_entry_point_without_a_plugin_is_named(third_party: types.ModuleType) -> None:
     vars(third_party)["shouting"] = "not an attack"
     assert registry.problems() == ("plug-in 'theirs' (someones_attacks) holds no Attack",)
 
 
-def test_a_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("broken", "no_such_module:thing", "distract.attacks")
     monkeypatch.setattr(registry, "entry_points", lambda group: importlib.metadata.EntryPoints([entry]))
     registry._load.cache_clear()

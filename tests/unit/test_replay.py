@@ -1,4 +1,4 @@
-"""Finding published runs in folders, run folders of our own, and what is wrong with files."""
+"""Test discovery of published runs and own run folders, and errors in their files."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def run(path: Path, rows: list[Row], finish: bool = True) -> Path:
     return path
 
 
-def test_a_folder_gives_all_its_runs_in_order() -> None:
-    found = replay.load(str(DATA))
-    assert [(one.judge, one.protocol) for one in found] == [
+def test_folder_gives_all_its_runs_in_order() -> None:
+    runs = replay.load(str(DATA))
+    assert [(one.judge, one.protocol) for one in runs] == [
         ("gpt-x", "pair"),
         ("lab/judge-1", "arena_hard"),
         ("reward-1", "reward_model"),
@@ -59,23 +59,23 @@ def test_a_folder_gives_all_its_runs_in_order() -> None:
         ("gpt-4", "protocol_vote.majority_vote"),
         ("llama-3.1-8b", "base_pairwise.pairwise_vanilla"),
     ]
-    assert found == replay.load(str(DATA))
-    assert len({one.sha256 for one in found}) == len(found), "each is of files of its own"
+    assert runs == replay.load(str(DATA))
+    assert len({one.sha256 for one in runs}) == len(runs), "each is of files of its own"
 
 
-def test_a_folder_is_told_from_within_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_is_recognised_from_within(monkeypatch: pytest.MonkeyPatch) -> None:
     there = DATA / "llmbar" / "Colours" / "evaluators"
     monkeypatch.chdir(there / "judge-1")
     for path, source in ((".", "Rating/result.json"), ("..", "../judge-1/Rating/result.json")):
-        found = replay.load(path)
-        assert [(one.judge, one.protocol, one.data) for one in found] == [
+        runs = replay.load(path)
+        assert [(one.judge, one.protocol, one.data) for one in runs] == [
             ("judge-1", "Rating", "Colours"),
             ("judge-1", "Reference", "Colours"),
         ]
-        assert found[0].source == source
+        assert runs[0].source == source
 
 
-def test_files_of_no_format_are_passed_over_and_not_read(tmp_path: Path) -> None:
+def test_files_of_no_format_are_skipped_unread(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"accuracy": 1}', encoding="utf-8")
     (tmp_path / "answers.jsonl").write_text('{"question_id": 1, "choices": []}\nnot JSON at all\n', encoding="utf-8")
     (tmp_path / "list.jsonl").write_text("[1]\n", encoding="utf-8")
@@ -89,11 +89,11 @@ def test_files_of_no_format_are_passed_over_and_not_read(tmp_path: Path) -> None
     (tmp_path / "z").symlink_to(DATA / "fastchat")
     name = "fastchat/colours/model_judgment/gpt-x_pair.jsonl"
     (tmp_path / "pair.jsonl").write_bytes((DATA / name).read_bytes())
-    found = replay.load(str(tmp_path))
-    assert [(one.data, one.source) for one in found] == [("pair.jsonl", str(tmp_path / "pair.jsonl"))]
+    runs = replay.load(str(tmp_path))
+    assert [(one.data, one.source) for one in runs] == [("pair.jsonl", str(tmp_path / "pair.jsonl"))]
 
 
-def test_a_run_folder_gives_its_comparisons_of_authors(tmp_path: Path) -> None:
+def test_run_folder_gives_its_comparisons_of_authors(tmp_path: Path) -> None:
     rows = [
         row("c1", [verdict("a"), verdict(None)]),
         row("c2", [verdict("a"), verdict("b")], attack="f", target="b"),
@@ -110,7 +110,7 @@ def test_a_run_folder_gives_its_comparisons_of_authors(tmp_path: Path) -> None:
     assert (first.convention, first.statistics, first.calls, first.cases) == ("", {}, None, {})
 
 
-def test_a_run_with_a_flaw_is_refused_with_it(tmp_path: Path) -> None:
+def test_flawed_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     run(tmp_path / "unfinished", [row("c1", [verdict("a")])], finish=False)
     with pytest.raises(UsageError, match="unfinished: the run is unfinished; the command that began it resumes it"):
         replay.load(str(tmp_path / "unfinished"))
@@ -123,7 +123,7 @@ def test_a_run_with_a_flaw_is_refused_with_it(tmp_path: Path) -> None:
         replay.load(str(run(tmp_path / "fixed", [row("c1", [verdict("a")], design="fixed")])))
 
 
-def test_a_search_passes_over_run_folders_that_cannot_be_replayed(tmp_path: Path) -> None:
+def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> None:
     run(tmp_path / "b", [row("c1", [verdict("a")])], finish=False)
     with pytest.raises(UsageError, match="b: the run is unfinished"):
         replay.load(str(tmp_path))
@@ -141,8 +141,8 @@ def test_a_search_passes_over_run_folders_that_cannot_be_replayed(tmp_path: Path
     first, second = replay.load(str(tmp_path))
     assert (replace(first, notes=()),) == whole
     assert [note.partition(": ")[0] for note in first.notes] == ["passed over"] * 4
-    for note, said in zip(first.notes, ("b: the run is unfin", "c: holds no comp", "d", "e: "), strict=True):
-        assert f"{tmp_path}/{said}" in note
+    for note, message in zip(first.notes, ("b: the run is unfin", "c: holds no comp", "d", "e: "), strict=True):
+        assert f"{tmp_path}/{message}" in note
         assert note.isprintable()
     assert not any("passed over" in note for note in second.notes)
     # A folder that is named itself is not passed over.
@@ -151,7 +151,7 @@ def test_a_search_passes_over_run_folders_that_cannot_be_replayed(tmp_path: Path
             replay.load(str(tmp_path / name))
 
 
-def test_a_damaged_file_of_judgments_is_not_passed_over(tmp_path: Path) -> None:
+def test_damaged_judgment_file_is_not_skipped(tmp_path: Path) -> None:
     run(tmp_path / "a", [row("c1", [verdict("a")])])
     text = (DATA / FASTCHAT).read_text(encoding="utf-8")
     (tmp_path / "z.jsonl").write_text(text + "{\n", encoding="utf-8")
@@ -170,7 +170,7 @@ def test_a_damaged_file_of_judgments_is_not_passed_over(tmp_path: Path) -> None:
         ("Set/evaluators/judge/CoT/other.json", ("CoT", "replay", "other.json")),
     ],
 )
-def test_names_of_llmbar_are_those_of_the_last_folders(
+def test_llmbar_names_come_from_the_last_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, names: tuple[str, str, str]
 ) -> None:
     there = tmp_path / path
@@ -178,12 +178,12 @@ def test_names_of_llmbar_are_those_of_the_last_folders(
     there.write_bytes((DATA / LLMBAR).read_bytes())
     # Wherever one stands.
     monkeypatch.chdir(there.parent)
-    for named in (str(there), there.name):
-        (found,) = replay.load(named)
-        assert (found.judge, found.protocol, found.data) == names
+    for folder in (str(there), there.name):
+        (runs,) = replay.load(folder)
+        assert (runs.judge, runs.protocol, runs.data) == names
 
 
-def test_a_data_set_of_llmbar_is_no_run(tmp_path: Path) -> None:
+def test_llmbar_data_set_is_no_run(tmp_path: Path) -> None:
     rows = json.loads((DATA / LLMBAR).read_text(encoding="utf-8"))
     for one in rows:
         del one["results"]
@@ -196,14 +196,14 @@ def test_a_data_set_of_llmbar_is_no_run(tmp_path: Path) -> None:
         replay.load(str(tmp_path))
 
 
-def test_a_long_first_row_of_llmbar_is_known_as_one(tmp_path: Path) -> None:
+def test_llmbar_run_with_a_long_first_row_is_recognised(tmp_path: Path) -> None:
     rows = json.loads((DATA / LLMBAR).read_text(encoding="utf-8"))
     rows[0]["output_2"] = "long " * 40_000
     (tmp_path / "result.json").write_text(json.dumps(rows), encoding="utf-8")
     assert [len(one.rows["stored"]) for one in replay.load(str(tmp_path))] == [len(rows)]
 
 
-def test_what_is_no_file_of_judgments(tmp_path: Path) -> None:
+def test_other_files_are_no_judgments(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
         replay.load("nowhere")
     (tmp_path / "empty").touch()
@@ -279,7 +279,7 @@ LLMBAR = "llmbar/Colours/evaluators/judge-1/Rating/result.json"
         (REIFE, '"output_2": "Yes."', '"output_2": null', "field 'output_2': expected text, found null"),
     ],
 )
-def test_wrong_rows_are_told_by_file_line_and_field(
+def test_wrong_rows_name_file_line_and_field(
     tmp_path: Path, name: str, old: str, new: str, message: str | None
 ) -> None:
     text = (DATA / name).read_text(encoding="utf-8")
@@ -295,7 +295,7 @@ def test_wrong_rows_are_told_by_file_line_and_field(
     assert "\n" not in str(caught.value)
 
 
-def test_two_judges_in_one_file_are_told_apart_by_hand(tmp_path: Path) -> None:
+def test_two_judges_in_one_file_must_be_separated_by_hand(tmp_path: Path) -> None:
     text = (DATA / JUDGEBENCH).read_text(encoding="utf-8")
     path = tmp_path / "two.jsonl"
     path.write_text(text.replace("lab/judge-1", "other", 1), encoding="utf-8")
@@ -317,7 +317,7 @@ def test_hostile_folder_names_are_refused(tmp_path: Path) -> None:
     assert replay.load(str(there))[0].judge == "[bold]<b>$a{x}"
 
 
-def test_broken_statistics_are_told(tmp_path: Path) -> None:
+def test_broken_statistics_are_reported(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_bytes((DATA / LLMBAR).read_bytes())
     for text in ("{", "[]"):
         (tmp_path / "statistics.json").write_text(text, encoding="utf-8")
@@ -332,7 +332,7 @@ WINNERS = st.sampled_from(["A", "B", "tie", "error", None])
     judged=st.lists(st.tuples(st.booleans(), WINNERS, WINNERS), min_size=1, max_size=6),
     texts=st.booleans(),
 )
-def test_slot_letters_are_mapped_back_as_a_naive_reader_would(
+def test_slot_letters_map_back_as_in_a_naive_reader(
     judged: list[tuple[bool, str | None, str | None]], texts: bool
 ) -> None:
     def answer(letter: str | None) -> str | None:
@@ -361,14 +361,14 @@ def test_slot_letters_are_mapped_back_as_a_naive_reader_would(
         path = Path(folder) / "rows.jsonl"
         path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         (published,) = replay.load(str(path))
-    for found in published.rows.values():
-        told = [[{"a": "x", "b": "y", None: None}.get(j.preferred, "tie") for j in one.judgments] for one in found]
-        assert told == expected
+    for result in published.rows.values():
+        message = [[{"a": "x", "b": "y", None: None}.get(j.preferred, "tie") for j in one.judgments] for one in result]
+        assert message == expected
     assert texts <= ("parsed" in published.rows)
 
 
 @given(st.binary(max_size=200) | st.text(max_size=80).map(lambda text: ('{"question_id": ' + text).encode()))
-def test_no_bytes_are_a_traceback(raw: bytes) -> None:
+def test_no_bytes_cause_a_traceback(raw: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("result.json", "x.jsonl"):
             (Path(folder) / name).write_bytes(raw)

@@ -1,4 +1,4 @@
-"""Published outputs, format by format: hand-written files with what they say, by stored winner and by stored text."""
+"""Test formats of published outputs on hand-written files, by stored winner and by stored text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FASTCHAT = "fastchat/colours/model_judgment/gpt-x_pair.jsonl"
 PAIRS = ["question-1-turn-1-ant-vs-bee", "question-1-turn-2-ant-vs-bee", "question-2-turn-1-ant-vs-bee"]
 
 
-def one(name: str) -> PublishedRun:
+def load_one(name: str) -> PublishedRun:
     (published,) = replay.load(str(DATA / name))
     return published
 
 
-def said(rows: tuple[Row, ...]) -> list[list[str | None]]:
+def list_verdicts(rows: tuple[Row, ...]) -> list[list[str | None]]:
     """What was preferred in each order, or why there is no verdict."""
     return [[judgment.preferred or judgment.failure for judgment in row.judgments] for row in rows]
 
@@ -81,15 +81,15 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("name", "names", "stored", "parsed"), GOLDEN, ids=[case[0] for case in GOLDEN])
-def test_a_file_says_what_was_written_into_it(
+def test_file_content_is_read_back(
     name: str, names: tuple[str, str, str], stored: list[list[str]], parsed: list[list[str]] | None
 ) -> None:
-    published = one(name)
+    published = load_one(name)
     assert (published.judge, published.protocol, published.data) == names
     assert published.rules == (("stored", "parsed") if parsed else ("stored",)) == tuple(published.rows)
-    assert said(published.rows["stored"]) == stored
+    assert list_verdicts(published.rows["stored"]) == stored
     if parsed:
-        assert said(published.rows["parsed"]) == parsed
+        assert list_verdicts(published.rows["parsed"]) == parsed
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_rows_are_plain_comparisons_of_people(published: PublishedRun) -> None:
                 assert {row.a.author, row.b.author} == {response.author for response in case.responses}
 
 
-def test_llmbar_says_more_than_the_winners() -> None:
-    published = one(f"{LLMBAR}/Reference/result.json")
+def test_llmbar_reports_more_than_the_winners() -> None:
+    published = load_one(f"{LLMBAR}/Reference/result.json")
     assert published.convention == "llmbar"
     assert published.statistics == {"correct_False": "2 / 3 = 66.66666666666666%"}
     # A stage that is asked once and one that is asked in both orders.
@@ -131,13 +131,13 @@ def test_llmbar_says_more_than_the_winners() -> None:
     assert [row.case for row in published.rows["parsed"]] == ["item-0001", "item-0002", "item-0003"]
     raw = (DATA / LLMBAR / "Reference" / "result.json").read_bytes()
     assert published.sha256 == hashlib.sha256(raw).hexdigest()
-    rated = one(f"{LLMBAR}/Rating/result.json")
+    rated = load_one(f"{LLMBAR}/Rating/result.json")
     assert (rated.calls, rated.statistics) == (2, {})
     assert "rated once" in rated.notes[0]
 
 
-def test_pairs_know_the_texts_that_lie_beside_them() -> None:
-    published = one("pairs")
+def test_pairs_include_the_texts_beside_them() -> None:
+    published = load_one("pairs")
     rows = {row.case: row for row in published.rows["stored"]}
     known = published.cases["question-1-turn-2-ant-vs-bee"]
     assert known.prompt == ("Name a colour.", "Another.")
@@ -151,7 +151,7 @@ def test_pairs_know_the_texts_that_lie_beside_them() -> None:
     assert published.ties
 
 
-def test_pairs_without_their_benchmark_are_in_clusters_by_question(tmp_path: Path) -> None:
+def test_pairs_without_their_benchmark_cluster_by_question(tmp_path: Path) -> None:
     there = tmp_path / "judgments" / "j" / "pairwise"
     there.mkdir(parents=True)
     name = "bee_vs_ant.jsonl"
@@ -159,20 +159,20 @@ def test_pairs_without_their_benchmark_are_in_clusters_by_question(tmp_path: Pat
     (published,) = replay.load(str(there / name))
     assert not published.cases
     assert [row.cluster for row in published.rows["stored"]] == ["1", "2"]
-    assert said(published.rows["stored"]) == [["a", "a"], ["a", "tie"]]
+    assert list_verdicts(published.rows["stored"]) == [["a", "a"], ["a", "tie"]]
     (there / name).rename(tmp_path / name)
     (published,) = replay.load(str(tmp_path / name))
     assert (published.judge, published.protocol, published.data) == (tmp_path.name, "replay", name)
 
 
-def test_fastchat_is_a_run_for_each_judge() -> None:
-    published = one("fastchat")
+def test_fastchat_gives_one_run_per_judge() -> None:
+    published = load_one("fastchat")
     assert (published.judge, published.protocol, published.data) == ("gpt-x", "pair", "colours")
     # In the order of the file, whichever template each was asked with; a later row about the same pair does not count.
     assert [row.case for row in published.rows["stored"]] == PAIRS
     # The last row has bee as model_1.
-    assert said(published.rows["stored"]) == [["a", "a"], ["b", "tie"], ["error", "b"]]
-    assert said(published.rows["parsed"]) == [["a", "a"], ["b", "tie"], ["no verdict", "b"]]
+    assert list_verdicts(published.rows["stored"]) == [["a", "a"], ["b", "tie"], ["error", "b"]]
+    assert list_verdicts(published.rows["parsed"]) == [["a", "a"], ["b", "tie"], ["no verdict", "b"]]
     assert published.notes == ("left out: 1 more judgments of pairs that are judged twice (the first one counts)",)
 
 
@@ -186,7 +186,7 @@ def test_fastchat_is_a_run_for_each_judge() -> None:
         (("-v2", "pair"), {("gpt-x", "-v2"): 2, ("gpt-x", "pair"): 1}),
     ],
 )
-def test_templates_that_begin_with_one_word_are_one_way_of_asking(
+def test_templates_with_one_first_word_are_one_protocol(
     tmp_path: Path, templates: tuple[str, str], runs: dict[tuple[str, str], int]
 ) -> None:
     text = (DATA / FASTCHAT).read_text(encoding="utf-8")
@@ -197,39 +197,39 @@ def test_templates_that_begin_with_one_word_are_one_way_of_asking(
         text = text.replace(f'"<{number}>"', f'"{template}"')
     path = tmp_path / "x_pair.jsonl"
     path.write_text(text, encoding="utf-8")
-    found = {(one.judge, one.protocol): len(one.rows["stored"]) for one in replay.load(str(path))}
-    assert found == runs
+    run_sizes = {(one.judge, one.protocol): len(one.rows["stored"]) for one in replay.load(str(path))}
+    assert run_sizes == runs
 
 
-def test_judges_of_one_fastchat_file_are_told_apart(tmp_path: Path) -> None:
+def test_judges_in_one_fastchat_file_are_separated(tmp_path: Path) -> None:
     path = tmp_path / "x_pair.jsonl"
     path.write_text((DATA / FASTCHAT).read_text(encoding="utf-8").replace('"gpt-x"', '"other"', 1), encoding="utf-8")
-    found = replay.load(str(path))
-    assert [(one.judge, one.protocol, len(one.rows["stored"])) for one in found] == [
+    runs = replay.load(str(path))
+    assert [(one.judge, one.protocol, len(one.rows["stored"])) for one in runs] == [
         ("other", "pair", 1),
         ("gpt-x", "pair", 2),
     ]
 
 
-def test_judgebench_has_labels_and_says_which_decisions_are_none() -> None:
-    published = one(GOLDEN[3][0])
+def test_judgebench_has_labels_and_marks_non_decisions() -> None:
+    published = load_one(GOLDEN[3][0])
     assert [row.label for row in published.rows["stored"]] == ["a", "b", "a", "b"]
     assert {row.subset for row in published.rows["stored"]} == {"livebench-math"}
     assert published.notes == ("no verdict: 1 decisions that are none of A>B, B>A, A=B",)
     assert published.ties
-    assert not one(GOLDEN[4][0]).ties
+    assert not load_one(GOLDEN[4][0]).ties
 
 
-def test_reife_has_no_labels_and_one_order_where_there_is_one_file() -> None:
-    published = one(GOLDEN[5][0])
+def test_reife_has_no_labels_and_one_order_for_one_file() -> None:
+    published = load_one(GOLDEN[5][0])
     assert {row.label for row in published.rows["stored"]} == {None}
     assert {row.shown for row in published.rows["stored"]} == {("a", "b")}
     swapped = GOLDEN[5][0].replace(".jsonl", "_swap.jsonl")
-    assert one(swapped) == published
-    assert [row.shown for row in one(GOLDEN[7][0]).rows["parsed"]] == [("b",)]
-    assert [row.shown for row in one(GOLDEN[6][0]).rows["stored"]] == [("a",)] * 3
+    assert load_one(swapped) == published
+    assert [row.shown for row in load_one(GOLDEN[7][0]).rows["parsed"]] == [("b",)]
+    assert [row.shown for row in load_one(GOLDEN[6][0]).rows["stored"]] == [("a",)] * 3
     # Votes that are equal, of which one was drawn.
-    assert one(GOLDEN[6][0]).ties
+    assert load_one(GOLDEN[6][0]).ties
     assert not published.ties
 
 
@@ -242,7 +242,7 @@ def test_reife_answers_about_renamed_outputs_are_not_parsed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("asked", "texts", "parsed"),
+    ("question", "texts", "parsed"),
     [
         ("vanilla", ("Output (a)", "Output (a)"), ["a", "b"]),
         ("skywork_critic", ("[[B]]", "[[B]]"), ["b", "a"]),
@@ -253,8 +253,8 @@ def test_reife_answers_about_renamed_outputs_are_not_parsed(tmp_path: Path) -> N
         ("vanilla", ("Output (a)", None), None),
     ],
 )
-def test_judgebench_answers_are_parsed_in_the_format_that_was_asked_for(
-    tmp_path: Path, asked: str, texts: tuple[str, str | None], parsed: list[str] | None
+def test_judgebench_answers_are_parsed_in_the_requested_format(
+    tmp_path: Path, question: str, texts: tuple[str, str | None], parsed: list[str] | None
 ) -> None:
     row = {
         "pair_id": "p",
@@ -264,26 +264,26 @@ def test_judgebench_answers_are_parsed_in_the_format_that_was_asked_for(
         "response_A": "It is 2.",
         "response_B": "It is 3.",
         "label": "A>B",
-        "judge_name": asked,
+        "judge_name": question,
         "judgments": [{"judgment": {"judge_model": "j", "response": text}, "decision": "A>B"} for text in texts],
     }
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     (published,) = replay.load(str(path))
-    assert said(published.rows["stored"]) == [["a", "b"]]
+    assert list_verdicts(published.rows["stored"]) == [["a", "b"]]
     assert ("parsed" in published.rules) == (parsed is not None)
     if parsed:
-        assert said(published.rows["parsed"]) == [parsed]
+        assert list_verdicts(published.rows["parsed"]) == [parsed]
 
 
-def test_reife_files_that_do_not_hold_the_same_say_so(tmp_path: Path) -> None:
+def test_mismatched_reife_files_are_reported(tmp_path: Path) -> None:
     name = "colours.m.p.jsonl"
     lines = (DATA / GOLDEN[5][0]).read_text(encoding="utf-8").splitlines()
     (tmp_path / name).write_text("\n".join(lines[:2]), encoding="utf-8")
     other = lines[2].replace('"response": [{"text": "Neither."}]', '"response": [{"winner": 1}]')
     (tmp_path / "colours.m.p_swap.jsonl").write_text("\n".join([lines[0], other]), encoding="utf-8")
     (published,) = replay.load(str(tmp_path))
-    assert said(published.rows["stored"]) == [["a", "a"], ["b"], ["no verdict"]]
+    assert list_verdicts(published.rows["stored"]) == [["a", "a"], ["b"], ["no verdict"]]
     assert [row.shown for row in published.rows["stored"]] == [("a", "b"), ("a",), ("b",)]
     assert published.rules == ("stored",)
     assert published.notes == (

@@ -1,4 +1,4 @@
-"""Published comparisons joined with data sets: by texts, by names, and what is in none."""
+"""Test joining published comparisons with data sets: by texts, by names, and without a match."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def row(name: str, a: str = "output_1", b: str = "output_2", label: Outcome | No
     return Row(name, name, "people", "p", "j", "none", Side(a), Side(b), None, (judgment,), label=label, data="d")
 
 
-def only(found: PublishedRun) -> Row:
-    ((found_row,),) = found.rows.values()
+def only_row(run: PublishedRun) -> Row:
+    ((found_row,),) = run.rows.values()
     return found_row
 
 
@@ -43,7 +43,7 @@ NAMED = "texts-4e37daefbf7dd15f"
 
 
 @pytest.mark.parametrize(
-    ("theirs", "label"),
+    ("labelled_case", "label"),
     [
         (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"), "a"),
         (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "y"), "b"),
@@ -53,103 +53,107 @@ NAMED = "texts-4e37daefbf7dd15f"
         (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), None), None),
     ],
 )
-def test_a_label_is_found_by_the_texts_in_either_order(theirs: Case, label: str | None) -> None:
-    found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [theirs]})
-    assert only(found).label == label
-    assert (only(found).data, only(found).subset, only(found).cluster) == ("set", "people", theirs.cluster)
+def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str | None) -> None:
+    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [labelled_case]})
+    assert only_row(joined_run).label == label
+    assert (only_row(joined_run).data, only_row(joined_run).subset, only_row(joined_run).cluster) == (
+        "set",
+        "people",
+        labelled_case.cluster,
+    )
     # Named as there, its outputs in the order of the row: the judgments say what they said.
-    assert only(found).case == "q"
-    authors = {response.text: response.author for response in theirs.responses}
-    assert (only(found).a, only(found).b) == (Side(authors["Red."]), Side(authors["A dog."]))
-    assert only(found).judgments == row("item-0001").judgments
-    assert found.cases == {"q": theirs}
-    assert found.notes == ("a note",)
+    assert only_row(joined_run).case == "q"
+    authors = {response.text: response.author for response in labelled_case.responses}
+    assert (only_row(joined_run).a, only_row(joined_run).b) == (Side(authors["Red."]), Side(authors["A dog."]))
+    assert only_row(joined_run).judgments == row("item-0001").judgments
+    assert joined_run.cases == {"q": labelled_case}
+    assert joined_run.notes == ("a note",)
 
 
 @pytest.mark.parametrize(
-    "theirs",
+    "labelled_case",
     [
         case("item-0001", "Name a color.", ("output_1", "Red."), ("output_2", "A dog."), "output_1"),
         case("item-0001", "Name a colour.", ("output_1", "Red. "), ("output_2", "A dog."), "output_1"),
         case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "Red."), "output_1"),
     ],
 )
-def test_where_texts_are_known_an_id_does_not_do(theirs: Case) -> None:
+def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
-    found = attach_labels(before, {"set": [theirs]})
+    joined_run = attach_labels(before, {"set": [labelled_case]})
     # Its name is of its texts, as it is without any data set; only the note is of these.
-    assert found == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
-    named = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
-    assert found.rows == {"stored": (named,)}
-    assert found.cases == {NAMED: COLOURS}
+    assert joined_run == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
+    named_row = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
+    assert joined_run.rows == {"stored": (named_row,)}
+    assert joined_run.cases == {NAMED: COLOURS}
 
 
-def test_where_no_texts_are_known_the_id_and_both_authors_do() -> None:
-    theirs = [
+def test_without_texts_the_id_and_both_authors_match() -> None:
+    labelled_cases = [
         case("c1", "Hi.", ("y", "Hello."), ("x", "Go away."), "y"),
         case("c2", "Hi.", ("y", "Hello."), ("z", "Go away."), "y"),
     ]
     rows = (row("c1", "x", "y"), row("c2", "x", "y"), row("c3", "x", "y"))
-    found = attach_labels(published(*rows), {"set": theirs})
-    assert [one.label for one in found.rows["stored"]] == ["b", None, None]
-    assert [one.data for one in found.rows["stored"]] == ["set", "d", "d"]
-    assert found.notes[1:] == ("2 rows are in none of the data sets",)
-    assert found.cases == {"c1": theirs[0]}
+    joined_run = attach_labels(published(*rows), {"set": labelled_cases})
+    assert [one.label for one in joined_run.rows["stored"]] == ["b", None, None]
+    assert [one.data for one in joined_run.rows["stored"]] == ["set", "d", "d"]
+    assert joined_run.notes[1:] == ("2 rows are in none of the data sets",)
+    assert joined_run.cases == {"c1": labelled_cases[0]}
 
 
-def test_an_id_in_several_data_sets_is_told_apart_by_the_name_only() -> None:
-    theirs = case("item-0001", "Hi.", ("output_1", "Hello."), ("output_2", "Go away."), "output_1")
-    other = replace(theirs, preferred="output_2")
-    found = attach_labels(published(row("item-0001")), {"e": [other], "d": [theirs]})
-    assert (only(found).label, only(found).data) == ("a", "d")
-    found = attach_labels(published(row("item-0001")), {"e": [other], "f": [theirs]})
-    assert (only(found).label, only(found).data) == (None, "d")
-    assert found.notes[1:] == ("1 row is in none of the data sets",)
+def test_only_the_name_separates_one_id_in_several_data_sets() -> None:
+    labelled_case = case("item-0001", "Hi.", ("output_1", "Hello."), ("output_2", "Go away."), "output_1")
+    other = replace(labelled_case, preferred="output_2")
+    joined_run = attach_labels(published(row("item-0001")), {"e": [other], "d": [labelled_case]})
+    assert (only_row(joined_run).label, only_row(joined_run).data) == ("a", "d")
+    joined_run = attach_labels(published(row("item-0001")), {"e": [other], "f": [labelled_case]})
+    assert (only_row(joined_run).label, only_row(joined_run).data) == (None, "d")
+    assert joined_run.notes[1:] == ("1 row is in none of the data sets",)
 
 
-def test_a_label_is_kept() -> None:
-    theirs = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
-    found = attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [theirs]})
-    assert (only(found).label, only(found).data) == ("b", "set")
+def test_label_is_kept() -> None:
+    labelled_case = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
+    joined_run = attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [labelled_case]})
+    assert (only_row(joined_run).label, only_row(joined_run).data) == ("b", "set")
     before = published(row("c1", label="tie"))
-    assert attach_labels(before, {"set": [replace(theirs, id="c1")]}) == before
+    assert attach_labels(before, {"set": [replace(labelled_case, id="c1")]}) == before
 
 
-def test_labels_that_differ_are_noted() -> None:
-    theirs = [
+def test_different_labels_are_noted() -> None:
+    labelled_cases = [
         case("q1", "Name a colour.", ("x", "Red."), ("y", "A dog."), None),
         case("q2", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"),
         case("q3", "Name a colour.", ("x", "A dog."), ("y", "Red."), "x"),
     ]
-    found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs[:2]})
-    assert (only(found).label, found.notes) == ("a", ("a note",))
-    found = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": theirs})
-    assert only(found).label == "a"
-    assert found.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
+    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": labelled_cases[:2]})
+    assert (only_row(joined_run).label, joined_run.notes) == ("a", ("a note",))
+    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": labelled_cases})
+    assert only_row(joined_run).label == "a"
+    assert joined_run.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
 
 
-def test_equal_texts_are_told_apart_by_their_authors() -> None:
+def test_authors_separate_equal_texts() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
-    theirs = case("q", "Hi.", ("output_2", "Hi."), ("output_1", "Hi."), "output_1")
-    assert only(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [theirs]})).label == "a"
+    labelled_case = case("q", "Hi.", ("output_2", "Hi."), ("output_1", "Hi."), "output_1")
+    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [labelled_case]})).label == "a"
     other = case("q", "Hi.", ("x", "Hi."), ("y", "Hi."), "y")
-    assert only(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
+    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
 
 
 def test_reife_gets_the_labels_of_a_data_set() -> None:
     (run,) = replay.load(str(DATA / "reife" / "colours.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl"))
-    theirs = [
+    labelled_cases = [
         case("item-0001", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), "output_2"),
         case("item-0002", "Say yes.", ("output_1", "No."), ("output_2", "Yes."), "output_2"),
     ]
-    found = attach_labels(run, {"colours": theirs})
+    joined_run = attach_labels(run, {"colours": labelled_cases})
     for rule in run.rules:
-        assert [one.label for one in found.rows[rule]] == ["a", "b", None]
-        assert [one.judgments for one in found.rows[rule]] == [one.judgments for one in run.rows[rule]]
-    assert found.notes == ("1 row is in none of the data sets",)
+        assert [one.label for one in joined_run.rows[rule]] == ["a", "b", None]
+        assert [one.judgments for one in joined_run.rows[rule]] == [one.judgments for one in run.rows[rule]]
+    assert joined_run.notes == ("1 row is in none of the data sets",)
 
 
-def test_what_is_unknown_keeps_its_name() -> None:
+def test_unmatched_pair_keeps_its_name() -> None:
     before = published(row("c1", "x", "y"))
     assert attach_labels(before, {}) == before
     # One of the two texts is too little for a name.
@@ -157,7 +161,7 @@ def test_what_is_unknown_keeps_its_name() -> None:
     assert attach_labels(half, {}) == half
 
 
-def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
+def test_repeated_question_is_a_separate_comparison() -> None:
     again, other = replace(COLOURS, id="item-0003"), replace(COLOURS, id="item-0004", prompt=("Hi.",))
     before = published(
         *map(row, ("item-0001", "item-0002", "item-0003", "item-0004")),
@@ -167,49 +171,49 @@ def test_what_was_asked_again_is_a_comparison_of_its_own() -> None:
     assert [one.case for one in (first, second, third)] == [NAMED, f"{NAMED}~2", f"{NAMED}~3"]
     assert fourth.case.startswith("texts-")
     assert fourth.case.partition("~") != (NAMED, "", "")
-    theirs = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
-    found = attach_labels(before, {"set": [theirs]}).rows["stored"]
-    assert [one.case for one in found] == ["q", "q~2", "q~3", fourth.case]
-    assert [one.label for one in found] == ["a", "a", "a", None]
+    labelled_case = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
+    rows = attach_labels(before, {"set": [labelled_case]}).rows["stored"]
+    assert [one.case for one in rows] == ["q", "q~2", "q~3", fourth.case]
+    assert [one.label for one in rows] == ["a", "a", "a", None]
 
 
 @pytest.mark.parametrize("data", [{}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]}])
-def test_what_was_asked_again_the_other_way_round_is_one_too(data: dict[str, list[Case]]) -> None:
+def test_repeated_question_in_swapped_order_is_separate_too(data: dict[str, list[Case]]) -> None:
     turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
-    found = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
-    assert len({comparison_unit(one)[0] for one in found.rows["stored"]}) == 2
+    joined_run = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
+    assert len({comparison_unit(one)[0] for one in joined_run.rows["stored"]}) == 2
 
 
 def test_rules_of_a_run_name_a_comparison_alike() -> None:
     cases = (COLOURS, replace(COLOURS, id="item-0002"))
     before = published(row("item-0001"), row("item-0002"), cases=cases)
     before = replace(before, rules=("stored", "parsed"), rows={**before.rows, "parsed": before.rows["stored"]})
-    found = attach_labels(before, {})
-    assert [one.case for one in found.rows["stored"]] == [NAMED, f"{NAMED}~2"]
-    assert found.rows["stored"] == found.rows["parsed"]
+    joined_run = attach_labels(before, {})
+    assert [one.case for one in joined_run.rows["stored"]] == [NAMED, f"{NAMED}~2"]
+    assert joined_run.rows["stored"] == joined_run.rows["parsed"]
 
 
-def test_equal_texts_have_a_name_and_keep_their_authors() -> None:
+def test_equal_texts_have_one_name_and_keep_their_authors() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
-    found = only(attach_labels(published(row("item-0001"), cases=(same,)), {}))
-    assert found.case.startswith("texts-")
-    assert (found.a, found.b) == (Side("output_1"), Side("output_2"))
+    joined_run = only_row(attach_labels(published(row("item-0001"), cases=(same,)), {}))
+    assert joined_run.case.startswith("texts-")
+    assert (joined_run.a, joined_run.b) == (Side("output_1"), Side("output_2"))
 
 
-def test_where_one_turn_ends_and_the_next_begins_is_part_of_the_texts() -> None:
-    def told(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
+def test_turn_boundaries_are_part_of_the_texts() -> None:
+    def case_names(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
         responses = (Response("output_1", first), Response("output_2", second))
         one = Case("item-0001", prompt, responses, None)
-        return only(attach_labels(published(row("item-0001"), cases=(one,)), {})).case
+        return only_row(attach_labels(published(row("item-0001"), cases=(one,)), {})).case
 
     several = [
-        told(("a", "b"), ("c", "d"), ("e", "f")),
-        told(("ab",), ("c", "d"), ("e", "f")),
-        told(("a", "b"), ("cd",), ("e", "f")),
-        told(("a", "b"), ("c", "d"), ("ef",)),
-        told(("a", "b"), ("c", ""), ("de", "f")),
-        told(("a", "b"), ("e", "d"), ("c", "f")),
-        told(("a",), ("b", "c"), ("d", "e")),
+        case_names(("a", "b"), ("c", "d"), ("e", "f")),
+        case_names(("ab",), ("c", "d"), ("e", "f")),
+        case_names(("a", "b"), ("cd",), ("e", "f")),
+        case_names(("a", "b"), ("c", "d"), ("ef",)),
+        case_names(("a", "b"), ("c", ""), ("de", "f")),
+        case_names(("a", "b"), ("e", "d"), ("c", "f")),
+        case_names(("a",), ("b", "c"), ("d", "e")),
     ]
     assert len(set(several)) == len(several)
 
@@ -221,8 +225,8 @@ WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])
     texts=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: frozenset(pair)),
     data=st.data(),
 )
-def test_files_of_the_same_texts_meet_whatever_their_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
-    def told(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
+def test_files_of_the_same_texts_meet_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
+    def case_names(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
         """By unit, which text each author wrote."""
         cases = [
             case(f"item-{number}", "Hm?", ("output_1", first), ("output_2", second), None)
@@ -234,28 +238,26 @@ def test_files_of_the_same_texts_meet_whatever_their_order(texts: list[tuple[str
             for one, (first, second) in zip(rows, pairs, strict=True)
         }
 
-    whole = told(texts)
+    whole = case_names(texts)
     assert len(whole) == len(texts)
     chosen = data.draw(st.lists(st.sampled_from(texts), unique=True, min_size=1))
     turned = [pair[::-1] if data.draw(st.booleans()) else pair for pair in chosen]
-    assert told(turned).items() <= whole.items()
+    assert case_names(turned).items() <= whole.items()
 
 
 @given(
     texts=st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["x", "y", "tie", None])), min_size=1, max_size=5),
     turned=st.booleans(),
 )
-def test_which_response_a_data_set_names_first_does_not_matter(
-    texts: list[tuple[str, str, str | None]], turned: bool
-) -> None:
-    ours, theirs, expected = [], [], []
+def test_response_order_of_a_data_set_does_not_matter(texts: list[tuple[str, str, str | None]], turned: bool) -> None:
+    ours, labelled_cases, expected = [], [], []
     for number, (first, second, preferred) in enumerate(texts):
         ours.append(case(f"o{number}", str(number), ("output_1", first), ("output_2", second), None))
-        found = case(f"t{number}", str(number), ("x", first), ("y", second), preferred)
+        result = case(f"t{number}", str(number), ("x", first), ("y", second), preferred)
         swap = turned and first != second
-        theirs.append(replace(found, responses=found.responses[::-1]) if swap else found)
+        labelled_cases.append(replace(result, responses=result.responses[::-1]) if swap else result)
         expected.append({"x": "a", "y": "b", "tie": "tie", None: None}[preferred])
     run = published(*(row(one.id) for one in ours), cases=tuple(ours))
-    found_run = attach_labels(run, {"set": theirs[::-1]})
+    found_run = attach_labels(run, {"set": labelled_cases[::-1]})
     assert [one.label for one in found_run.rows["stored"]] == expected
-    assert attach_labels(found_run, {"set": theirs}).rows == found_run.rows
+    assert attach_labels(found_run, {"set": labelled_cases}).rows == found_run.rows

@@ -1,4 +1,4 @@
-"""A store's file that is deleted, replaced, cut short or damaged while it is used, or was before."""
+"""Test a store's file that is deleted, replaced, truncated or damaged, before or during use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from commanding import Ran
+from command_result import CommandResult
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import MAX_TOKENS, Reply
@@ -23,73 +23,73 @@ WHO, HELPER = {"model": "m"}, {"model": "helper"}
 ENDS = ("", "-wal", "-shm")
 
 
-def filled(path: Path, numbers: Sequence[int], who: dict[str, str] = WHO) -> None:
+def fill(path: Path, numbers: Sequence[int], who: dict[str, str] = WHO) -> None:
     with Store(path, who) as store:
         store.put([(store.key(request(str(n))), Reply(f"{n} " * 100)) for n in numbers])
 
 
-def overtaken(path: Path) -> None:
+def replace_store(path: Path) -> None:
     """Another store is moved to its place."""
-    filled(path.with_name("other"), range(900, 905))
+    fill(path.with_name("other"), range(900, 905))
     path.with_name("other").replace(path)
 
 
-def taken(path: Path, make: Callable[[Path], object]) -> None:
+def replace_path(path: Path, make: Callable[[Path], object]) -> None:
     path.unlink()
     make(path)
 
 
-def deleted(path: Path, *ends: str) -> None:
+def delete(path: Path, *ends: str) -> None:
     for end in ends:
         Path(f"{path}{end}").unlink()
 
 
-def cut(path: Path, *ends: str) -> None:
+def truncate(path: Path, *ends: str) -> None:
     for end in ends:
         os.truncate(f"{path}{end}", Path(f"{path}{end}").stat().st_size // 2)
 
 
 GONE: dict[str, Callable[[Path], object]] = {
     "deleted": Path.unlink,
-    "deleted with its parts": lambda path: deleted(path, *ENDS),
+    "deleted with its parts": lambda path: delete(path, *ENDS),
     "folder deleted": lambda path: shutil.rmtree(path.parent),
     "folder moved": lambda path: path.parent.rename(path.parent.with_name("away")),
     "moved": lambda path: path.rename(path.with_name("away")),
-    "-wal deleted": lambda path: deleted(path, "-wal"),
-    "-shm deleted": lambda path: deleted(path, "-shm"),
-    "replaced by a store": overtaken,
+    "-wal deleted": lambda path: delete(path, "-wal"),
+    "-shm deleted": lambda path: delete(path, "-shm"),
+    "replaced by a store": replace_store,
 }
 """What happens to a file whose replies are all there afterwards."""
 
 TAKEN: dict[str, Callable[[Path], object]] = {
-    "text": lambda path: taken(path, lambda there: there.write_text("a text" * 999)),
-    "folder": lambda path: taken(path, Path.mkdir),
-    "pipe": lambda path: taken(path, os.mkfifo),
+    "text": lambda path: replace_path(path, lambda there: there.write_text("a text" * 999)),
+    "folder": lambda path: replace_path(path, Path.mkdir),
+    "pipe": lambda path: replace_path(path, os.mkfifo),
 }
 """What happens to a file that then is no store: its replies are kept beside it."""
 
 CUT: dict[str, Callable[[Path], object]] = {
-    "file": lambda path: cut(path, ""),
-    "-wal": lambda path: cut(path, "-wal"),
-    "all": lambda path: cut(path, *ENDS),
+    "file": lambda path: truncate(path, ""),
+    "-wal": lambda path: truncate(path, "-wal"),
+    "all": lambda path: truncate(path, *ENDS),
     "to nothing": lambda path: os.truncate(path, 0),
 }
 
 
-def test_what_was_being_stored_when_a_store_was_cut_short_is_kept(tmp_path: Path) -> None:
+def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
-    filled(path, range(300))
+    fill(path, range(300))
     with Store(path, WHO) as store:
         keys = [store.key(request(f"new {n}")) for n in range(20)]
-        cut(path, "")
+        truncate(path, "")
         with pytest.raises(BackendError, match="was cut short"):
             store.put([(key, Reply("kept")) for key in keys])
     (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as kept:
-        assert kept.get(keys) == dict.fromkeys(keys, Reply("kept"))
+    with Store(beside, WHO) as rescue:
+        assert rescue.get(keys) == dict.fromkeys(keys, Reply("kept"))
 
 
-def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distract.core.replyfile.TIMEOUT", 0.0)
     path = tmp_path / "s.sqlite"
     with Store(path, WHO) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -99,18 +99,18 @@ def test_what_a_locked_store_cannot_take_is_kept_beside_it(tmp_path: Path, monke
             with pytest.raises(BackendError, match=r"database is locked; what it could not take is kept in .*kept-"):
                 store.put([(key, Reply("kept"))])
     (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as kept:
-        assert kept.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
+    with Store(beside, WHO) as rescue:
+        assert rescue.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
 
 
 @pytest.mark.parametrize("is_used", [True, False])
 @pytest.mark.parametrize("before", [0, 300])
 @pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values()], ids=[*GONE, *TAKEN])
-def test_a_file_that_is_gone_is_noticed_and_its_replies_are_kept(
+def test_deleted_store_is_noticed_and_its_replies_kept(
     tmp_path: Path, damage: Callable[[Path], object], before: int, is_used: bool
 ) -> None:
     path = tmp_path / "folder" / "s.sqlite"
-    filled(path, range(before))
+    fill(path, range(before))
 
     def use(keys: Sequence[bytes]) -> None:
         with Store(path, WHO) as store, Store(path, HELPER) as helper:
@@ -127,10 +127,10 @@ def test_a_file_that_is_gone_is_noticed_and_its_replies_are_kept(
     with pytest.raises(BackendError, match=r"was deleted, moved or replaced during|lost its -wal or -shm") as raised:
         use(keys)
     assert "\n" not in str(raised.value)
-    kept = next((file for file in path.parent.glob("s.kept-*.sqlite")), path)
-    assert (kept != path) == (damage in TAKEN.values())
-    assert (str(kept) in str(raised.value)) or kept == path
-    with Store(kept, WHO) as store, Store(kept, HELPER) as helper:
+    rescue = next((file for file in path.parent.glob("s.kept-*.sqlite")), path)
+    assert (rescue != path) == (damage in TAKEN.values())
+    assert (str(rescue) in str(raised.value)) or rescue == path
+    with Store(rescue, WHO) as store, Store(rescue, HELPER) as helper:
         assert store.get(keys) == dict.fromkeys(keys if is_used else keys[:5], Reply("kept"))
         assert len(store.get([store.key(request(str(n))) for n in range(before)])) == before
         assert len(helper) == 1
@@ -138,9 +138,9 @@ def test_a_file_that_is_gone_is_noticed_and_its_replies_are_kept(
 
 @pytest.mark.parametrize("is_used", [True, False])
 @pytest.mark.parametrize("damage", CUT.values(), ids=CUT)
-def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
+def test_truncated_store_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
     path = tmp_path / "s.sqlite"
-    filled(path, range(300))
+    fill(path, range(300))
 
     def use() -> None:
         with Store(path, WHO) as store:
@@ -156,7 +156,7 @@ def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path, damage: Callable[[
     assert "\n" not in str(raised.value)
 
 
-def test_the_part_that_is_mapped_may_be_cut(tmp_path: Path) -> None:
+def test_mapped_part_may_be_truncated(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         key = store.key(request())
         os.truncate(tmp_path / "s-shm", 0)
@@ -165,7 +165,7 @@ def test_the_part_that_is_mapped_may_be_cut(tmp_path: Path) -> None:
         assert store.get([key])[key].text == "kept"
 
 
-def test_a_reply_that_is_lost_without_a_trace_is_noticed_at_the_end(tmp_path: Path) -> None:
+def test_silently_lost_reply_is_noticed_at_the_end(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         store.put([(store.key(request(str(n))), Reply("x")) for n in range(3)])
         store.check()
@@ -183,8 +183,8 @@ def test_a_reply_that_is_lost_without_a_trace_is_noticed_at_the_end(tmp_path: Pa
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 40)
 
 
-def test_a_run_whose_folder_is_gone_with_the_store_ends_with_4(
-    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_run_that_loses_folder_and_store_exits_with_4(
+    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, puts = Store.put, list[int]()
 
@@ -208,29 +208,32 @@ def reply(number: int) -> Reply:
     return Reply(f"Answer [[{'ABC'[number % 3]}]] " + "é x" * number * 7, shares, 0.5, "stop", None, number, 2 * number)
 
 
-def damaged(whole: bytes, seed: int) -> list[bytes]:
+def damage_pages(whole_store: bytes, seed: int) -> list[bytes]:
     """The file with each page zeroed, overwritten and cut off, and with bits flipped anywhere."""
     drawn, size = random.Random(seed), 4096
     files = []
-    for start in range(0, len(whole), size):
+    for start in range(0, len(whole_store), size):
         end = start + size
-        files += [whole[:start] + part + whole[end:] for part in (bytes(size), b"\xff" * size, drawn.randbytes(size))]
-        files += [whole[:start], whole[: start + size // 2]]
+        files += [
+            whole_store[:start] + part + whole_store[end:]
+            for part in (bytes(size), b"\xff" * size, drawn.randbytes(size))
+        ]
+        files += [whole_store[:start], whole_store[: start + size // 2]]
         for _ in range(3):  # where a page says what it holds
-            page = bytearray(whole[start:end])
+            page = bytearray(whole_store[start:end])
             for _ in range(3):
                 page[drawn.randrange(120)] = drawn.randrange(256)
-            files.append(whole[:start] + page + whole[end:])
+            files.append(whole_store[:start] + page + whole_store[end:])
     for _ in range(60):
-        flipped = bytearray(whole)
+        flipped = bytearray(whole_store)
         for _ in range(drawn.choice([1, 4, 40])):
-            flipped[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
+            flipped[drawn.randrange(len(whole_store))] ^= 1 << drawn.randrange(8)
         files.append(bytes(flipped))
     return files
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
+def whole_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
     path = tmp_path_factory.mktemp("whole") / "s"
     with Store(path, WHO) as store:
         store.renew()
@@ -239,8 +242,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, 
     return path.read_bytes(), replies, store.epoch
 
 
-def stored(path: Path, text: str) -> dict[bytes, Reply]:
-    """What is read where a file holds this as a reply."""
+def read_reply(path: Path, text: str) -> dict[bytes, Reply]:
+    """Read a reply stored as this text."""
     with Store(path, WHO) as store:
         key = store.key(request())
         store.put([(key, Reply("fine"))])
@@ -254,9 +257,9 @@ def stored(path: Path, text: str) -> dict[bytes, Reply]:
 FINE = ["text", [0.25, 0.75], 0.5, "stop", None, 3, 4]
 
 
-def test_a_reply_of_before_has_no_checksum(tmp_path: Path) -> None:
-    (found,) = stored(tmp_path / "s", json.dumps(FINE)).values()
-    assert found == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
+def test_older_reply_has_no_checksum(tmp_path: Path) -> None:
+    (reply,) = read_reply(tmp_path / "s", json.dumps(FINE)).values()
+    assert reply == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -268,22 +271,22 @@ def test_a_reply_of_before_has_no_checksum(tmp_path: Path) -> None:
         *((3, None), (4, 5), (5, "3"), (5, True), (6, 1.5), (6, None)),
     ],
 )
-def test_a_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
+def test_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
     with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
-        stored(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
+        read_reply(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
 
 
 @pytest.mark.parametrize("count", [10**4299, -1, MAX_TOKENS + 1])
-def test_a_count_beyond_reason_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
-    (found,) = stored(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
-    assert (found.tokens_in, found.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
-    assert found.text == "text"
+def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
+    (reply,) = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
+    assert (reply.tokens_in, reply.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
+    assert reply.text == "text"
 
 
-# What is no store.
+# Other files.
 
 
-def test_a_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
+def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
     link = tmp_path / "s"
     link.symlink_to("target")
     for content in (None, "", "years of work\n", "years of work\n" * 999):
@@ -294,14 +297,14 @@ def test_a_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
         there = tmp_path / "target"
         assert (there.read_text() if there.exists() else None) == content
     (tmp_path / "target").unlink()
-    filled(tmp_path / "target", range(3))
-    filled(link, range(3, 5))
+    fill(tmp_path / "target", range(3))
+    fill(link, range(3, 5))
     with Store(tmp_path / "target", WHO) as store:
         assert len(store) == 5
     assert link.is_symlink()
 
 
-def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "cookies")
     other.execute("create table cookies (name)")
     other.commit()
@@ -312,7 +315,7 @@ def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "cookies").read_bytes() == before
 
 
-def test_a_pipe_or_a_device_is_no_store(tmp_path: Path) -> None:
+def test_pipe_or_device_is_no_store(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path(os.devnull)):
         with pytest.raises(UsageError, match="it is no regular file"):

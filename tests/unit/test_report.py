@@ -1,4 +1,4 @@
-"""What is printed is safe, fits 80 columns, and says what the figures say."""
+"""Test that reports are safe, fit 80 columns, and match the figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from builders import row, verdict
-from gate_builders import made
+from gate_builders import make_run
 from rich.console import Console
 
 from distract.core import registry
@@ -25,7 +25,7 @@ from distract.studies.gate.view import gate_report
 A, B = verdict("a"), verdict("b")
 
 
-def measured(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
+def measure(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
     """What a run with these rows and without rewrites comes to."""
     sums = registry.get_study("attack").sums(parameters)
     sums.add(rows, (), ())
@@ -33,7 +33,7 @@ def measured(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult
     return result
 
 
-def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
+def render(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
     parameters: dict[str, Any] = {
         "judge": "[bold red]:m:[/] \x1b[31mred",
         "data": {"name": "d\x07.jsonl", "cases": 9},
@@ -49,31 +49,31 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, **changes: obj
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
-    show(run_report(parameters, measured(parameters, rows)), console)
+    show(run_report(parameters, measure(parameters, rows)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def test_names_with_markup_and_escapes_are_shown_as_they_are() -> None:
+def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
     rows = [row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")]
-    text = printed(rows, ["[red]f[/red]"])
+    text = render(rows, ["[red]f[/red]"])
     assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
     assert "[red]f[/red]" in text
     assert "\x1b" not in text
 
 
-def test_tables_fit_eighty_columns_with_the_longest_shipped_names() -> None:
+def test_tables_with_the_longest_names_fit_eighty_columns() -> None:
     judgments = [[A, A], [B, B], [A, B], [A, A], [A, A], [B, A]] * 40
     rows = [row(f"c{i}", [A, A]) for i in range(240)]
     rows += [row(f"c{i}", j, attack="assertiveness", target="b") for i, j in enumerate(judgments)]
     rows += [row(f"c{i}", j, design="fixed", attack="assertiveness", target="b") for i, j in enumerate(judgments)]
-    text = printed(rows, ["assertiveness"])
+    text = render(rows, ["assertiveness"])
     assert "…" not in text
     assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "40/240" in text
 
 
-def test_severities_are_shown_in_order_with_a_bar_and_fit_eighty_columns() -> None:
+def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
     rows = [
         row(f"c{i}", [A, A] if i % 4 else [B, B], design="severity", attack=attack, target="b", severity=severity)
         for severity in (1, 3)
@@ -83,7 +83,7 @@ def test_severities_are_shown_in_order_with_a_bar_and_fit_eighty_columns() -> No
     both = [*rows, *(replace(one, protocol="absolutely-everything") for one in rows)]
     parameters = {"pairwise": (), "absolutely-everything": ()}
     for some, protocols in ((rows, {"pairwise": ()}), (both, parameters)):
-        text = printed(some, [], protocols=protocols)
+        text = render(some, [], protocols=protocols)
         assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
         assert "…" not in text
         lines = [one.split() for one in text.splitlines() if one.startswith(" severity") and "180/240" in one]
@@ -97,31 +97,31 @@ def test_severities_are_shown_in_order_with_a_bar_and_fit_eighty_columns() -> No
         )
 
 
-def test_what_was_left_out_before_the_draw_is_said() -> None:
-    text = printed([row("c", [A, A])], [], left_out={"no response meets all constraints": 117})
+def test_cases_left_out_before_the_draw_are_reported() -> None:
+    text = render([row("c", [A, A])], [], left_out={"no response meets all constraints": 117})
     assert "left out before the draw: no response meets all constraints (117)" in text
 
 
-def test_a_sentence_says_what_happened_and_how_sure_it_is() -> None:
+def test_sentence_states_the_result_and_its_certainty() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)]
     rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
-    text = " ".join(printed(rows, ["f"]).split())
+    text = " ".join(render(rows, ["f"]).split())
     assert "pairwise: 3 of 4 losing responses won after their rewrite, under f (95% interval" in text
     assert "too few to be sure" in text
 
 
-def test_reasons_for_what_is_missing_are_listed() -> None:
+def test_reasons_for_missing_results_are_listed() -> None:
     rows = [
         row("1", [], attack="f", target="b", excluded="rewrite rejected"),
         row("2", [A, verdict(None)]),
     ]
-    text = printed(rows, ["f"])
+    text = render(rows, ["f"])
     assert "excluded: rewrite rejected (1)" in text
     assert "invalid: no verdict (1)" in text
     assert "no flip rate: no eligible case with a valid verdict" in " ".join(text.split())
 
 
-def test_the_document_is_flat_and_rounded() -> None:
+def test_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
     parameters = {
         **dict.fromkeys(_SHARED, "x"),
@@ -130,13 +130,13 @@ def test_the_document_is_flat_and_rounded() -> None:
         "attacks": ["f"],
         "controls": [],
     }
-    whole = document(parameters, measured(parameters, rows))
+    whole = document(parameters, measure(parameters, rows))
     assert [(standing["protocol"], standing["k"], standing["n"]) for standing in whole["ranking"]] == [
         ("pairwise", 1, 1)
     ]
     results = whole["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
-    wanted = (
+    expected = (
         "measure",
         "protocol",
         "rule",
@@ -150,14 +150,14 @@ def test_the_document_is_flat_and_rounded() -> None:
         "invalid",
         "excluded",
     )
-    assert set(wanted) | {"unit"} <= flip.keys()
+    assert set(expected) | {"unit"} <= flip.keys()
     assert (flip["value"], flip["k"], flip["n"], flip["unit"]) == (1.0, 1, 1, "share")
     assert flip["low"] == round(flip["low"], 4)
     assert "against" not in flip
 
 
 @pytest.mark.parametrize(
-    ("call", "shown"),
+    ("call", "text"),
     [
         (bar(None), ""), (bar(0.0, 4), "····"), (bar(0.5, 4), "██··"), (bar(1.0, 4), "████"),
         (percent(None), "–"), (percent(1 / 3), "33.3"), (interval(None, None), ""), (interval(0.0, 0.5), "0.0–50.0"),
@@ -167,18 +167,18 @@ def test_the_document_is_flat_and_rounded() -> None:
         (count(2, "reply", "replies"), "2 replies"),
     ],
 )  # fmt: skip
-def test_numbers_as_people_read_them(call: str, shown: str) -> None:
-    assert call == shown
+def test_numbers_are_formatted_for_people(call: str, text: str) -> None:
+    assert call == text
 
 
-def test_a_gate_shows_every_decision_whole_with_the_longest_names() -> None:
+def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     name = "protocol-consistency"
     rows = [row(f"c{i}", [A, A], protocol=name) for i in range(240)]
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
-    found = made(rows, protocols={name: []})
+    result = make_run(rows, protocols={name: []})
     for threshold in (0.1, 0.0001):
         console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-        verdict_ = decide(found, Limits(threshold))
+        verdict_ = decide(result, Limits(threshold))
         show(gate_report(verdict_), console)
         assert isinstance(console.file, io.StringIO)
         lines = console.file.getvalue().splitlines()

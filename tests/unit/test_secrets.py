@@ -1,4 +1,4 @@
-"""The one scrub: what it takes out of a text, and that it leaves every other text as it is."""
+"""Test the scrubber: it removes keys and leaves every other text unchanged."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def holds(text: str, key: str) -> bool:
 @example("sk-ab", "a", "b")
 @example("****-*****", "*", "*")
 @example("aaaaaaaaaaaaaaaaaaaa", "aaaaaaa", "aaaa")
-def test_a_key_is_taken_out_whatever_surrounds_it(key: str, before: str, after: str) -> None:
+def test_key_is_removed_whatever_surrounds_it(key: str, before: str, after: str) -> None:
     clean = scrubber([key])(before + key + after)
     assert not holds(clean, key)
     assert MARK in clean
 
 
 @given(long_keys, st.data(), around, around)
-def test_parts_of_a_key_are_taken_out_and_shorter_ones_are_not(
+def test_long_parts_of_a_key_are_removed_and_short_ones_stay(
     key: str, data: st.DataObject, before: str, after: str
 ) -> None:
     start = data.draw(st.integers(0, len(key) - PART))
@@ -56,7 +56,7 @@ def test_parts_of_a_key_are_taken_out_and_shorter_ones_are_not(
 
 @given(long_keys, gaps, around, around)
 @example("X" * 20, "xxxx", "X", "X")
-def test_both_ends_of_a_key_with_dots_between_them_are_taken_out(key: str, gap: str, before: str, after: str) -> None:
+def test_both_ends_of_a_key_with_dots_between_are_removed(key: str, gap: str, before: str, after: str) -> None:
     clean = scrubber([key])(before + key[:8] + gap + key[-4:] + after)
     assert not holds(clean, key)
     for end in (f"é{key[:8]}{gap}é", f"é{gap}{key[-4:]}é", f"é{key[-4:]}é"):
@@ -64,7 +64,7 @@ def test_both_ends_of_a_key_with_dots_between_them_are_taken_out(key: str, gap: 
 
 
 @given(st.lists(keys, min_size=1, max_size=3), st.data())
-def test_of_several_keys_none_is_left_however_they_are_mixed(held: list[str], data: st.DataObject) -> None:
+def test_overlapping_keys_are_all_removed(held: list[str], data: st.DataObject) -> None:
     cuts = [key[: data.draw(st.integers(0, len(key)))] for key in held] + [key[-4:] for key in held]
     text = "".join(data.draw(st.lists(st.one_of(st.sampled_from([*held, *cuts, "...", "***"]), st.text(max_size=5)))))
     clean = scrubber(held)(text)
@@ -74,7 +74,7 @@ def test_of_several_keys_none_is_left_however_they_are_mixed(held: list[str], da
 
 @given(st.lists(keys, max_size=3), st.text())
 @example([KEY], "sk-proj- is how keys begin; mine ends in WXYZ ... sk-proj-Ab3\ud800")
-def test_a_text_without_a_key_comes_back_as_it_is(held: list[str], text: str) -> None:
+def test_text_without_a_key_is_unchanged(held: list[str], text: str) -> None:
     forms = {form for key in held for form in (key, json.dumps(key)[1:-1], quote(key, safe=""))}
     forms |= {form.replace("/", "\\/") for form in forms}
     if not any(holds(text, form) for form in forms):
@@ -82,11 +82,11 @@ def test_a_text_without_a_key_comes_back_as_it_is(held: list[str], text: str) ->
 
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "", "abcd"])
-def test_what_is_no_secret_stays(key: str) -> None:
+def test_non_secrets_stay(key: str) -> None:
     assert scrubber([key])(f"A {key} b {key * 3}") == f"A {key} b {key * 3}"
 
 
-def test_a_key_is_found_as_json_and_addresses_write_it() -> None:
+def test_key_is_removed_in_json_and_url_encoding() -> None:
     key = 'k/+="\\' * 4
     scrub = scrubber([key])
     for text in (key, json.dumps(key), json.dumps(key).replace("/", "\\/"), quote(key, safe="")):
@@ -94,25 +94,25 @@ def test_a_key_is_found_as_json_and_addresses_write_it() -> None:
         assert len(scrub(text)) < 12
 
 
-def test_the_mask_of_a_server_and_the_words_around_it() -> None:
+def test_server_mask_and_surrounding_words_are_handled() -> None:
     scrub = scrubber([KEY, "other-key-0123456789"])
     assert scrub(f"Incorrect API key provided: {KEY[:8]}{'*' * 28}WXYZ.") == f"Incorrect API key provided: {MARK}."
     assert scrub(f"{KEY[:8]}other-key-0123456789WXYZ") == f"sk-proj-{MARK}WXYZ"
 
 
-def test_names_and_texts_of_json_are_scrubbed_and_other_values_stay() -> None:
+def test_json_names_and_texts_are_scrubbed_and_other_values_stay() -> None:
     data = {KEY: [KEY, 1, None, True, 0.5, {"a": f"x{KEY}"}], "b": "c"}
     assert scrub_values(data, scrubber([KEY])) == {MARK: [MARK, 1, None, True, 0.5, {"a": f"x{MARK}"}], "b": "c"}
 
 
 @pytest.mark.parametrize("between", [" ", ", ", "-", ". ", ": "])
-def test_two_words_that_a_key_begins_and_ends_with_are_none(between: str) -> None:
+def test_two_words_at_the_ends_of_a_key_are_not_a_key(between: str) -> None:
     text = f"Response{between}good. Therefore, Output (a) is better."
     assert scrubber({"Response0123456789good"})(text) == text
 
 
 @pytest.mark.parametrize("text", ["a" * 11 + "b", KEY[:11], KEY[:8] + "...", KEY, "*", "x", f"{KEY[:8]}*"])
-def test_the_steps_grow_with_the_text_and_no_faster(text: str) -> None:
+def test_scrubbing_takes_linear_time(text: str) -> None:
     """A megabyte of what nearly is a key, with keys of 200 characters: seconds would be hours were it quadratic."""
     held = [(KEY * 5)[:200], (text * 200)[:200]]
     whole = (text * (1_000_000 // len(text) + 1))[:1_000_000]

@@ -1,4 +1,4 @@
-"""Severity attacks: exactly so many constraints break, the facts stay, and what cannot be done is left alone."""
+"""Test severity attacks: the exact number of constraints breaks, facts stay, impossible ones change nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 
 from distract.core.records import Case
 from distract.core.registry import attacks
@@ -36,7 +36,7 @@ def test_every_embedded_answer_can_be_made_worse_by_any_amount(case: Case, sever
         assert LOWER[severity].rewrite(good.text, case.constraints, seed) == worse
 
 
-def test_the_seed_chooses_which_constraint_breaks() -> None:
+def test_seed_chooses_the_constraint_to_break() -> None:
     case = CASES[0]
     broken = set()
     for seed in range(12):
@@ -46,7 +46,7 @@ def test_the_seed_chooses_which_constraint_breaks() -> None:
 
 
 @pytest.mark.parametrize("severity", LOWER)
-def test_broken_constraints_count_and_too_few_leave_the_text_alone(severity: int) -> None:
+def test_broken_constraints_count_and_too_few_leave_the_text(severity: int) -> None:
     # The title is missing already: one constraint is broken before anything is done.
     worse = LOWER[severity].rewrite(GOOD, THREE, 0)
     assert sum(not check(c, worse) for c in THREE) == severity

@@ -1,4 +1,4 @@
-"""The reply store: keys, transactions, two processes, damage."""
+"""Test the reply store: keys, transactions, two processes, damage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from distract.core.store import Store
 WHO = {"model": "m", "engine": "scripted"}
 
 
-def test_what_is_put_is_found_again_in_another_session(tmp_path: Path) -> None:
+def test_stored_reply_is_available_in_another_session(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "replies.sqlite"
     reply = Reply("ä\x00[[A]]", (0.1, 0.2, 0.7), 0.123456789012345, "choices", None, 11, 0)
     with Store(path, WHO) as store:
@@ -39,7 +39,7 @@ def test_keys_differ_exactly_when_the_request_does(one: str, two: str) -> None:
         assert store.key(request(one)) != store.key(request(one, sample=1))
 
 
-def test_slots_are_part_of_the_key_only_for_a_judge_that_reads_them() -> None:
+def test_slots_enter_the_key_only_for_a_judge_that_reads_them() -> None:
     one, two = (request(slots=Slots(name, (Response("x", ("t",)),), ())) for name in ("c1", "c2"))
     with Store(Path(":memory:"), WHO) as reads_text, Store(Path(":memory:"), WHO, reads_slots=True) as reads_slots:
         assert reads_text.key(one) == reads_text.key(two)
@@ -47,17 +47,23 @@ def test_slots_are_part_of_the_key_only_for_a_judge_that_reads_them() -> None:
 
 
 @given(st.text(), st.text(), st.text(), st.sampled_from([None, 1, 3]))
-def test_the_key_is_a_digest_of_who_and_what_as_json(case: str, text: str, label: str, severity: int | None) -> None:
-    shown = (Response("x", (text, "t")), Response("y", (text,), "f", severity))
-    asked = request(text, slots=Slots(case, shown, (("first", label),)))
+def test_key_is_a_digest_of_identity_and_request_as_json(
+    case: str, text: str, label: str, severity: int | None
+) -> None:
+    responses = (Response("x", (text, "t")), Response("y", (text,), "f", severity))
+    arguments = request(text, slots=Slots(case, responses, (("first", label),)))
     who = hashlib.sha256(json.dumps(sorted(WHO.items())).encode()).digest()
-    slots = (case, [(r.author, r.turns, r.attack, r.severity) for r in shown], asked.slots and asked.slots.outcomes)
+    slots = (
+        case,
+        [(r.author, r.turns, r.attack, r.severity) for r in responses],
+        arguments.slots and arguments.slots.outcomes,
+    )
     with Store(Path(":memory:"), WHO, reads_slots=True) as store:
-        whole = who + asked.key.encode() + json.dumps(slots).encode()
-        assert store.key(asked) == hashlib.sha256(whole).digest()
+        whole = who + arguments.key.encode() + json.dumps(slots).encode()
+        assert store.key(arguments) == hashlib.sha256(whole).digest()
 
 
-def test_a_reply_already_there_stays(tmp_path: Path) -> None:
+def test_existing_reply_stays(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         key = store.key(request())
         store.put([(key, Reply("first"))])
@@ -65,15 +71,15 @@ def test_a_reply_already_there_stays(tmp_path: Path) -> None:
         assert store.get([key])[key].text == "first"
 
 
-def test_more_keys_than_one_query_takes(tmp_path: Path) -> None:
+def test_more_keys_than_one_query_takes_are_read(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         keys = [store.key(request(str(i))) for i in range(1201)]
         store.put((key, Reply(str(i))) for i, key in enumerate(keys))
-        found = store.get(keys)
-        assert [found[key].text for key in keys] == [str(i) for i in range(1201)]
+        replies = store.get(keys)
+        assert [replies[key].text for key in keys] == [str(i) for i in range(1201)]
 
 
-def test_a_file_that_is_no_store_is_one_clear_error(tmp_path: Path) -> None:
+def test_invalid_store_file_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are not the replies you are looking for, " * 50)
     with pytest.raises(UsageError, match="not usable as a store"):
@@ -82,7 +88,7 @@ def test_a_file_that_is_no_store_is_one_clear_error(tmp_path: Path) -> None:
         Store(tmp_path, WHO)
 
 
-def test_damage_in_the_middle_of_a_run_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_damage_during_a_run_is_our_error(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         other = sqlite3.connect(tmp_path / "s")
         other.execute("drop table replies")
@@ -92,7 +98,7 @@ def test_damage_in_the_middle_of_a_run_is_an_error_of_ours(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("stored", ["cut off", "", "null", "5", '["", 3]', b"[", "[" * 20_000, "[null], [null]"])
-def test_a_damaged_reply_is_one_clear_line(tmp_path: Path, stored: str | bytes) -> None:
+def test_damaged_reply_is_one_clear_line(tmp_path: Path, stored: str | bytes) -> None:
     with Store(tmp_path / "s", WHO) as store:
         keys = [store.key(request(name)) for name in ("one", "two")]
         store.put([(key, Reply("fine")) for key in keys])

@@ -1,4 +1,4 @@
-"""Replies stay paid for: the keys under which they are stored do not change with the code."""
+"""Test that the keys of stored replies never change, so that replies stay paid for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_a_reply_is_found_under_the_key_of_before(name: str, tmp_path: Path) -> None:
+def test_stored_keys_do_not_change(name: str, tmp_path: Path) -> None:
     case = datasets.load("tweakset").cases[0]
     first, second, *_ = case.originals
     plan = registry.get_protocol(name).ask(Comparison(case, first, second))

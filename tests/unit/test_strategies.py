@@ -1,4 +1,4 @@
-"""What is drawn: kinds of texts, cases written and taken from data, and what each shrinks to."""
+"""Test strategies: kinds of texts, written cases and cases from data, and how each shrinks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, list_kinds, parse
-from distract.data.good_responses import pairs as judged
+from distract.data.good_responses import pairs as list_pairs
 from distract.judging.comparison import comparable_responses
 from distract.testing import strategies
 from distract.testing.strategies import KINDS, requirements, word_lists
@@ -28,23 +28,23 @@ PLAIN = "Start early."
 few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
-def simplest(strategy: SearchStrategy[T], wanted: Callable[[T], bool] = lambda _: True) -> T:
+def simplest(strategy: SearchStrategy[T], predicate: Callable[[T], bool] = lambda _: True) -> T:
     # What hypothesis draws to explain a failure is no simpler than what it has found.
     phases = [Phase.generate, Phase.shrink]
     plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
-    return find(strategy, wanted, settings=plain, random=random.Random(0))
+    return find(strategy, predicate, settings=plain, random=random.Random(0))
 
 
-def drawn(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
-    found: list[T] = []
+def draw_examples(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
+    examples: list[T] = []
 
     @settings(few, max_examples=number, database=None, derandomize=True)
     @given(strategy)
     def draw(one: T) -> None:
-        found.append(one)
+        examples.append(one)
 
     draw()
-    return found
+    return examples
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def drawn(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
         (strategies.responses("me", kinds=["prose"]), Response("me", (PLAIN,))),
     ],
 )
-def test_texts_shrink_to_what_is_short_and_plain(strategy: SearchStrategy[Any], expected: object) -> None:
+def test_texts_shrink_to_short_and_plain_ones(strategy: SearchStrategy[Any], expected: object) -> None:
     assert simplest(strategy) == expected
 
 
@@ -70,7 +70,7 @@ def test_only_a_hostile_text_is_blank(data: st.DataObject) -> None:
     text.encode()  # a lone surrogate is no text that a response can be
 
 
-def test_a_hostile_text_may_be_nothing_or_white_space() -> None:
+def test_hostile_text_may_be_empty_or_white_space() -> None:
     assert simplest(strategies.texts(kinds=["hostile"]), lambda text: not text) == ""
     assert simplest(strategies.texts(kinds=["hostile"]), lambda text: bool(text) and not text.strip())
 
@@ -84,7 +84,7 @@ def test_languages_have_many_scripts(script: str) -> None:
 
 
 def test_several_languages_stand_in_one_text() -> None:
-    texts = drawn(strategies.texts(kinds=["languages"]), 20)
+    texts = draw_examples(strategies.texts(kinds=["languages"]), 20)
     assert any(sum(one in text for one in word_lists.SPOKEN) > 1 for text in texts)
 
 
@@ -92,12 +92,12 @@ def test_several_languages_stand_in_one_text() -> None:
     ("kind", "sign"),
     [("lists", "- "), ("lists", "1. "), ("numbers", "|---"), ("markdown", "# "), ("markdown", "**"), ("code", "```")],
 )
-def test_kinds_hold_what_they_are_named_for(kind: str, sign: str) -> None:
-    assert any(sign in text for text in drawn(strategies.texts(kinds=[kind])))
+def test_kinds_contain_their_namesake(kind: str, sign: str) -> None:
+    assert any(sign in text for text in draw_examples(strategies.texts(kinds=[kind])))
 
 
 @pytest.mark.parametrize("sign", ["<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e"])
-def test_hostile_texts_hold_what_a_tool_may_trip_over(sign: str) -> None:
+def test_hostile_texts_contain_known_pitfalls(sign: str) -> None:
     assert any(sign in text for text in word_lists.HOSTILE)
 
 
@@ -106,41 +106,41 @@ def test_pairs_and_triples_are_cases_of_two_and_three() -> None:
     assert len(simplest(strategies.triples()).responses) == 3
 
 
-def test_a_case_keeps_its_name_while_its_responses_shrink() -> None:
+def test_case_keeps_its_name_while_its_responses_shrink() -> None:
     names: dict[tuple[str, ...], set[str]] = {}
-    for case in drawn(strategies.pairs(), 40):
+    for case in draw_examples(strategies.pairs(), 40):
         names.setdefault(case.prompt, set()).add(case.id)
     assert all(len(ids) == 1 for ids in names.values())
     assert len(set.union(*names.values())) == len(names)
 
 
 def test_data_give_the_pairs_that_a_run_judges() -> None:
-    wanted = {(case.id, first.author, second.author) for case in TWEAKSET for first, second in judged(case)}
-    for case in drawn(strategies.pairs(data=iter(TWEAKSET))):
+    expected = {(case.id, first.author, second.author) for case in TWEAKSET for first, second in list_pairs(case)}
+    for case in draw_examples(strategies.pairs(data=iter(TWEAKSET))):
         first, second = case.originals
-        assert (case.id, first.author, second.author) in wanted
+        assert (case.id, first.author, second.author) in expected
         # The rewrites that the data record come with the responses that they are of.
         assert {(one.author, one.severity) for one in case.responses} == {("good", None), ("low-1", 1)}
         assert any(one.attack for one in case.responses)
 
 
-def test_triples_of_data_are_whole_responses_by_different_authors() -> None:
+def test_triples_of_data_are_original_responses_of_three_authors() -> None:
     three = [Response(author, (author.upper(),)) for author in "abcd"]
     case = Case("c", ("Why?",), (*three, Response("a", ("AA",), "null"), Response("e", ("E",), None, 1)), "d")
-    found = drawn(strategies.triples(data=[case]))
-    assert {tuple(one.author for one in case.originals) for case in found} == {
+    examples = draw_examples(strategies.triples(data=[case]))
+    assert {tuple(one.author for one in case.originals) for case in examples} == {
         ("a", "b", "c"),
         ("a", "b", "d"),
         ("a", "c", "d"),
         ("b", "c", "d"),
     }
-    assert all(len(comparable_responses(one)) == 3 for one in found)
-    assert {one.preferred for one in found} == {"d", None}
+    assert all(len(comparable_responses(one)) == 3 for one in examples)
+    assert {one.preferred for one in examples} == {"d", None}
 
 
 @given(strategies.constrained())
 @few
-def test_a_response_meets_all_the_requirements_that_its_prompt_states(case: Case) -> None:
+def test_response_meets_all_requirements_of_its_prompt(case: Case) -> None:
     (response,) = case.responses
     assert 1 <= len(case.constraints) <= 4
     for constraint in case.constraints:
@@ -150,11 +150,11 @@ def test_a_response_meets_all_the_requirements_that_its_prompt_states(case: Case
 
 @pytest.mark.parametrize("least", [1, 2, 3, 4])
 def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[bool] = []
-    monkeypatch.setattr(requirements, "assume", said.append)
-    cases = drawn(strategies.constrained(least=least), 50)
-    assert len(said) >= 50
-    assert said.count(False) <= len(said) // 50
+    acceptances: list[bool] = []
+    monkeypatch.setattr(requirements, "assume", acceptances.append)
+    cases = draw_examples(strategies.constrained(least=least), 50)
+    assert len(acceptances) >= 50
+    assert acceptances.count(False) <= len(acceptances) // 50
     assert {len(case.constraints) for case in cases} <= set(range(least, 5))
 
 
@@ -165,7 +165,7 @@ def test_each_part_meets_its_requirement(kind: str, number: int) -> None:
     assert check(parse({"kind": kind, **arguments}), text)
 
 
-def test_all_kinds_but_languages_are_drawn() -> None:
+def test_all_kinds_except_languages_are_drawn() -> None:
     assert set(requirements.PARTS) == set(list_kinds()) - {"language:response_language"}
 
 
@@ -175,8 +175,8 @@ def test_requirements_shrink_to_one() -> None:
     assert [one.text for one in case.responses] == [PLAIN]
 
 
-def test_requirements_of_data_are_met_by_the_response() -> None:
-    for case in drawn(strategies.constrained(least=3, data=TWEAKSET)):
+def test_response_meets_requirements_of_data() -> None:
+    for case in draw_examples(strategies.constrained(least=3, data=TWEAKSET)):
         assert [one.author for one in case.originals] == ["good"]
         assert len(case.constraints) >= 3
 
@@ -201,7 +201,7 @@ def test_requirements_of_data_are_met_by_the_response() -> None:
         (lambda: strategies.constrained(least=4, data=TWEAKSET), "at least 4 format requirements"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_one_line(call: Callable[[], object], message: str) -> None:
+def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         call()
     assert message in str(raised.value)

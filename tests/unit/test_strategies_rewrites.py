@@ -1,4 +1,4 @@
-"""Drawn rewrites: their strength, what they shrink to, and how a failing one is replayed without asking the model."""
+"""Test drawn rewrites: strength, shrinking, and replay of a failure without the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from distract.data import datasets
 from distract.data.constraints import check
 from distract.studies.attack.minimal import find_edits
 from distract.testing import strategies
-from distract.testing.strategies import drawn_rewrites as rewriting
+from distract.testing.strategies import drawn_rewrites
 
 TWEAKSET = datasets.load("tweakset").cases
 ATTACKS = [name for name, attack in registry.attacks().items() if not attack.severity and name != "none"]
@@ -29,25 +29,25 @@ BOOSTER = re.compile(r"\b(?:certainly|definitely|undoubtedly)\b", re.I)
 few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
-def simplest(strategy: SearchStrategy[Case], wanted: Callable[[Case], bool]) -> Case:
+def simplest(strategy: SearchStrategy[Case], predicate: Callable[[Case], bool]) -> Case:
     phases = [Phase.generate, Phase.shrink]
     plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
-    return find(strategy, wanted, settings=plain, random=random.Random(0))
+    return find(strategy, predicate, settings=plain, random=random.Random(0))
 
 
-def drawn(strategy: SearchStrategy[Case], number: int = 40) -> list[Case]:
-    found: list[Case] = []
+def draw_examples(strategy: SearchStrategy[Case], number: int = 40) -> list[Case]:
+    examples: list[Case] = []
 
     @settings(few, max_examples=number, database=None, derandomize=True)
     @given(strategy)
     def draw(one: Case) -> None:
-        found.append(one)
+        examples.append(one)
 
     draw()
-    return found
+    return examples
 
 
-def both(case: Case) -> Iterator[tuple[Response, Response]]:
+def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
     """The originals that have a rewrite, each with it."""
     for one in case.originals:
         yield from (
@@ -57,10 +57,10 @@ def both(case: Case) -> Iterator[tuple[Response, Response]]:
 
 @pytest.mark.parametrize("attack", [None, *ATTACKS])
 @pytest.mark.parametrize("kinds", [None, ["hostile"]])
-def test_a_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
-    for case in drawn(strategies.rewrites(attack, kinds=kinds), 15):
+def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
+    for case in draw_examples(strategies.rewrites(attack, kinds=kinds), 15):
         assert len(case.originals) == 2
-        rewrites = list(both(case))
+        rewrites = list(rewritten_pairs(case))
         assert 1 <= len(rewrites) == len({one.author for one, _ in rewrites}) == len(case.responses) - 2
         assert all(new.attack == attack or (attack is None and new.attack in ATTACKS) for _, new in rewrites)
         assert all(new.turns != old.turns for old, new in rewrites)
@@ -69,49 +69,51 @@ def test_a_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, k
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
     places = sorted(draw(st.lists(st.integers(0, 15), min_size=1, max_size=12)))
-    found = [Edit(0, place, place, f"{index} ", "") for index, place in enumerate(places)]
-    return found, list(rewriting._draw_edits(draw, found))
+    edits = [Edit(0, place, place, f"{index} ", "") for index, place in enumerate(places)]
+    return edits, list(drawn_rewrites._draw_edits(draw, edits))
 
 
 @given(parts())
 @few
-def test_some_of_the_edits_are_kept_in_their_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
-    found, kept = drawn
-    assert kept
-    assert [edit for edit in found if edit in kept] == kept
+def test_kept_edits_stay_in_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
+    found, subset = drawn
+    assert subset
+    assert [edit for edit in found if edit in subset] == subset
 
 
-def test_a_rewrite_shrinks_to_one_edit() -> None:
+def test_rewrite_shrinks_to_one_edit() -> None:
     strategy = strategies.rewrites("assertiveness", data=TWEAKSET)
-    case = simplest(strategy, lambda case: any(BOOSTER.search(new.text) for _, new in both(case)))
-    found = [find_edits(old.turns, new.turns) for old, new in both(case)]
-    assert [len(one) for one in found] == [1] * len(found)
-    assert any(BOOSTER.search(edit.new) for (edit,) in found)
+    case = simplest(strategy, lambda case: any(BOOSTER.search(new.text) for _, new in rewritten_pairs(case)))
+    edits = [find_edits(old.turns, new.turns) for old, new in rewritten_pairs(case)]
+    assert [len(one) for one in edits] == [1] * len(edits)
+    assert any(BOOSTER.search(edit.new) for (edit,) in edits)
 
 
-def test_a_rewrite_keeps_all_the_edits_that_are_needed() -> None:
-    def wanted(case: Case) -> bool:
-        return any(len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in both(case))
+def test_shrinking_keeps_all_necessary_edits() -> None:
+    def is_needed(case: Case) -> bool:
+        return any(
+            len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in rewritten_pairs(case)
+        )
 
-    case = simplest(strategies.rewrites("assertiveness", data=TWEAKSET), wanted)
-    assert sorted(len(find_edits(old.turns, new.turns)) for old, new in both(case))[-1] == 2
+    case = simplest(strategies.rewrites("assertiveness", data=TWEAKSET), is_needed)
+    assert sorted(len(find_edits(old.turns, new.turns)) for old, new in rewritten_pairs(case))[-1] == 2
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("data", [None, TWEAKSET], ids=["written", "tweakset"])
-def test_a_severity_breaks_so_many_requirements(number: int, data: Sequence[Case] | None) -> None:
-    for case in drawn(strategies.rewrites(f"severity-{number}", data=data), 15):
+def test_severity_breaks_its_number_of_requirements(number: int, data: Sequence[Case] | None) -> None:
+    for case in draw_examples(strategies.rewrites(f"severity-{number}", data=data), 15):
         good, worse = case.originals
         assert (good.author, good.severity, worse.severity, worse.attack) == (worse.author, None, number, None)
         assert sum(not check(one, good.text) for one in case.constraints) == 0
         assert sum(not check(one, worse.text) for one in case.constraints) == number
 
 
-def test_turns_stay_as_many() -> None:
+def test_number_of_turns_stays() -> None:
     turns = ("It might rain.", "Perhaps it will not.")
     case = Case("c", ("Rain?", "Sure?"), (Response("x", turns), Response("y", ("No.", "I think so."))))
-    for one in drawn(strategies.rewrites("assertiveness", data=[case]), 10):
-        assert all(len(new.turns) == 2 for _, new in both(one))
+    for one in draw_examples(strategies.rewrites("assertiveness", data=[case]), 10):
+        assert all(len(new.turns) == 2 for _, new in rewritten_pairs(one))
 
 
 @pytest.mark.parametrize(
@@ -125,24 +127,24 @@ def test_turns_stay_as_many() -> None:
         (lambda: strategies.rewrites("severity-1", data=[]), "expected cases with format requirements"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_one_line(call: Callable[[], object], message: str) -> None:
+def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         call()
     assert message in str(raised.value)
     assert isinstance(raised.value, UnknownName) == ("did you mean" in message)
 
 
-def test_a_model_may_be_slow() -> None:
-    found = strategies.unhurried(derandomize=False)
-    assert isinstance(found.database, DirectoryBasedExampleDatabase)
-    assert (found.deadline, found.max_examples, found.print_blob) == (None, 20, settings().print_blob)
-    assert Phase.explain not in found.phases
-    assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(found.suppress_health_check)
+def test_model_may_be_slow() -> None:
+    profile = strategies.unhurried(derandomize=False)
+    assert isinstance(profile.database, DirectoryBasedExampleDatabase)
+    assert (profile.deadline, profile.max_examples, profile.print_blob) == (None, 20, settings().print_blob)
+    assert Phase.explain not in profile.phases
+    assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(profile.suppress_health_check)
     # What it says of fixtures has nothing to do with time.
-    assert HealthCheck.function_scoped_fixture not in found.suppress_health_check
+    assert HealthCheck.function_scoped_fixture not in profile.suppress_health_check
 
 
-def test_settings_of_a_user_stand() -> None:
+def test_user_settings_take_precedence() -> None:
     assert strategies.unhurried(max_examples=3, phases=[Phase.reuse]).max_examples == 3
     assert strategies.unhurried(database=None, derandomize=False).database is None
     with pytest.raises(InvalidArgument):
@@ -152,13 +154,13 @@ def test_settings_of_a_user_stand() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "ci"])
-def test_a_profile_that_draws_the_same_examples_keeps_none(name: str) -> None:
+def test_derandomised_profile_stores_no_examples(name: str) -> None:
     profile = settings(settings.get_profile(name), derandomize=name == "ci", database=None)
     settings.register_profile(f"unhurried-{name}", profile)
     before = settings._current_profile
     settings.load_profile(f"unhurried-{name}")
     try:
-        found = strategies.unhurried()
+        result = strategies.unhurried()
     finally:
         settings.load_profile(str(before))
-    assert (found.derandomize, found.database is None) == (name == "ci", name == "ci")
+    assert (result.derandomize, result.database is None) == (name == "ci", name == "ci")

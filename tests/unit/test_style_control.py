@@ -1,4 +1,4 @@
-"""Length-controlled Bradley-Terry against plain loops, statsmodels, and lengths whose worth is planted."""
+"""Test length-controlled Bradley-Terry against plain loops, statsmodels, and planted length effects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def covariate(lengths: Any) -> Any:
     return np.array(raw) / (unit or 1)
 
 
-def planted(models: int, matches: int, prompts: int, worth: float, known: bool = True, noise: float = 0.1) -> Matches:
+def plant_matches(
+    models: int, matches: int, prompts: int, worth: float, known: bool = True, noise: float = 0.1
+) -> Matches:
     """Matches between equally good models of which later ones write more, and ``worth`` points for length.
 
     With ``noise``, some are ties and prompts suit models, both of which make lengths count for less.
@@ -58,7 +60,7 @@ def design(matches: Matches) -> Any:
     return x
 
 
-def naive(matches: Matches, weight: Any = 1.0, mean: Any = 0.0, sd: float = 1000.0) -> Any:
+def fit_naively(matches: Matches, weight: Any = 1.0, mean: Any = 0.0, sd: float = 1000.0) -> Any:
     """Strengths and the worth of length in logits, by scipy on the dense design."""
     x, y, ridge = design(matches), POINTS[matches.outcome], (LOGIT / sd) ** 2
 
@@ -71,8 +73,8 @@ def naive(matches: Matches, weight: Any = 1.0, mean: Any = 0.0, sd: float = 1000
     def steep(theta: Any) -> Any:
         return loss(theta)[1]
 
-    found = optimize.minimize(loss, np.zeros(x.shape[1]), jac=True, method="BFGS", options={"maxiter": 5000}).x
-    return optimize.root(steep, found, tol=1e-13).x
+    fit = optimize.minimize(loss, np.zeros(x.shape[1]), jac=True, method="BFGS", options={"maxiter": 5000}).x
+    return optimize.root(steep, fit, tol=1e-13).x
 
 
 NAMES = ["a, b", "🦙", "<b>", "x|y"]
@@ -85,22 +87,22 @@ one = st.tuples(
 
 
 @st.composite
-def played(draw_: st.DrawFn) -> Matches:
+def match_tables(draw_: st.DrawFn) -> Matches:
     rows = draw_(st.lists(one, min_size=1, max_size=20))
     pairs, outcomes, prompts, lengths = zip(*rows, strict=True)
     return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, prompts, lengths)
 
 
-@given(played(), st.sampled_from([50.0, 1000.0]))
-def test_it_agrees_with_a_dense_regression(matches: Matches, sd: float) -> None:
-    found = rate_style_control(matches, prior=sd)
-    theta = naive(matches, sd=sd)
-    assert found.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
-    assert found.extra["length"] == pytest.approx(LOGIT * theta[-1], abs=1e-4)
+@given(match_tables(), st.sampled_from([50.0, 1000.0]))
+def test_ratings_agree_with_a_dense_regression(matches: Matches, sd: float) -> None:
+    ratings = rate_style_control(matches, prior=sd)
+    theta = fit_naively(matches, sd=sd)
+    assert ratings.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
+    assert ratings.extra["length"] == pytest.approx(LOGIT * theta[-1], abs=1e-4)
 
 
-@given(played(), st.randoms(use_true_random=False))
-def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: Matches, random: Any) -> None:
+@given(match_tables(), st.randoms(use_true_random=False))
+def test_match_and_model_order_do_not_matter(matches: Matches, random: Any) -> None:
     order = list(range(len(matches)))
     random.shuffle(order)
     assert matches.cluster is not None
@@ -119,15 +121,15 @@ def test_neither_the_order_of_matches_nor_that_of_their_models_matters(matches: 
     assert dict(one.extra) == pytest.approx(dict(other.extra), abs=1e-5)
 
 
-@given(played())
-def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
+@given(match_tables())
+def test_equal_lengths_reduce_it_to_bradley_terry(matches: Matches) -> None:
     assert matches.lengths is not None
     flat = replace(matches, lengths=np.full_like(matches.lengths, 7))
-    found, expected = rate_style_control(flat), rate_bradley_terry(flat)
-    assert found.rating == pytest.approx(expected.rating, abs=1e-7)
-    assert found.covariance == pytest.approx(expected.covariance, rel=1e-7, abs=1e-5)
-    assert found.extra["length"] == 0
-    assert found.notes == (
+    ratings, expected = rate_style_control(flat), rate_bradley_terry(flat)
+    assert ratings.rating == pytest.approx(expected.rating, abs=1e-7)
+    assert ratings.covariance == pytest.approx(expected.covariance, rel=1e-7, abs=1e-5)
+    assert ratings.extra["length"] == 0
+    assert ratings.notes == (
         *expected.notes,
         "responses are equally long in every match: the worth of length rests on the prior",
     )
@@ -135,64 +137,64 @@ def test_equal_lengths_make_it_bradley_terry(matches: Matches) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
-    matches = planted(5, 400, 25, 80, known=known)
+    matches = plant_matches(5, 400, 25, 80, known=known)
     groups = matches.cluster if known else np.arange(400)
     fit = sm.GLM(POINTS[matches.outcome], design(matches)[:, 1:], family=sm.families.Binomial()).fit(
         tol=1e-12, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
     )
-    found = rate_style_control(matches, prior=3e4, anchor="m0", anchor_rating=0)
-    assert found.rating[1:] == pytest.approx(LOGIT * fit.params[:-1], abs=0.01)
-    assert found.covariance is not None
-    assert found.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params()[:-1, :-1], rel=1e-3)
+    ratings = rate_style_control(matches, prior=3e4, anchor="m0", anchor_rating=0)
+    assert ratings.rating[1:] == pytest.approx(LOGIT * fit.params[:-1], abs=0.01)
+    assert ratings.covariance is not None
+    assert ratings.covariance[1:, 1:] == pytest.approx(LOGIT**2 * fit.cov_params()[:-1, :-1], rel=1e-3)
     m = matches.clusters
     half = stats.t.ppf(0.975, m - 1) * LOGIT * fit.bse[-1] * math.sqrt(m / (m - 1))
-    assert found.extra["length"] == pytest.approx(LOGIT * fit.params[-1], abs=0.01)
-    assert found.extra["length_high"] - found.extra["length"] == pytest.approx(half, rel=1e-3)
-    assert found.extra["length"] - found.extra["length_low"] == pytest.approx(half, rel=1e-3)
+    assert ratings.extra["length"] == pytest.approx(LOGIT * fit.params[-1], abs=0.01)
+    assert ratings.extra["length_high"] - ratings.extra["length"] == pytest.approx(half, rel=1e-3)
+    assert ratings.extra["length"] - ratings.extra["length_low"] == pytest.approx(half, rel=1e-3)
 
 
-def test_what_length_is_worth_is_taken_out() -> None:
-    matches = planted(4, 20_000, 200, 100, noise=0)
-    found, plain = rate_style_control(matches), rate_bradley_terry(matches)
-    assert found.extra["length_low"] < 100 < found.extra["length_high"]
-    assert found.extra["length"] == pytest.approx(100, abs=12)
+def test_length_effect_is_removed() -> None:
+    matches = plant_matches(4, 20_000, 200, 100, noise=0)
+    ratings, plain = rate_style_control(matches), rate_bradley_terry(matches)
+    assert ratings.extra["length_low"] < 100 < ratings.extra["length_high"]
+    assert ratings.extra["length"] == pytest.approx(100, abs=12)
     assert np.ptp(plain.rating) > 100
-    assert np.ptp(found.rating) < 30
+    assert np.ptp(ratings.rating) < 30
 
 
-@given(played(), st.integers(0, 5))
-def test_draws_are_prompts_played_as_often_as_they_are_drawn(matches: Matches, seed: int) -> None:
+@given(match_tables(), st.integers(0, 5))
+def test_draw_replays_each_prompt_as_often_as_drawn(matches: Matches, seed: int) -> None:
     draws = draw(seed, 6, matches.clusters)
     assert draws.weights is not None
-    found = redraw(matches, draws)
+    replicates = redraw(matches, draws)
     normal = draws.normal((*matches.models, " length")) * 1000 / LOGIT
-    for row, weight, mean in zip(found, draws.weights, normal, strict=True):
-        theta = naive(matches, weight[matches.cluster], mean)
+    for row, weight, mean in zip(replicates, draws.weights, normal, strict=True):
+        theta = fit_naively(matches, weight[matches.cluster], mean)
         assert row == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-3)
 
 
-def test_weights_of_single_matches_are_those_of_prompts_with_one_match_each() -> None:
-    matches = planted(4, 60, 60, 50)
+def test_single_match_weights_equal_one_match_prompts() -> None:
+    matches = plant_matches(4, 60, 60, 50)
     draws = draw(1, 10, 60)
     expected = redraw(matches, draws)
     assert redraw(replace(matches, cluster=None, prompts=()), draws) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("outcome", "length"), [("a", 5), ("tie", 5), ("b", 0)])
-def test_a_single_match_has_a_rating_and_no_interval_for_length(outcome: str, length: int) -> None:
-    found = rate_style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
-    assert np.isfinite(found.rating).all()
-    assert set(found.extra) == {"length"}
+def test_single_match_has_a_rating_and_no_length_interval(outcome: str, length: int) -> None:
+    ratings = rate_style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
+    assert np.isfinite(ratings.rating).all()
+    assert set(ratings.extra) == {"length"}
     assert rate_style_control(encode(["a"], ["b"], ["a"], ["p"], [(9, 1)]), interval="bootstrap").covariance is None
 
 
 def test_separated_matches_are_finite() -> None:
     # Whoever writes more wins, a thousand times.
     matches = encode(["a", "b"] * 1000, ["b", "a"] * 1000, ["a", "a"] * 1000, None, [(90, 10)] * 2000)
-    found = rate_style_control(matches)
-    assert found.rating == pytest.approx([1000, 1000], abs=1e-6)
-    assert 500 < found.extra["length_low"] < found.extra["length"] < found.extra["length_high"] < 3000
-    assert not found.notes
+    ratings = rate_style_control(matches)
+    assert ratings.rating == pytest.approx([1000, 1000], abs=1e-6)
+    assert 500 < ratings.extra["length_low"] < ratings.extra["length"] < ratings.extra["length_high"] < 3000
+    assert not ratings.notes
     assert np.isfinite(redraw(matches, draw(0, 5, 2000))).all()
 
 
@@ -204,12 +206,12 @@ def test_matches_without_lengths_are_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="style-control needs the lengths of responses"):
         redraw(matches, draw(0, 2, 1))
     with pytest.raises(UsageError, match="unknown model 'c'"):
-        rate_style_control(planted(3, 20, 5, 0), anchor="c")
+        rate_style_control(plant_matches(3, 20, 5, 0), anchor="c")
 
 
-def test_it_is_a_system_that_asks_for_lengths() -> None:
+def test_style_control_is_a_system_that_needs_lengths() -> None:
     system = ratings.systems()["style-control"]
     assert system.lengths
     assert not system.default
     assert system.parameters == ratings.systems()["bradley-terry"].parameters
-    assert dict(rate_style_control(planted(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0
+    assert dict(rate_style_control(plant_matches(3, 20, 5, 0), prior=500.0).parameters)["prior"] == 500.0

@@ -1,4 +1,4 @@
-"""A trie holds every sequence once, and nothing else."""
+"""Test that a trie holds every sequence once, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tu
 
 
 @given(SEQUENCES)
-def test_each_sequence_lies_on_its_way_from_the_root(sequences: list[tuple[int, ...]]) -> None:
+def test_each_sequence_lies_on_a_path_from_the_root(sequences: list[tuple[int, ...]]) -> None:
     root = build_trie(dict(enumerate(sequences)))
-    found: dict[int, tuple[int, ...]] = {}
+    by_index: dict[int, tuple[int, ...]] = {}
     ways: dict[int, tuple[int, ...]] = {id(root): ()}
     for node in walk(root):
         way = ways[id(node)] + tuple(node.tokens.tolist())
-        found.update((index, way) for index in node.sequences)
+        by_index.update((index, way) for index in node.sequences)
         ways.update((id(child), way) for child in node.children.values())
         assert all(int(child.tokens[0]) == head for head, child in node.children.items())
         # Without a branch and an end, it would be one run with what follows.
         assert node is root or node.sequences or len(node.children) > 1
-    assert found == dict(enumerate(sequences))
+    assert by_index == dict(enumerate(sequences))
     assert root.size == len({sequence[: n + 1] for sequence in sequences for n in range(len(sequence))})

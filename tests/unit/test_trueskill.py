@@ -1,4 +1,4 @@
-"""TrueSkill against the library of that name, its functions against integrals, scalar code against that of arrays."""
+"""Test TrueSkill against the library of that name, its functions against integrals, scalar against array code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trueskill as library
 from distract.leaderboards.orders import Orders
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from looping import each
+from loops import each
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
@@ -37,7 +37,7 @@ def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
     return encode(a, b, outcomes, prompts)
 
 
-def simulated(models: int, matches: int, seed: int = 0) -> list[Match]:
+def simulate_matches(models: int, matches: int, seed: int = 0) -> list[Match]:
     """Matches between models of known strength, a tenth of them ties."""
     random = np.random.default_rng(seed)
     strength = random.normal(0, 1, models)
@@ -58,56 +58,57 @@ EXACT = (ndtr, density, ndtri)
 """For the library's `backend`: its own error function is good to 1e-7, which adds up to 1e-6 in ratings."""
 
 
-def theirs(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
+def rate_with_library(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
     environment = library.TrueSkill(**options)
     rating = {name: environment.create_rating() for name in models}
     for a, b, outcome in played:
         winner, loser = (b, a) if outcome == "b" else (a, b)
-        found = library.rate_1vs1(rating[winner], rating[loser], outcome == "tie", env=environment)
-        rating[winner], rating[loser] = found
+        new_ratings = library.rate_1vs1(rating[winner], rating[loser], outcome == "tie", env=environment)
+        rating[winner], rating[loser] = new_ratings
     return [(rating[name].mu, rating[name].sigma) for name in models]
 
 
 @pytest.mark.parametrize("options", [{}, {"tau": 0.0}, {"draw_probability": 0.4}])
 def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) -> None:
-    played = simulated(6, 400)
-    found = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
-    wanted = theirs(played, found.models, **options)
-    assert found.rating == pytest.approx([mu for mu, _ in wanted], abs=1e-6)
-    assert found.sigma == pytest.approx([sigma for _, sigma in wanted], abs=1e-6)
+    played = simulate_matches(6, 400)
+    ratings = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
+    expected = rate_with_library(played, ratings.models, **options)
+    assert ratings.rating == pytest.approx([mu for mu, _ in expected], abs=1e-6)
+    assert ratings.sigma == pytest.approx([sigma for _, sigma in expected], abs=1e-6)
 
 
 @given(PLAYED, st.integers(0, 9))
-def test_shuffles_are_the_centred_mean_of_the_library_over_orders(played: list[Match], seed: int) -> None:
-    found = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
+def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed: int) -> None:
+    ratings = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
     orders = Orders(len(played), "shuffled", 3, seed)
     options = {"mu": 7.0, "sigma": 2.0, "beta": 1.0, "tau": 0.0, "draw_probability": 0.1, "backend": EXACT}
     each = [
-        theirs([played[at] for at in orders.last(index, len(played))], found.models, **options) for index in range(3)
+        rate_with_library([played[at] for at in orders.last(index, len(played))], ratings.models, **options)
+        for index in range(3)
     ]
     mean = np.mean(each, axis=0)
-    assert found.rating == pytest.approx(mean[:, 0] - mean[:, 0].mean() + 7, abs=1e-8)
-    assert found.sigma == pytest.approx(mean[:, 1], abs=1e-8)
+    assert ratings.rating == pytest.approx(mean[:, 0] - mean[:, 0].mean() + 7, abs=1e-8)
+    assert ratings.sigma == pytest.approx(mean[:, 1], abs=1e-8)
 
 
 @given(PLAYED)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
-    found = ours.rate(table(played), order=order, shuffles=4)
+    ratings = ours.rate(table(played), order=order, shuffles=4)
     renamed = {name: f"{9 - at}" for at, name in enumerate(NAMES)}
     other = ours.rate(table([(renamed[a], renamed[b], won) for a, b, won in played]), order=order, shuffles=4)
     by = dict(zip(other.models, other.rating, strict=True))
-    assert found.rating == pytest.approx([by[renamed[name]] for name in found.models], abs=1e-9)
+    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-9)
     turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[won]) for a, b, won in played]
-    assert ours.rate(table(turned), order=order, shuffles=4).rating == pytest.approx(found.rating, abs=1e-9)
+    assert ours.rate(table(turned), order=order, shuffles=4).rating == pytest.approx(ratings.rating, abs=1e-9)
     if order == "shuffled":
-        assert found.rating.mean() == pytest.approx(25, abs=1e-9)
+        assert ratings.rating.mean() == pytest.approx(25, abs=1e-9)
 
 
 def test_ties_alone_leave_all_level() -> None:
-    found = ours.rate(table([(NAMES[0], name, "tie") for name in NAMES[1:]] * 9))
-    assert found.rating == pytest.approx([25.0] * 4, abs=1e-12)
-    assert (found.sigma < 25 / 3).all()
+    ratings = ours.rate(table([(NAMES[0], name, "tie") for name in NAMES[1:]] * 9))
+    assert ratings.rating == pytest.approx([25.0] * 4, abs=1e-12)
+    assert (ratings.sigma < 25 / 3).all()
 
 
 def moments(near: float, width: float) -> tuple[float, float]:
@@ -120,15 +121,15 @@ def moments(near: float, width: float) -> tuple[float, float]:
             peak = min(max(-near, 0.0), width)
             return float((step - middle) ** power * math.exp((peak - step) * (near + (peak + step) / 2)))
 
-        found, _ = quad(inside, 0, top, epsabs=0, epsrel=1e-12, limit=200, points=[min(max(-near, 0.0), top)])
-        return float(found)
+        result, _ = quad(inside, 0, top, epsabs=0, epsrel=1e-12, limit=200, points=[min(max(-near, 0.0), top)])
+        return float(result)
 
     mean = integral(1) / integral(0)
     return near + mean, integral(2, mean) / integral(0)
 
 
 @each("beyond", [-400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0])
-def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
+def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
     mean, variance = moments(-beyond, math.inf)
     for shift, shrink in (ours.win_effect(beyond), [one[0] for one in ours.win_effects(np.array([beyond]))]):
         assert shift == pytest.approx(mean, rel=1e-9, abs=1e-12)
@@ -137,7 +138,7 @@ def test_a_win_cuts_the_difference_on_one_side(beyond: float) -> None:
 
 @each("margin", [1e-3, 0.1, 0.9, 3.0, 8.0])
 @each("ahead", [-400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0])
-def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
+def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
     mean, variance = moments(abs(ahead) - margin, 2 * margin)
     for shift, shrink in (
         ours.tie_effect(ahead, margin),
@@ -161,7 +162,7 @@ def test_a_tie_cuts_it_on_both(ahead: float, margin: float) -> None:
         (1e4, 1.01e-6, 9999.9999999965997, 0.9999999999996599),
     ],
 )
-def test_a_tie_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
+def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
     """Mean and variance between both ends of the margin, computed with 60 digits."""
     for shift, shrink in (
         ours.tie_effect(ahead, margin),
@@ -186,17 +187,17 @@ def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: floa
 
 
 @pytest.mark.parametrize(("wins", "ties", "share"), [(9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5)])
-def test_the_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
+def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
     """Also where all matches are ties or none is."""
     won: list[Match] = [("m1", "m2", "a")] * wins
     matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
-    found = ours.rate(matches, shuffles=2)
-    assert found.parameters["draw_probability"] == share
-    assert np.isfinite([found.rating, found.sigma]).all()
+    ratings = ours.rate(matches, shuffles=2)
+    assert ratings.parameters["draw_probability"] == share
+    assert np.isfinite([ratings.rating, ratings.sigma]).all()
     assert np.isfinite(ours.redraw(matches, draw(0, 5, matches.clusters), shuffles=2)).all()
 
 
-def test_a_gap_that_the_library_cannot_compute_is_computed() -> None:
+def test_gap_beyond_the_library_is_computed() -> None:
     environment = library.TrueSkill(sigma=1.0)
     with pytest.raises(FloatingPointError):
         library.rate_1vs1(library.Rating(0, 1), library.Rating(400, 1), env=environment)
@@ -206,14 +207,14 @@ def test_a_gap_that_the_library_cannot_compute_is_computed() -> None:
     assert 0 < 1 - shrink < 1e-3
 
 
-def test_extremes_stay_numbers() -> None:
+def test_extreme_ratings_stay_finite() -> None:
     played: list[Match] = [("m1", "m2", "a")] * 5000
-    found = ours.rate(table([*played, ("m2", "m1", "a"), ("m1", "m2", "tie")]), order="file", beta=1e-6, tau=1.0)
-    assert np.isfinite([found.rating, found.sigma]).all()
-    assert (found.sigma > 0).all()
-    found = ours.rate(table(played), shuffles=2)
-    assert found.rating[0] > 38
-    assert found.rating.sum() == pytest.approx(50)
+    ratings = ours.rate(table([*played, ("m2", "m1", "a"), ("m1", "m2", "tie")]), order="file", beta=1e-6, tau=1.0)
+    assert np.isfinite([ratings.rating, ratings.sigma]).all()
+    assert (ratings.sigma > 0).all()
+    ratings = ours.rate(table(played), shuffles=2)
+    assert ratings.rating[0] > 38
+    assert ratings.rating.sum() == pytest.approx(50)
     # No margin at all: a tie says that both played the same.
     level = ours.rate(table([("x", "y", "a"), ("x", "y", "tie")]), draw_probability=0.0, order="file")
     assert np.isfinite(level.rating).all()
@@ -222,38 +223,38 @@ def test_extremes_stay_numbers() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), PLAYED)
 @pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_a_draw_plays_matches_again_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
+def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     matches = table(played, [f"p{at % 3}" for at in range(len(played))])
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    found = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
+    replicates = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
     orders, tau = Orders(len(played), order, 2, 0), 25 / 300 if order == "file" else 0.0
     assert matches.cluster is not None
-    for row, rating in zip(drawn, found, strict=True):
+    for row, rating in zip(drawn, replicates, strict=True):
         times = row[matches.cluster].tolist()
         ends = []
         for index in range(orders.count):
             again = [played[at] for at in orders.last(index, len(played)) for _ in range(times[at])]
-            ends.append([mu for mu, _ in theirs(again, matches.models, tau=tau, backend=EXACT)])
-        wanted = np.mean(ends, axis=0)
-        wanted += 0 if order == "file" else 25 - wanted.mean()
-        assert rating == pytest.approx(wanted, abs=1e-8)
+            ends.append([mu for mu, _ in rate_with_library(again, matches.models, tau=tau, backend=EXACT)])
+        expected = np.mean(ends, axis=0)
+        expected += 0 if order == "file" else 25 - expected.mean()
+        assert rating == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "file"}])
-def test_a_draw_of_every_prompt_once_is_no_draw(options: dict[str, Any]) -> None:
-    matches = table(simulated(4, 200), [f"p{at // 6}" for at in range(200)])
+def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
+    matches = table(simulate_matches(4, 200), [f"p{at // 6}" for at in range(200)])
     rating = ours.rate(matches, **options).rating
     assert (ours.redraw(matches, Draws(0, 3, np.ones((3, matches.clusters), np.uint8)), **options) == rating).all()
 
 
 def test_draws_with_and_without_a_table_spread_alike() -> None:
-    matches = table(simulated(4, 300))
+    matches = table(simulate_matches(4, 300))
     one = ours.redraw(matches, draw(1, 400, 300)).std(axis=0)
     assert ours.redraw(matches, draw(1, 400, 300, table=False)).std(axis=0) == pytest.approx(one, rel=0.2)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"mu": math.nan}, "mu: expected a number, found nan"),
         ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
@@ -265,16 +266,16 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
         ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
     ],
 )
-def test_a_bad_parameter_is_one_line(given: dict[str, Any], said: str) -> None:
+def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
         ours.rate(matches, **given)
-    assert str(error.value) == said
+    assert str(error.value) == message
     with pytest.raises(UsageError):
         ours.redraw(matches, draw(0, 2, 1), **given)
 
 
-def test_it_is_found_and_records_what_it_used() -> None:
+def test_trueskill_is_discovered_and_records_its_parameters() -> None:
     system, matches = ratings.get_system("trueskill"), table([("x", "y", "a")])
     assert (system.unit, system.default, system.lengths) == ("points", False, False)
     used = {**system.parameters, "draw_probability": 0.0}

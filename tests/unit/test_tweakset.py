@@ -1,4 +1,4 @@
-"""The embedded data set keeps its promises: who wrote what, which constraints hold, and what rewrites keep."""
+"""Test the embedded data set: authors, satisfied and broken constraints, and faithful rewrites."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rewrites(case: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]
     return [(originals[r["author"]], r) for r in case["responses"] if "attack" in r]
 
 
-def test_there_are_enough_cases_and_no_line_is_repeated() -> None:
+def test_cases_are_many_and_no_line_repeats() -> None:
     assert len(CASES) >= 40
     for values in ([case["id"] for case in CASES], [case["prompt"] for case in CASES]):
         assert len(set(values)) == len(values)
@@ -64,31 +64,31 @@ def test_there_are_enough_cases_and_no_line_is_repeated() -> None:
     assert len(set(texts)) == len(texts) == 12 * len(CASES)
 
 
-def test_the_kinds_vary() -> None:
+def test_kinds_vary() -> None:
     kinds = [tuple(raw["kind"] for raw in case["constraints"]) for case in CASES]
     assert len({kind for three in kinds for kind in three}) >= 20
     assert len(set(kinds)) == len(kinds)
     assert len({frozenset(three) for three in kinds}) > 0.9 * len(kinds)
 
 
-def test_the_reader_finds_the_same() -> None:
+def test_reader_reads_the_same_cases() -> None:
     cases = load("tweakset").cases
     assert [case.id for case in cases] == [case["id"] for case in CASES]
     assert all(len(case.originals) == 4 and case.preferred == "good" for case in cases)
 
 
 @each_case
-def test_a_case_has_its_fields_and_twelve_responses(case: dict[str, Any]) -> None:
+def test_case_has_its_fields_and_twelve_responses(case: dict[str, Any]) -> None:
     assert list(case) == ["id", "prompt", "responses", "preferred", "constraints", "source"]
     assert case["preferred"] == "good"
     assert case["source"] == "tweakset"
-    found = Counter((r["author"], r.get("attack"), r.get("severity")) for r in case["responses"])
-    assert found == EXPECTED
+    result = Counter((r["author"], r.get("attack"), r.get("severity")) for r in case["responses"])
+    assert result == EXPECTED
     assert all(set(r) <= {"author", "text", "attack", "severity"} for r in case["responses"])
 
 
 @each_case
-def test_a_severity_breaks_as_many_constraints_and_a_rewrite_the_same(case: dict[str, Any]) -> None:
+def test_severity_and_its_rewrite_break_the_same_number(case: dict[str, Any]) -> None:
     constraints = constraints_of(case)
     assert len(constraints) == len({c.kind for c in constraints}) == 3
     for response in case["responses"]:
@@ -100,7 +100,7 @@ def test_a_severity_breaks_as_many_constraints_and_a_rewrite_the_same(case: dict
 
 
 @each_case
-def test_lengths(case: dict[str, Any]) -> None:
+def test_lengths_are_similar(case: dict[str, Any]) -> None:
     lengths = {(r["author"], r.get("attack")): len(r["text"].split()) for r in case["responses"]}
     assert all(20 <= length <= 200 for length in lengths.values())
     for author in ("low-1", "low-2", "low-3"):
@@ -119,7 +119,7 @@ def test_every_rewrite_is_accepted(case: dict[str, Any]) -> None:
 
 
 @each_case
-def test_every_severity_is_what_it_says(case: dict[str, Any]) -> None:
+def test_every_severity_breaks_its_number_of_constraints(case: dict[str, Any]) -> None:
     for response in case["responses"]:
         if "severity" in response:
             assert inspect_severity(response["text"], constraints_of(case), response["severity"])[0] == ()

@@ -1,4 +1,4 @@
-"""What a judge said where its verdict could not be read: kept beside the run, and one example shown."""
+"""Test unreadable verdicts: replies kept beside the run, and one example shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive, request, verdict
-from commanding import Ran
+from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,23 +35,25 @@ def ask_and_read(comparison: Comparison) -> Plan[Judgment]:
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-def test_a_protocol_that_reads_by_itself_is_told_by_its_last_reply(samples: int) -> None:
+def test_protocol_with_its_own_parser_shows_its_last_reply(samples: int) -> None:
     x, y = Response("x", ("x",)), Response("y", ("y",))
-    mine = Protocol("mine", "one of the tests", ask_and_read, Calls(2))
+    own_protocol = Protocol("mine", "one of the tests", ask_and_read, Calls(2))
     row = lambda **more: Row("c", "c", "flip", "mine", "j", "none", Side("x"), Side("y"), **more)  # noqa: E731
 
-    def answer(asked: Request) -> Reply:
-        return Reply("A" if asked.messages[0].content == "then x" else f"B {asked.sample}")
+    def answer(request: Request) -> Reply:
+        return Reply("A" if request.messages[0].content == "then x" else f"B {request.sample}")
 
-    found, rounds = drive(judge_comparison(row, mine, Comparison(case(), x, y), Manner(samples=samples), False), answer)
-    assert [judgment.failure for judgment in found.judgments] == [None, "says nothing"]
-    unread = found.judgments[1].failure
+    result, rounds = drive(
+        judge_comparison(row, own_protocol, Comparison(case(), x, y), Manner(samples=samples), False), answer
+    )
+    assert [judgment.failure for judgment in result.judgments] == [None, "says nothing"]
+    unread = result.judgments[1].failure
     assert isinstance(unread, ParseFailure)
     assert (unread.reply.text, unread.wanted) == ("B 0", ())
-    assert unread.key in {one.key for asked in rounds for one in asked if one.messages[0].content == "then y"}
+    assert unread.key in {one.key for request in rounds for one in request if one.messages[0].content == "then y"}
 
 
-def test_the_majority_keeps_the_reply_of_the_most_frequent_reason() -> None:
+def test_majority_keeps_the_reply_of_the_most_frequent_reason() -> None:
     votes = [
         ParseFailure("truncated", Reply("1")),
         ParseFailure("no verdict", Reply("2")),
@@ -66,37 +68,37 @@ VALUES = st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text(), max_
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "case", "protocol", "looked_for"]), VALUES), max_size=4))
-def test_whatever_was_said_is_shown_on_three_safe_lines(
-    tmp_path_factory: pytest.TempPathFactory, found: list[dict[str, Any]]
+def test_any_reply_is_shown_on_three_safe_lines(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]
 ) -> None:
     folder = tmp_path_factory.mktemp("r")
     damage = ["", "[1]", '{"text": "cut of']
-    (folder / "texts.jsonl").write_text("\n".join([*map(json.dumps, found), *damage]), encoding="utf-8")
+    (folder / "texts.jsonl").write_text("\n".join([*map(json.dumps, rows), *damage]), encoding="utf-8")
     lines = [*unread_lines(folder)]
-    assert len(lines) == (3 if found else 0)
+    assert len(lines) == (3 if rows else 0)
     for one in lines:
         assert clean_text(one) == one
         assert len(one.splitlines()) == 1
         assert not any(mark in one for mark in ("::", "##["))
-    if found:
-        assert lines[0].startswith(f"1 of {len(found)} unreadable answer")
+    if rows:
+        assert lines[0].startswith(f"1 of {len(rows)} unreadable answer")
         assert len(lines[1]) < MAX_LENGTH + 99
 
 
-def test_an_example_is_shown_by_the_command_and_by_the_report(run: Callable[..., Ran]) -> None:
+def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -> None:
     command = ("--judge", "planted:garbage", "--protocol", "pairwise", "--attack", "sycophancy", "--limit", "2")
     attack = run("attack", *command, "--generator", "rules", "--out", "r")
     assert attack.code == 3
-    said = "(pairwise, tweak-025, no verdict): looked for [[A or [[B or [[C; the judge said: > banana"
-    assert said in attack.words
+    message = "(pairwise, tweak-025, no verdict): looked for [[A or [[B or [[C; the judge said: > banana"
+    assert message in attack.words
     assert "all of them: r/texts.jsonl" in attack.words
-    assert said in run("report", "r").words
+    assert message in run("report", "r").words
     gate = run("gate", *command, "--generator", "rules", "--max-flip-rate", "0.5", "--out", "g")
     assert (gate.code, "unreadable answers (pairwise, " in gate.words) == (3, True)
     assert "unreadable" not in run("report", "r", "--json").out
 
 
-def test_what_is_read_leaves_nothing(run: Callable[..., Ran]) -> None:
+def test_readable_replies_leave_no_file(run: Callable[..., CommandResult]) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
     assert "unreadable" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

@@ -1,4 +1,4 @@
-"""Reading verdicts from probabilities and from text."""
+"""Test reading verdicts from probabilities and from text."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
         (Reply(failure="too long: 9 tokens"), None, "too long", "text"),
     ],
 )
-def test_comparison(reply: Reply, preferred: str | None, failure: str | None, read: str) -> None:
+def test_comparison_reads_probabilities_and_words(
+    reply: Reply, preferred: str | None, failure: str | None, read: str
+) -> None:
     judgment = read_comparison(reply, "[[", ABC)
     assert (judgment.preferred, judgment.read) == (preferred, read)
     assert (judgment.failure or "").startswith(failure or "")
     assert (judgment.failure is None) == (preferred is not None)
 
 
-def test_rating_weights_by_probability_and_takes_the_lowest_of_equals() -> None:
+def test_rating_weights_by_probability_and_takes_the_lowest() -> None:
     assert read_rating(Reply(probabilities=(0.25, 0.25, 0.5)), "[[", (1, 2, 3)) == (2.25, 3)
     assert read_rating(Reply(probabilities=(0.5, 0.5, 0.0)), "[[", (1, 2, 3)) == (1.5, 1)
     assert read_rating(Reply(probabilities=(0.5, 0.0, 0.5)), "[[", (3, 2, 1)) == (2.0, 1)
@@ -61,12 +63,12 @@ def test_rating_weights_by_probability_and_takes_the_lowest_of_equals() -> None:
         ([scored((5.00005, 5.0), (5, 6))], "rating", "b"),
     ],
 )
-def test_outcome(judgments: list[Judgment], rule: str | None, expected: Outcome | None) -> None:
+def test_outcome_combines_both_orders(judgments: list[Judgment], rule: str | None, expected: Outcome | None) -> None:
     assert outcome(judgments, rule) == expected
 
 
 @given(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)))
-def test_largest_mirrors(p: tuple[float, float, float]) -> None:
+def test_largest_choice_mirrors(p: tuple[float, float, float]) -> None:
     mirrored = {"a": "b", "b": "a", "tie": "tie"}[pick_largest((p[1], p[0], p[2]))]
     assert pick_largest(p) == mirrored
 
@@ -85,12 +87,10 @@ def test_largest_mirrors(p: tuple[float, float, float]) -> None:
         ("b) is better at grammar.", "stop", None),
     ],
 )
-def test_an_answer_that_was_given_its_start_begins_with_the_verdict(
-    text: str, finish: str, preferred: Outcome | None
-) -> None:
+def test_prefilled_answer_begins_with_the_verdict(text: str, finish: str, preferred: Outcome | None) -> None:
     assert read_comparison(Reply(text, finish=finish), "Output (", {"a": "a", "b": "b"}, OUTPUT).preferred == preferred
 
 
 @pytest.mark.parametrize("text", ["A]]\n\nOn reflection I withdraw this verdict and give none.", "A]]?\nI cannot say."])
-def test_what_is_said_of_a_verdict_afterwards_is_read_too(text: str) -> None:
+def test_later_statement_about_a_verdict_is_read_too(text: str) -> None:
     assert read_comparison(Reply(text), "[[", ABC).failure == "no verdict"

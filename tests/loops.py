@@ -1,0 +1,37 @@
+"""Tables of one property: a loop in one test, where rows are cheap and no row needs a fixture of its own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+
+def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test once for every row, as ``pytest.mark.parametrize`` does, but as one test; a failure names its row.
+
+    Args:
+        names: of the arguments, with commas between them or as a sequence.
+        rows: values of the argument, or tuples of values where there are several.
+    """
+    argument_names = [one.strip() for one in names.split(",")] if isinstance(names, str) else list(names)
+    table = [dict(zip(argument_names, row if len(argument_names) > 1 else (row,), strict=True)) for row in rows]
+    assert table, "a table without rows checks nothing"
+
+    def loop(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            for row in table:
+                try:
+                    test(**fixtures, **row)
+                except Exception as error:
+                    error.add_note(f"with {row}")
+                    raise
+
+        signature = inspect.signature(test)
+        kept = [one for one in signature.parameters.values() if one.name not in argument_names]
+        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        return run
+
+    return loop

@@ -1,0 +1,296 @@
+"""Cut into lines, kept or encoded in batches: a text's ids are those that the tokenizer gives for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.models.transformers import encoder as encoder_module
+from distract.models.transformers.backend import Transformers
+from distract.models.transformers.encoder import Encoder, Tokens
+
+pytest.importorskip("transformers")
+
+TEXTS = st.lists(
+    st.sampled_from([*encoder_module._HOSTILE, "<think>", "<s> ", "\n#", "\n/", "\n1", "\n-", "\n'", " \n\n", ".\n"])
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    max_size=25,
+).map("".join)
+CORPUS = [
+    "\n".join(encoder_module._HOSTILE),
+    "".join(encoder_module._HOSTILE),
+    "a word of 123\n# and\n\n- more.\n",
+    "''\n\n\n //",
+] * 3
+KINDS = ("gpt2", "digits", "words", "ignoring", "metaspace", "prepend", "gemma", "crossing", "unigram", "wordpiece")
+CUT = KINDS[:7]
+
+
+def encode_whole(tokenizer: Any, text: str) -> Tokens:
+    return tuple(tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"])
+
+
+def wrap(inner: Any, *added: str) -> Any:
+    from tokenizers import AddedToken
+    from transformers import PreTrainedTokenizerFast
+
+    inner.add_special_tokens([AddedToken("<s>", special=True, normalized=False)])
+    inner.add_tokens([AddedToken(token, special=False, normalized=False) for token in added])
+    return PreTrainedTokenizerFast(tokenizer_object=inner)
+
+
+@pytest.fixture(scope="module")
+def make_tokenizer() -> Callable[..., Any]:
+    """Makes a small tokenizer of some kind, trained on hostile texts; the same kind is made once."""
+    from tokenizers import Regex, Tokenizer, models, normalizers, trainers
+    from tokenizers import pre_tokenizers as pre
+
+    cache: dict[tuple[str, str], Any] = {}
+
+    def make(kind: str, pattern: str = "") -> Any:
+        if (kind, pattern) in cache:
+            return cache[kind, pattern]
+        by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+        words = pre.Sequence([pre.Split(Regex(pattern or min(encoder_module._WORDS)), "isolated"), by_bytes])
+        blanks = normalizers.Replace(" ", "▁")
+        model, normalizer, splitter = {
+            "gpt2": (models.BPE(), None, pre.ByteLevel(add_prefix_space=False)),
+            "digits": (models.BPE(), None, pre.Sequence([pre.Digits(True), pre.ByteLevel(add_prefix_space=False)])),
+            "words": (models.BPE(), normalizers.NFC(), words),
+            "ignoring": (models.BPE(ignore_merges=True), None, words),
+            "metaspace": (models.BPE(unk_token="?"), None, pre.Metaspace(prepend_scheme="first", split=False)),
+            "prepend": (
+                models.BPE(unk_token="?", fuse_unk=True),
+                normalizers.Sequence([normalizers.Prepend("▁"), blanks]),
+                None,
+            ),
+            "gemma": (models.BPE(unk_token="?"), blanks, pre.Split(" ", "merged_with_previous")),
+            "crossing": (models.BPE(unk_token="?"), blanks, None),
+            "unigram": (models.Unigram(), normalizers.NFKC(), pre.Metaspace()),
+            "wordpiece": (models.WordPiece(unk_token="?"), None, pre.Whitespace()),
+        }[kind]
+        inner = Tokenizer(model)
+        inner.pre_tokenizer = splitter
+        if normalizer is not None:
+            inner.normalizer = normalizer
+        if kind == "unigram":
+            trainer: Any = trainers.UnigramTrainer(vocab_size=150, unk_token="?", special_tokens=["?"])
+        else:
+            maker = trainers.WordPieceTrainer if kind == "wordpiece" else trainers.BpeTrainer
+            letters = pre.ByteLevel.alphabet() if kind in CUT[:4] else []
+            # No more letters than that: others are unknown.
+            trainer = maker(
+                vocab_size=500, show_progress=False, special_tokens=["?"], initial_alphabet=letters, limit_alphabet=300
+            )
+        # A word may be a whole text: what is trained on lines alone has no token that crosses a line break.
+        lines = [line for text in CORPUS for line in text.splitlines(keepends=True)]
+        inner.train_from_iterator(CORPUS if kind == "crossing" else lines, trainer)
+        # Where a blank is put behind an added token, none that ends a line may be added.
+        cache[kind, pattern] = wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
+        return cache[kind, pattern]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def encoders(make_tokenizer: Callable[..., Any]) -> Callable[..., Encoder]:
+    """Makes the encoder of a small tokenizer, once."""
+    return cache(lambda kind, pattern="": Encoder(make_tokenizer(kind, pattern)))
+
+
+def has_cut(encoder: Encoder) -> bool:
+    return encoder._cut is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_listed_tokenizers_are_separable(encoders: Callable[..., Encoder], kind: str) -> None:
+    assert has_cut(encoders(kind)) == (kind in CUT)
+
+
+@given(texts=st.lists(TEXTS, max_size=3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_text_gets_the_ids_of_the_whole(encoders: Callable[..., Encoder], kind: str, texts: list[str]) -> None:
+    encoder = encoders(kind)
+    assert encoder.encode(texts) == {text: encode_whole(encoder.tokenizer, text) for text in texts}
+
+
+@given(text=TEXTS)
+@pytest.mark.parametrize("pattern", sorted(encoder_module._WORDS))
+def test_known_pretokenizers_end_words_at_line_breaks(
+    encoders: Callable[..., Encoder], pattern: str, text: str
+) -> None:
+    encoder = encoders("words", pattern)
+    split = encoder.tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str
+    assert has_cut(encoder)
+    words = [word for word, _ in split(text)]
+    apart = [[word for word, _ in split(unit.text)] for unit in encoder._units(text)]
+    behind = [unit.behind for unit in encoder._units(text)]
+    assert [word for each, skip in zip(apart, behind, strict=True) for word in each[: len(each) - skip]] == words
+
+
+@given(texts=st.lists(TEXTS, min_size=1, max_size=4))
+def test_embedded_judge_gets_the_ids_of_the_whole(smollm2: Transformers, texts: list[str]) -> None:
+    encoder = smollm2._chat._encoder
+    assert has_cut(encoder)
+    assert encoder.encode(texts) == {text: encode_whole(encoder.tokenizer, text) for text in texts}
+
+
+@given(text=TEXTS)
+@pytest.mark.parametrize("kind", ["gpt2", "metaspace"])
+def test_ordinary_added_tokens_are_split_first(make_tokenizer: Callable[..., Any], kind: str, text: str) -> None:
+    tokenizer = make_tokenizer(kind)
+    head, *rest = text.split("<think>")
+    parts = [head + "<"] + ["think>" + part + "<" for part in rest[:-1]] + ["think>" + rest[-1]] if rest else [head]
+    expected = tuple(index for part in parts if part for index in encode_whole(tokenizer, part))
+    assert make_splitting_encoder(tokenizer).encode([text]) == {text: expected}
+
+
+@cache
+def make_splitting_encoder(tokenizer: Any) -> Encoder:
+    return Encoder(tokenizer, ["<think>"])
+
+
+def change_tokenizer(make: Callable[..., Any], kind: str, change: Callable[[Any], None]) -> Any:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer.from_str(make(kind).backend_tokenizer.to_str())
+    change(inner)
+    return PreTrainedTokenizerFast(tokenizer_object=inner)
+
+
+def add_crossing_token(inner: Any) -> None:
+    inner.add_tokens(["\n#"])
+
+
+def add_line_ending_token(inner: Any) -> None:
+    from tokenizers import AddedToken
+
+    inner.add_tokens([AddedToken("end\n", normalized=False)])
+
+
+def add_stripping_token(inner: Any) -> None:
+    from tokenizers import AddedToken
+
+    inner.add_tokens([AddedToken("word", lstrip=True, normalized=False)])
+
+
+def add_strip(inner: Any) -> None:
+    from tokenizers import normalizers
+
+    inner.normalizer = normalizers.Strip()
+
+
+def use_unknown_pattern(inner: Any) -> None:
+    from tokenizers import Regex
+    from tokenizers import pre_tokenizers as pre
+
+    by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+    inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"\w+(?=\n#)|."), "isolated"), by_bytes])
+
+
+def add_dropout(inner: Any) -> None:
+    inner.model.dropout = 1.0
+
+
+@pytest.mark.parametrize(
+    "change", [add_crossing_token, add_stripping_token, add_strip, use_unknown_pattern, add_dropout]
+)
+@pytest.mark.parametrize("kind", ["gpt2", "gemma"])
+def test_tokenizers_that_span_line_breaks_are_not_cut(
+    make_tokenizer: Callable[..., Any], kind: str, change: Callable[[Any], None]
+) -> None:
+    tokenizer = change_tokenizer(make_tokenizer, kind, change)
+    encoder = Encoder(tokenizer)
+    assert not has_cut(encoder)
+    text = "word 12.\n# word\n\nword"
+    assert encoder.encode([text]) == {text: encode_whole(tokenizer, text)}
+
+
+def use_lookbehind(inner: Any) -> None:
+    from tokenizers import Regex
+    from tokenizers import pre_tokenizers as pre
+
+    by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+    inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"(?<=\n)\w+|."), "isolated"), by_bytes])
+
+
+def test_blank_after_a_line_ending_token_prevents_cuts(make_tokenizer: Callable[..., Any]) -> None:
+    encoder = Encoder(change_tokenizer(make_tokenizer, "prepend", add_line_ending_token))
+    assert not has_cut(encoder)
+    assert encoder.encode(["end\nword"]) == {"end\nword": encode_whole(encoder.tokenizer, "end\nword")}
+    assert has_cut(Encoder(change_tokenizer(make_tokenizer, "gpt2", add_line_ending_token)))
+
+
+def test_failed_trial_prevents_cuts(make_tokenizer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder_module, "_is_separable", lambda backend: True)
+    tokenizer = change_tokenizer(make_tokenizer, "gpt2", use_lookbehind)
+    encoder = Encoder(tokenizer)
+    assert not has_cut(encoder)
+    assert encoder.encode(["more\nword"]) == {"more\nword": encode_whole(tokenizer, "more\nword")}
+
+
+def record_texts(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the texts that the tokenizer receives from now on."""
+    texts: list[str] = []
+    plain = encoder._encode_batch
+
+    def recorded(batch: Any) -> Any:
+        texts.extend(batch)
+        return plain(batch)
+
+    monkeypatch.setattr(encoder, "_encode_batch", recorded)
+    return texts
+
+
+def test_repeated_line_is_encoded_once(make_tokenizer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Encoder(make_tokenizer("digits"))
+    texts = record_texts(encoder, monkeypatch)
+    encoder.encode(["# One\na long answer\n\n# Two\nanother\n# End", "# One\nanother\n# Two\na long answer\n\n# End"])
+    encoder.encode(["# Only\na long answer\n\n# End"])
+    assert texts.count("a long answer\n\n#") == texts.count("another\n#") == texts.count("# End") == 1
+
+
+def test_encoder_cache_is_bounded_and_drops_unused_texts(
+    make_tokenizer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder(make_tokenizer("digits"), room=10)
+    texts = record_texts(encoder, monkeypatch)
+    for text in ("first", "second", "first", "and third", "first", "longer than all the room", "first"):
+        assert encoder.encode([text]) == {text: encode_whole(encoder.tokenizer, text)}
+        assert encoder._size == sum(map(len, encoder._cache)) <= 10
+    assert texts == ["first", "second", "first", "and third", "first", "longer than all the room", "first"]
+
+
+def test_earlier_tokenizer_settings_do_not_matter(make_tokenizer: Callable[..., Any]) -> None:
+    tokenizer = make_tokenizer("digits")
+    encoder = Encoder(tokenizer)
+    expected = encode_whole(tokenizer, "<s> some words")
+    tokenizer.pad_token = "?"
+    tokenizer("<s> text", truncation=True, max_length=1, padding="max_length", split_special_tokens=False)
+    assert encoder.encode(["<s> some words"]) == {"<s> some words": expected}
+
+
+class Slow:
+    """A tokenizer that is no fast one, or one that does not say what it does with a text."""
+
+    def __init__(self, tokenizer: Any, is_fast: bool) -> None:
+        self.backend_tokenizer, self.is_fast, self._asked = tokenizer.backend_tokenizer, is_fast, tokenizer
+
+    def __call__(self, text: str, **options: Any) -> Any:
+        return {"input_ids": self._asked(text.replace("one", "two"), **options)["input_ids"]}
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_other_tokenizers_are_called_directly(
+    make_tokenizer: Callable[..., Any], is_fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_module, "_HOSTILE", ("one\n", "more"))
+    encoder = Encoder(Slow(make_tokenizer("digits"), is_fast))
+    assert not has_cut(encoder)
+    assert encoder.encode(["one\nmore"]) == {"one\nmore": encode_whole(make_tokenizer("digits"), "two\nmore")}

@@ -1,0 +1,20 @@
+"""Slow tests of the misbehaviour of writers."""
+
+from __future__ import annotations
+
+import pytest
+from test_fidelity import PIECES
+
+from distract.rewriting.fidelity import inspect
+
+HOSTILE = (*PIECES, "\n\n", ">\n", "# ", "actually ", "...", "here is a ", "i ", "i have made the ", "note ",
+           "all the ", "please provide the ", "user", "very very ", "a b c d e f g h ", "sorry i ", "in a ", "the \n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_long_hostile_text_takes_little_time(piece: str) -> None:
+    text = piece * (100_000 // len(piece))
+    # Nothing is timed here: a pattern that backtracks would take longer than any acceptable wait.
+    assert inspect(("Go on.",), ("It is late.",), (text,), marker=len)[0]
+    assert inspect(("Go on.",), (text,), ("It is late.",), marker=len)[0]

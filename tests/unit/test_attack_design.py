@@ -1,0 +1,339 @@
+"""Test the design of attacks with planted judges and small attacks made for the test."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import case, request
+
+from distract.core.errors import PluginError
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.plugin import Attack, Comparison
+from distract.core.records import Case, CaseResult, Evidence, Reply, Request, Response, Side
+from distract.core.registry import protocols
+from distract.core.store import Store
+from distract.core.usage import Tally
+from distract.data.constraints import parse
+from distract.data.good_responses import good_response, pairs
+from distract.judging.comparison import exclusion_reason, other_responses
+from distract.judging.orders import Manner
+from distract.models.scripted import ScriptedBackend, make_planted
+from distract.rewriting.writers import Verifier, find_writer
+from distract.studies.attack.design import AuditConfig, audit_case
+from distract.studies.eligibility import Degradation, parse_attack
+
+NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
+LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)
+TIMID = Attack("timid", "adds nothing", lambda turn, constraints, seed: turn, marker=len)
+CONTROL = Attack("control", "writes nothing", lambda turn, constraints, seed: turn)
+X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue might be a nice colour.",))
+
+
+PROTOCOLS = tuple(protocols()[name] for name in ("absolute", "pairwise", "prepair", "prepair-tie"))
+
+
+def audit(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
+    parameters = AuditConfig(judge, PROTOCOLS, (LOUDER,), find_writer("rules"))
+    backend = make_planted(judge)
+    with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
+        (done,) = execute([audit_case(one, replace(parameters, **changes))], {"judge": (backend, store)})  # type: ignore[arg-type]
+    return done
+
+
+@pytest.mark.parametrize(
+    ("one", "good"),
+    [
+        (case(preferred="y"), "y"),
+        (case(preferred="tie"), None),
+        (case(), None),
+        (case(responses=[X]), "x"),
+        (replace(case(responses=[Response("x", ("Red, blue",)), Y]), constraints=NO_COMMA), "y"),
+        (replace(case(responses=[Response("x", ("Red, blue",))]), constraints=NO_COMMA), None),
+        (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
+    ],
+)
+def test_good_response_is_selected(one: Case, good: str | None) -> None:
+    response = good_response(one)
+    assert (response and response.author) == good
+
+
+def test_pairs_have_two_authors_and_at_most_one_severity() -> None:
+    low = [replace(Y, author=f"low-{s}", severity=s) for s in (1, 2, 3)]
+    rewrite = replace(X, attack="louder")
+    assert [(a.author, b.author) for a, b in pairs(case(responses=[X, rewrite, *low]))] == [("x", "low-1")]
+    z = Response("z", ("Green.",))
+    assert [(a.author, b.author) for a, b in pairs(case(responses=[X, Y, z]))] == [("x", "y"), ("x", "z"), ("y", "z")]
+    assert pairs(case(responses=[X])) == []
+
+
+def test_dispreferred_response_is_rewritten_and_judged_again() -> None:
+    done = audit(case(responses=[X, Y], preferred="x"))
+    flips = [r for r in done.rows if r.design == "flip" and r.protocol == "pairwise"]
+    assert [(r.attack, r.target) for r in flips] == [("none", None), ("louder", "a")]
+    assert flips[1].a == Side("x", "louder")
+    assert flips[1].b == Side("y")
+    assert [len(r.judgments) for r in flips] == [2, 2]
+    assert all(j.preferred == "b" for j in flips[0].judgments)
+    fixed = [r for r in done.rows if r.design == "fixed"]
+    assert {(r.a.author, r.b.attack, r.target) for r in fixed} == {("x", "louder", "b")}
+    assert len(done.rewrites) == 1
+
+
+def test_disagreeing_score_rules_attack_both_sides() -> None:
+    def answer(request: Request) -> str:
+        slots = request.slots
+        assert slots is not None
+        return "[[4]]" if slots.shown[0].author == "x" else "[[5]]"
+
+    one = case(responses=[X, Y], preferred="x")
+    parameters = AuditConfig("j", (protocols()["absolute"],), (LOUDER,), find_writer("rules"))
+    backend = ScriptedBackend(lambda request: answer(request))
+    with Store(Path(":memory:"), backend.identity, True) as store:
+        (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)})
+    assert {r.target for r in done.rows if r.design == "flip"} == {None, "a"}
+    assert all(j.read == "text" for r in done.rows for j in r.judgments)
+
+
+def test_rejected_and_missing_rewrites_are_not_judged() -> None:
+    done = audit(case(responses=[X, Y], preferred="x"), attacks=(TIMID,))
+    excluded = {(r.design, r.attack, r.excluded) for r in done.rows if r.excluded}
+    assert excluded == {("fixed", "timid", "rewrite rejected"), ("flip", "timid", "rewrite rejected")}
+    assert [rewrite.is_accepted for rewrite in done.rewrites] == [False]
+    done = audit(case(responses=[X, Y], preferred="x"), writer=find_writer("recorded"))
+    assert {r.excluded for r in done.rows if r.attack == "louder"} == {"no recorded rewrite"}
+    assert done.rewrites == []
+
+
+def test_recorded_rewrites_match_by_author_and_severity() -> None:
+    low = replace(Y, author="low", severity=1)
+    recorded = [
+        replace(X, attack="louder", turns=("Red is certainly a colour.",)),
+        replace(low, attack="louder", turns=("I think that blue might certainly be a nice colour.",)),
+    ]
+    done = audit(case(responses=[X, low, *recorded], preferred="x"), writer=find_writer("recorded"))
+    assert {rewrite.response.author for rewrite in done.rewrites if rewrite.is_accepted} == {"x"}
+    assert {r.a for r in done.rows if r.design == "flip" and r.target == "a"} == {Side("x", "louder")}
+
+
+def test_controls_are_written_by_rule_and_may_change_nothing() -> None:
+    done = audit(case(responses=[X, Y], preferred="x"), attacks=(CONTROL,), writer=find_writer("recorded"))
+    assert [rewrite.is_accepted for rewrite in done.rewrites] == [True]
+    fixed = [r for r in done.rows if r.design == "fixed" and r.protocol == "pairwise"]
+    assert [j.preferred for j in fixed[0].judgments] == ["tie", "tie"]
+
+
+def test_incomparable_responses_give_a_row_with_the_reason() -> None:
+    done = audit(case(responses=[X]))
+    assert {(r.design, r.excluded) for r in done.rows if r.excluded} == {
+        ("flip", "no two responses by different authors")
+    }
+    done = audit(case(responses=[X, Y]))
+    assert {r.excluded for r in done.rows if r.design == "fixed"} == {
+        "no response is labelled better or known to meet the constraints"
+    }
+
+
+def test_single_design_asks_only_its_own_questions() -> None:
+    one = case(responses=[X, Y], preferred="x")
+    assert {r.design for r in audit(one, designs=frozenset({"fixed"})).rows} == {"fixed"}
+    assert {r.design for r in audit(one, designs=frozenset({"flip"})).rows} == {"flip"}
+
+
+def test_only_open_pairs_are_asked_with_their_controls() -> None:
+    pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
+    bold = replace(LOUDER, name="bolder")
+    places = frozenset({("pairwise", "louder"), ("absolute", "bolder")})
+    p = AuditConfig("longer", (pairwise, absolute), (LOUDER, bold, CONTROL), find_writer("rules"), only=places)
+    assert [[attack.name for attack in p.attacks_for(one)] for one in (pairwise, absolute)] == [
+        ["louder", "control"],
+        ["bolder", "control"],
+    ]
+    assert replace(p, only=None).attacks_for(pairwise) == p.attacks
+    closed = replace(p, only=frozenset({("pairwise", "louder")}))
+    assert [attack.name for attack in closed.attacks_for(absolute)] == ["control"]
+    one = case(responses=[X, Y], preferred="x")
+    changes: dict[str, Any] = {"protocols": p.protocols, "attacks": p.attacks, "only": places}
+    for design in ("flip", "fixed"):
+        done = audit(one, designs=frozenset({design}), **changes)
+        keys = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
+        assert keys == {*places, ("pairwise", "control"), ("absolute", "control")}
+        # What is asked is what is asked without it.
+        every = audit(one, designs=frozenset({design}), **{**changes, "only": None}).rows
+        pairs = {(row.protocol, row.attack) for row in done.rows}
+        assert done.rows == [row for row in every if (row.protocol, row.attack) in pairs]
+    assert {rewrite.response.attack for rewrite in done.rewrites} == {"louder", "bolder", "control"}
+
+
+def test_score_is_requested_once_for_many_comparisons() -> None:
+    backend, tally = make_planted("longer"), Tally()
+    parameters = AuditConfig("longer", (protocols()["absolute"],), (LOUDER, CONTROL), find_writer("rules"))
+    with Store(Path(":memory:"), backend.identity, True) as store:
+        list(
+            execute(
+                [audit_case(case(responses=[X, Y], preferred="y"), parameters)],
+                {"judge": (backend, store)},
+                tally=tally,
+            )
+        )
+    # x, y, the louder rewrites of both, and the good one's control, which a planted judge knows by its name; the
+    # control of the one that lost changes nothing in it and is not judged again.
+    assert tally.made == 5
+
+
+TITLED = replace(
+    case(responses=[Response("x", ("red is a colour",))]),
+    constraints=tuple(parse({"kind": kind}) for kind in ("punctuation:no_comma", "change_case:english_lowercase")),
+)
+SEVERITY = {s: parse_attack(f"severity-{s}") for s in (1, 2, 3)}
+
+
+def audit_degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> CaseResult:
+    arguments = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": (), **changes}
+    return audit(one, "fair", writer=find_writer(generator), **arguments)
+
+
+def test_good_response_meets_responses_with_broken_constraints() -> None:
+    louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
+    done = audit_degraded(TITLED, SEVERITY[1], SEVERITY[2], louder, SEVERITY[3])
+    rows = [r for r in done.rows if r.protocol == "pairwise"]
+    assert [(r.design, r.attack, r.b.severity, r.b.attack, r.target) for r in rows] == [
+        ("severity", "none", 1, None, "b"),
+        ("severity", "none", 2, None, "b"),
+        ("severity", "louder", 2, "louder", "b"),
+        ("severity", "none", 3, None, "b"),
+    ]
+    assert all(j.preferred == "a" for r in rows for j in r.judgments)
+    assert [r.excluded for r in rows] == [None, None, None, "fewer than 3 constraints to break"]
+    rewrite = {(r.response.severity, r.response.attack): r for r in done.rewrites}
+    assert rewrite.keys() == {(1, None), (2, None), (2, "louder")}
+    assert all(r.is_accepted for r in rewrite.values())
+    assert rewrite[2, "louder"].original == rewrite[2, None].response.turns
+    assert rewrite[1, None].original == ("red is a colour",)
+
+
+def test_recorded_severity_responses_are_verified() -> None:
+    low = [Response("low", ("Red, blue",), None, 2), Response("low", ("Certainly! Red, blue",), "louder", 2)]
+    one = replace(TITLED, responses=(*TITLED.responses, *low, Response("sly", ("red",), None, 1)), preferred="x")
+    louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
+    done = audit_degraded(one, SEVERITY[1], SEVERITY[2], louder, generator="recorded")
+    rows = {(r.attack, r.b.severity): r for r in done.rows if r.protocol == "absolute"}
+    assert rows["none", 1].excluded == "rewrite rejected"
+    assert rows["none", 2].b == Side("low", None, 2)
+    assert rows["louder", 2].b == Side("low", "louder", 2)
+    reasons = {r.response.severity: r.reasons for r in done.rewrites if r.response.attack is None}
+    assert reasons == {1: ("severity: 0 constraints broken, not 1",), 2: ()}
+    done = audit_degraded(TITLED, SEVERITY[1], generator="recorded")
+    assert {r.excluded for r in done.rows} == {"no recorded response of severity 1"}
+
+
+def test_one_turn_of_several_is_made_worse() -> None:
+    kinds = ({"kind": "punctuation:no_comma"}, {"kind": "length_constraints:number_words", "relation": "at least"})
+    constraints = (parse(kinds[0]), parse({**kinds[1], "num_words": 12}))
+    turns = ("red is a colour and blue is one too", "green is yet another one and so is grey")
+    two = Case("c", ("Which?", "More?"), (Response("x", turns),), constraints=constraints)
+    (rewrite,) = audit_degraded(two, SEVERITY[1]).rewrites
+    assert rewrite.is_accepted, rewrite.reasons
+    assert sum(a != b for a, b in zip(turns, rewrite.response.turns, strict=True)) == 1
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case(preferred="x"),
+        replace(TITLED, responses=(Response("x", ("Red, blue",)),)),
+        replace(TITLED, responses=(Response("x", ("Red",)), Response("y", ("blue",))), preferred="x"),
+    ],
+)
+def test_good_response_must_meet_all_constraints(one: Case) -> None:
+    excluded = {r.excluded for r in audit_degraded(one, SEVERITY[1]).rows}
+    assert excluded == {"no good response is known to meet all the constraints"}
+
+
+def test_verifier_adds_reasons_and_evidence() -> None:
+    requests: list[tuple[str, str]] = []
+
+    def verify(one: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
+        (reply,) = yield [request(f"{original.text} / {rewrite.text}")]
+        requests.append((original.text, rewrite.text))
+        return ("verifier: not the same",) if "blue" in rewrite.text else (), (("verifier", reply.text),)
+
+    arguments = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
+    done = audit(case(responses=[X, Y], preferred="x"), "garbage", **arguments)
+    assert [(made.is_accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
+    done = audit(case(responses=[X, Y], preferred="y"), "garbage", **arguments)
+    assert [made.reasons for made in done.rewrites] == [("verifier: not the same",)]
+    assert ("Red is a colour.", "Certainly! Red is a colour.") in requests
+
+
+def refuse(*arguments: object) -> str:
+    raise RuntimeError("no such style")
+
+
+@pytest.mark.parametrize(
+    ("attack", "message"),
+    [
+        (Attack("own", "", refuse, marker=len), "RuntimeError: no such style"),
+        (Attack("own", "", lambda turn, constraints, seed: None, marker=len), "rewrite returned NoneType"),  # type: ignore[arg-type, return-value]
+        (Attack("own", "", lambda turn: turn, marker=len), "TypeError"),  # type: ignore[arg-type, misc]
+        (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
+    ],
+)
+def test_failing_attack_is_named_with_the_case(attack: Attack, message: str) -> None:
+    with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:
+        audit(case(responses=[X, Y], preferred="x"), attacks=(attack,))
+    assert message in str(error.value)
+
+
+def test_case_with_too_few_responses_is_excluded_and_counted() -> None:
+    only: dict[str, Any] = {"designs": frozenset({"flip"})}
+    third, fourth = Response("z", ("Green.",)), Response("w", ("A white one.",))
+    for name, least in (("triadic", 3), ("quadruple", 4), ("rank", 2)):
+        for size in (2, 3, 4):
+            one = case(responses=[X, Y, third, fourth][:size])
+            rows = audit(one, "longer", protocols=(protocols()[name],), **only).rows
+            if size < least:
+                assert [(row.excluded, row.judgments) for row in rows[:1]] == [(f"fewer than {least} responses", ())]
+            else:
+                assert all(row.judgments for row in rows)
+                assert len(rows[0].judgments) == (least if name != "rank" else 2)
+
+
+def test_rewrite_appears_with_the_others_but_not_its_original() -> None:
+    pair = Comparison(case(responses=[X, Y, Response("z", ("Green.",))]), replace(X, attack="f"), Y)
+    assert [one.author for one in other_responses(pair, 3)] == ["z"]
+    assert other_responses(pair, 2) == ()
+
+
+def test_missing_reference_excludes_protocols_that_need_one() -> None:
+    parameters: dict[str, Any] = {"protocols": (protocols()["strong-reference"],), "designs": frozenset({"flip"})}
+    one = case(responses=[X, Y])
+    assert {row.excluded for row in audit(one, **parameters).rows} == {"no reference in the data"}
+    assert all(row.judgments for row in audit(replace(one, reference=("Red.",)), **parameters).rows)
+    assert not exclusion_reason(protocols()["strong-reference"], one, helped=True)
+    assert not exclusion_reason(protocols()["wild-bench"], one, helped=False)
+
+
+def test_row_lists_each_request_once_with_its_tokens() -> None:
+    def answer(request: Request) -> Reply:
+        reply = Reply(probabilities=(0.9, 0.1)) if request.choices else Reply("Ask.", tokens_out=5)
+        return replace(reply, tokens_in=len(request.messages[1].content))
+
+    backend = ScriptedBackend(answer)
+    parameters = AuditConfig("j", (protocols()["metric"],), (LOUDER,), find_writer("rules"), frozenset({"flip"}))
+    with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
+        (done,) = execute([audit_case(case(responses=[X, Y]), parameters)], {"judge": (backend, store)})
+    for row in done.rows:
+        assert len(row.keys) == len(set(row.keys)) == len(row.tokens) == 3
+        assert sorted(out for _, out in row.tokens) == [0, 0, 5]
+    assert len({key for row in done.rows for key in row.keys}) == 1 + 2 * len(done.rows)
+
+
+def test_manner_sets_orders_samples_and_room() -> None:
+    parameters: dict[str, Any] = {"designs": frozenset({"flip"}), "protocols": (protocols()["cot"],)}
+    for manner, orders, calls in ((Manner(), 2, 2), (Manner("given"), 1, 1), (Manner("both", 3), 2, 6)):
+        row = audit(case(responses=[X, Y]), manner=manner, **parameters).rows[0]
+        assert (len(row.judgments), len(row.keys)) == (orders, calls)

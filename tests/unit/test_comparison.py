@@ -1,0 +1,430 @@
+"""Test judging one comparison: leading sides, labels, failing protocols, resampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from builders import case, drive, request, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.core.errors import BackendError, PluginError
+from distract.core.plan import OpenRequests, Plan
+from distract.core.plugin import Calls, Comparison, Protocol
+from distract.core.records import MIRROR, RESAMPLED, CaseResult, Judgment, Reply, Request, Response, Row, Side
+from distract.core.registry import protocols
+from distract.judging.comparison import (
+    exclusion_reason,
+    judge_comparison,
+    label,
+    leading_sides,
+    other_responses,
+    resample_comparison,
+    side,
+    track_usage,
+)
+from distract.judging.consultation import ROUNDS
+from distract.judging.orders import Manner
+
+X, Y, Z = (Response(author, (f"By {author}.",)) for author in "xyz")
+LOW = Response("x", ("Worse.",), severity=2)
+PAIR = Comparison(case(responses=(X, Y)), X, Y)
+
+
+def make_row(protocol: str = "pairwise", attack: str = "none") -> Callable[..., Row]:
+    return partial(Row, "c1", "p", "people", protocol, "j", attack, side(X), side(Y), label="a", data="d")
+
+
+def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
+    """A judge that gives the first outcome whatever it is asked, in words that ``said`` changes."""
+
+    def answer(request: Request) -> Reply:
+        outcomes = dict(request.slots.outcomes) if request.slots else {}
+        if "ranking" in outcomes:
+            return Reply(outcomes["ranking"].replace("...", f"{outcomes['first']} > {outcomes['second']}"))
+        if request.choices:
+            chosen = outcomes.get("first", request.choices[0])
+            shares = tuple(float(choice == chosen) for choice in request.choices)
+            return Reply(probabilities=shares, mass=1.0, tokens_in=7)
+        name = text_of(request)
+        return Reply(outcomes.get(name, name), tokens_in=5, tokens_out=3)
+
+    return answer
+
+
+FIRST = words(lambda request: "first")
+
+
+# What stands first.
+
+
+@pytest.mark.parametrize(
+    ("protocol", "orders", "expected"),
+    [
+        ("pairwise", "both", ("a", "b")),
+        ("pairwise", "given", ("a",)),
+        ("pairwise", "swapped", ("b",)),
+        ("base", "both", ("a", "b")),
+        ("rank", "both", ("a", "b")),
+        ("absolute", "both", ()),
+        ("absolute", "swapped", ()),
+        ("pointwise", "given", ()),
+        ("triadic", "both", ()),
+        ("triadic", "given", ()),
+        ("quadruple", "swapped", ()),
+    ],
+)
+def test_leading_sides_follow_the_orders(protocol: str, orders: Any, expected: tuple[str, ...]) -> None:
+    assert leading_sides(protocols()[protocol], Manner(orders)) == expected
+
+
+@pytest.mark.parametrize("name", ["base", "pairwise", "cot", "rank", "prepair", "swap-synthesize"])
+@pytest.mark.parametrize("orders", ["both", "given", "swapped"])
+def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
+    row, rounds = drive(judge_comparison(make_row(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
+    assert len(row.judgments) == len(row.shown)
+    if name != "swap-synthesize":  # it shows both orders each time
+        assert [one.preferred for one in row.judgments] == list(row.shown), "a judge of the first slot"
+    assert row.excluded is None
+    assert len(row.keys) == len(row.tokens) == len({r.key for requests in rounds for r in requests})
+
+
+# Labels.
+
+
+@pytest.mark.parametrize(
+    ("preferred", "first", "second", "expected"),
+    [
+        ("x", X, Y, "a"),
+        ("x", Y, X, "b"),
+        ("y", X, Y, "b"),
+        ("tie", X, Y, "tie"),
+        ("tie", X, LOW, "tie"),
+        (None, X, Y, None),
+        ("z", X, Y, None),
+        ("x", Y, Z, None),
+        # What was made worse on purpose is not what people preferred.
+        ("x", LOW, Y, None),
+        ("x", X, LOW, "a"),
+        ("x", LOW, X, "b"),
+        ("x", X, X, None),
+        # Who is called tie is no tie.
+        ("y", Response("tie", ("Hm.",)), Y, "b"),
+    ],
+)
+def test_label_names_the_better_of_two(
+    preferred: str | None, first: Response, second: Response, expected: str | None
+) -> None:
+    assert label(case(responses=(X, Y, Z, LOW), preferred=preferred), first, second) == expected
+
+
+@given(st.sampled_from([X, Y, Z, LOW]), st.sampled_from([X, Y, Z, LOW]), st.sampled_from(["x", "y", "tie", None]))
+def test_label_is_mirrored_with_its_pair(first: Response, second: Response, preferred: str | None) -> None:
+    one = case(responses=(X, Y, Z, LOW), preferred=preferred)
+    there, back = label(one, first, second), label(one, second, first)
+    assert back == (None if there is None else MIRROR[there])
+
+
+def test_response_is_named_by_author_attack_and_severity() -> None:
+    assert side(Response("x", ("t",), attack="null", severity=1)) == Side("x", "null", 1)
+
+
+# Plans of somebody else.
+
+
+def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:
+    if error is not None and early:
+        raise error
+    yield [request("one"), request("two")]
+    if error is not None:
+        raise error
+    return (verdict("a"),)
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("no\nnumber"), r"protocol 'mine' failed on case 'c\[1\]': ValueError: no number"),
+        (KeyError("x"), "protocol 'mine' failed on case .*: KeyError: 'x'"),
+        (RecursionError(), "RecursionError"),
+    ],
+)
+def test_failing_protocol_is_reported_with_its_case(error: Exception, message: str, early: bool) -> None:
+    own_protocol = protocol("mine")
+    with pytest.raises(PluginError, match=message) as raised:
+        drive(track_usage("c[1]", own_protocol, broken_plan(error, early)), words())
+    assert raised.value.__cause__ is error
+    assert raised.value.exit_code == 4
+
+
+def test_own_errors_and_the_end_of_a_plan_pass_through() -> None:
+    with pytest.raises(BackendError, match="gone"):
+        drive(track_usage("c1", protocol("mine"), broken_plan(BackendError("gone"), False)), words())
+    plan = track_usage("c1", protocol("mine"), broken_plan(None, False))
+    next(plan)
+    plan.close()
+    with pytest.raises(KeyboardInterrupt):
+        drive(track_usage("c1", protocol("mine"), broken_plan(KeyboardInterrupt(), False)), words())
+
+
+def protocol(name: str) -> Protocol:
+    def never(comparison: Comparison) -> Plan[Judgment]:
+        yield []
+        return verdict("a")
+
+    return Protocol(name, "one of the tests", never, Calls(order=1))
+
+
+NAN, INF = float("nan"), float("inf")
+COMPARED: list[tuple[Any, str | None]] = [
+    (Judgment("a"), "probabilities are None, expected 3 finite numbers"),
+    (Judgment("tie", ratings=(3, 3)), "probabilities are None"),
+    (Judgment("b", scores=(1.0, 2.0), ratings=(1, 2)), "probabilities are None"),
+    (Judgment(None), "either a preference or a failure"),
+    (replace(verdict("a"), failure="no verdict"), "either a preference or a failure"),
+    (replace(verdict(None), failure=3), "the failure is 3, expected a text"),  # type: ignore[arg-type]
+    (replace(verdict("a"), preferred="c"), "prefers 'c', expected a, b or tie"),  # type: ignore[arg-type]
+    (replace(verdict("a"), preferred=["a"]), r"prefers \['a'\]"),  # type: ignore[arg-type]
+    (verdict("a", (NAN, 0.0, 0.0)), r"probabilities are \(nan, 0.0, 0.0\)"),
+    (verdict("a", (INF, 0.0, 0.0)), "expected 3 finite numbers"),
+    (verdict("a", (1.0, 0.0)), "expected 3 finite numbers"),  # type: ignore[arg-type]
+    (verdict("a", ("1", 0.0, 0.0)), "expected 3 finite numbers"),  # type: ignore[arg-type]
+    (verdict("a", 1.0), "probabilities are 1.0"),  # type: ignore[arg-type]
+    (verdict("a", (1.5, -0.5, 0.0)), "expected shares that sum to 1"),
+    (verdict("a", (0.5, 0.2, 0.2)), "expected shares that sum to 1"),
+    (verdict("a", (0.2, 0.8, 0.0)), "prefers 'a' against its own probabilities"),
+    (verdict("a", (0.5, 0.5, 0.0)), "prefers 'a' against its own probabilities"),
+    (replace(verdict("a"), mass=NAN), "mass is nan"),
+    (replace(verdict("a"), mass=17.0), "mass is 17.0, expected a share from 0 to 1"),
+    (replace(verdict("a"), mass=-1.0), "mass is -1.0"),
+    (replace(verdict("a"), read="zzz"), "read is 'zzz', expected 'choices' or 'text'"),
+    (replace(verdict("a"), scores=(1.0, NAN)), "scores are "),
+    (replace(verdict(None), mass=INF), "mass is inf"),
+    (("a", (1.0, 0.0, 0.0)), "expected a Judgment"),
+    (None, "returned None, expected a Judgment"),
+    (verdict("a"), None),
+    (verdict("a", (0.6, 0.4 + 1e-9, 0.0)), None),
+    (verdict(None), None),
+]
+SCORED: list[tuple[Any, str | None]] = [
+    (verdict("a"), "scores are None, expected 2 finite numbers"),
+    (Judgment("a", scores=(2.0, 1.0)), "ratings are None, expected 2 finite numbers"),
+    (Judgment("a", scores=(INF, 1.0), ratings=(2, 1)), "scores are "),
+    (Judgment("a", scores=(2.0, 1.0, 3.0), ratings=(2, 1)), "scores are "),  # type: ignore[arg-type]
+    (Judgment("b", scores=(1.0, 2.0), ratings=(1, 2)), None),
+    (verdict(None), None),
+]
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("orders", ["both", "given", "swapped"])
+@pytest.mark.parametrize(
+    ("rules", "judgment", "message"),
+    [*(((), *one) for one in COMPARED), *((("score", "rating"), *one) for one in SCORED)],
+)
+def test_foreign_judgment_is_validated(
+    rules: tuple[str, ...], judgment: Any, message: str | None, orders: Any, samples: int
+) -> None:
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        yield []
+        return judgment  # type: ignore[no-any-return]
+
+    own_protocol = Protocol(
+        "mine", "one of the tests", ask, Calls(order=1), rules=rules, orders="none" if rules else "swap"
+    )
+    plan = judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(orders, samples), False)
+    if message is None:
+        row, _ = drive(plan, words())
+        assert {one.failure for one in row.judgments} == {judgment.failure}
+        return
+    with pytest.raises(PluginError, match=message) as raised:
+        drive(plan, words())
+    assert str(raised.value).startswith("protocol 'mine' on case 'c1': ")
+
+
+@pytest.mark.parametrize("received", [None, [None], ["a"], [replace(request("x"), to="nobody")]])  # type: ignore[arg-type]
+def test_foreign_request_is_validated(received: Any) -> None:
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        yield received
+        return verdict("a")
+
+    own_protocol = Protocol("mine", "one of the tests", ask, Calls(order=1))
+    with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
+        drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_protocol_that_never_judges_is_reported(more: int) -> None:
+    closed: list[int] = []
+
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        try:
+            for _ in range(ROUNDS + more):
+                yield []
+        finally:
+            closed.append(more)
+        return verdict("a")
+
+    plan = judge_comparison(
+        make_row("mine"), Protocol("mine", "one of the tests", ask, Calls(order=1)), PAIR, Manner("given"), False
+    )
+    if more:
+        with pytest.raises(PluginError, match="'mine' on case 'c1': asked 1,000 times and gave no judgment"):
+            drive(plan, words())
+    else:
+        assert drive(plan, words())[0].judgments == (verdict("a"),)
+    assert closed == [more]
+
+
+@pytest.mark.parametrize("returned", [verdict("a"), None, [request("x")], iter([[request("x")]])])
+def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
+    own_protocol = Protocol("mine", "one of the tests", lambda comparison: returned, Calls(order=1))
+    with pytest.raises(
+        PluginError, match=r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
+    ):
+        drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), MemoryError()])
+@pytest.mark.parametrize("early", [True, False])
+def test_exit_inside_a_protocol_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
+    with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {type(error).__name__}"):
+        drive(track_usage("c1", protocol("mine"), broken_plan(error, early)), words())
+
+
+def test_plan_lists_each_request_once_with_its_usage() -> None:
+    def plan() -> Plan[tuple[Judgment, ...]]:
+        yield OpenRequests([request("one"), request("two")])
+        yield [request("one")]
+        return (verdict("a"), verdict("b"))
+
+    types: list[type] = []
+
+    def watched() -> Plan[object]:
+        stepped = track_usage("c1", protocol("mine"), plan())
+        requests = next(stepped)
+        while True:
+            types.append(type(requests))
+            try:
+                requests = stepped.send((yield requests))
+            except StopIteration as done:
+                return done.value
+
+    result, _ = drive(watched(), lambda r: Reply("x", tokens_in=len(r.messages[0].content), tokens_out=1))
+    assert result == ((verdict("a"), verdict("b")), {request("one").key: (3, 1), request("two").key: (3, 1)})
+    assert types == [list, list], "answered as a whole, so that the keys do not hang on how replies come"
+
+
+# What cannot be judged.
+
+
+def test_unjudgeable_pair_is_excluded_with_the_reason_unasked() -> None:
+    for name, one, reason in (
+        ("strong-reference", PAIR, "no reference in the data"),
+        ("triadic", PAIR, "fewer than 3 responses"),
+        ("quadruple", PAIR, "fewer than 4 responses"),
+        ("quadruple", Comparison(case(responses=(X, Y, Z)), X, Y), "fewer than 4 responses"),
+    ):
+        row, rounds = drive(judge_comparison(make_row(name), protocols()[name], one, Manner(), False), words())
+        assert (row, rounds) == (make_row(name)(excluded=reason), [])
+    helped, rounds = drive(judge_comparison(make_row(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
+    assert (helped.excluded, rounds[0][0].to) == (None, "reference")
+
+
+@pytest.mark.parametrize(
+    ("name", "responses", "only_pairs", "reason"),
+    [
+        ("pairwise", (X, Y), True, None),
+        ("pairwise", (X,), True, "fewer than 2 responses"),
+        ("pairwise", (X,), False, None),
+        ("triadic", (X, Y), False, None),
+        ("triadic", (X, Y), True, "fewer than 3 responses"),
+    ],
+)
+def test_rewrite_stands_for_one_response(
+    name: str, responses: tuple[Response, ...], only_pairs: bool, reason: str | None
+) -> None:
+    assert exclusion_reason(protocols()[name], case(responses=responses), False, only_pairs) == reason
+
+
+@pytest.mark.parametrize(("shows", "expected"), [(2, ()), (3, (Z,)), (4, (Z, LOW)), (5, (Z, LOW)), (None, (Z, LOW))])
+def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple[Response, ...]) -> None:
+    rewritten = Response("z", ("By z!",), attack="null")
+    one = case(responses=(X, Y, Z, rewritten, LOW))
+    assert other_responses(Comparison(one, X, Y), shows) == expected
+    attacked = replace(X, attack="null", turns=("By x!",))
+    assert other_responses(Comparison(one, attacked, Y), shows) == expected, (
+        "the original does not stand beside its rewrite"
+    )
+
+
+def test_rotating_protocol_shows_as_many_as_it_wants() -> None:
+    one = Comparison(case(responses=(X, Y, Z)), X, Y)
+    row, rounds = drive(judge_comparison(make_row("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
+    assert (len(row.judgments), row.shown) == (3, ())
+    assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
+
+
+# Asked once more.
+
+
+def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
+    one = protocols()[name]
+    answer = words(lambda r: ("first", "second")[r.sample % 2 if r.sample < 1000 else (r.sample // 7) % 2])
+    before, arguments = drive(judge_comparison(make_row(name), one, PAIR, manner, False), answer)
+    again, more = drive(resample_comparison(before, make_row(name, RESAMPLED), one, PAIR, manner, False), answer)
+    return before, again, *([r for requests in rounds for r in requests] for rounds in (arguments, more))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("name", "samples"), [("cot-consistency", 1), ("cot", 3), ("fine-grained-diff", 2), ("cot-consistency", 2)]
+)
+@pytest.mark.parametrize("orders", ["both", "swapped"])
+def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: Any) -> None:
+    before, again, first_requests, more = judge_twice(name, Manner(orders, samples=samples, seed=3))
+    assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
+    assert len(again.judgments) == len(before.judgments)
+    assert again.shown == before.shown
+    assert len(first_requests) == len(more)
+    for first, second in zip(first_requests, more, strict=True):
+        assert replace(first, sample=0) == replace(second, sample=0)
+        assert (first.key == second.key) == (first.temperature == 0)
+        assert first.seed == second.seed
+    warm = [r.key for r in [*first_requests, *more] if r.temperature]
+    assert len(set(warm)) == len(warm)
+    assert warm
+    assert judge_twice(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
+
+
+@pytest.mark.parametrize(
+    ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
+)
+def test_resampling_without_samples_is_excluded_and_asks_nothing(name: str, samples: int) -> None:
+    before, again, first_requests, more = judge_twice(name, Manner(samples=samples))
+    assert again == make_row(name, RESAMPLED)(excluded="nothing is sampled")
+    assert {r.key for r in more} == {r.key for r in first_requests}
+    assert before.excluded is None
+
+
+def test_unfit_comparison_is_not_resampled() -> None:
+    one = protocols()["triadic"]
+    before, _ = drive(judge_comparison(make_row("triadic"), one, PAIR, Manner(), False), words())
+    again, rounds = drive(
+        resample_comparison(before, make_row("triadic", RESAMPLED), one, PAIR, Manner(), False), words()
+    )
+    assert before.excluded == "fewer than 3 responses"
+    assert again == make_row("triadic", RESAMPLED)(excluded="fewer than 3 responses")
+    assert rounds == []
+
+
+def test_row_keeps_its_tokens() -> None:
+    row, _ = drive(judge_comparison(make_row(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
+    unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
+    assert unjudged == make_row()()
+    assert list(row.tokens) == [(7, 0), (7, 0)]
+    assert CaseResult() == CaseResult([], [])

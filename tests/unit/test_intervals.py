@@ -1,0 +1,335 @@
+"""Test intervals and tests against published figures, scipy, and simulation."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats import contingency_tables
+from statsmodels.stats.proportion import proportion_confint
+
+from distract.stats.intervals import (
+    difference_interval,
+    discordant_pairs,
+    effective_n,
+    holm,
+    lower_bound,
+    mcnemar,
+    mcnemar_above,
+    mean_interval,
+    p_above,
+    paired_p,
+    rate_interval,
+    rise_bounds,
+    upper_bound,
+    wilson,
+)
+
+outcomes = st.sampled_from([0.0, 1.0])
+counts = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@given(counts, st.sampled_from([0.8, 0.95, 0.99]))
+def test_intervals_agree_with_scipy(kn: tuple[int, int], confidence: float) -> None:
+    k, n = kn
+    test = stats.binomtest(k, n)
+    w = test.proportion_ci(confidence, "wilson")
+    assert wilson(k, n, confidence) == pytest.approx((w.low, w.high), abs=1e-9)
+    two_sided = 0.5 + confidence / 2
+    e = test.proportion_ci(confidence, "exact")
+    assert lower_bound(k, n, two_sided) == pytest.approx(e.low, abs=1e-9)
+    assert upper_bound(k, n, two_sided) == pytest.approx(e.high, abs=1e-9)
+    alpha = 1 - confidence
+    assert wilson(k, n, confidence) == pytest.approx(proportion_confint(k, n, alpha, "wilson"), abs=1e-9)
+    exact = lower_bound(k, n, two_sided), upper_bound(k, n, two_sided)
+    assert exact == pytest.approx(proportion_confint(k, n, alpha, "beta"), abs=1e-9)
+
+
+@given(counts)
+def test_interval_contains_its_estimate_within_the_unit_range(kn: tuple[int, int]) -> None:
+    k, n = kn
+    low, high = wilson(k, n)
+    assert 0.0 <= low <= k / n <= high <= 1.0
+    assert lower_bound(k, n) <= k / n <= upper_bound(k, n)
+
+
+# Gates at threshold 10%, one-sided 5%: largest k that passes and smallest that fails.
+@pytest.mark.parametrize(
+    ("n", "passes", "fails"), [(40, 0, 8), (50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)]
+)
+def test_gate_limits_match_published_values(n: int, passes: int, fails: int) -> None:
+    assert upper_bound(passes, n) < 0.10 <= upper_bound(passes + 1, n)
+    assert lower_bound(fails, n) > 0.10 >= lower_bound(fails - 1, n)
+
+
+@pytest.mark.parametrize(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
+def test_least_n_matches_published_values(flips: int, n: int) -> None:
+    assert upper_bound(flips, n) < 0.10 <= upper_bound(flips, n - 1)
+
+
+@given(counts, st.floats(0.01, 0.99))
+def test_p_above_agrees_with_scipy_and_with_the_bound(kn: tuple[int, int], threshold: float) -> None:
+    k, n = kn
+    p = p_above(k, n, threshold)
+    assert p == pytest.approx(stats.binomtest(k, n, threshold, "greater").pvalue, abs=1e-9)
+    if abs(p - 0.05) > 1e-9:
+        assert (p < 0.05) == (lower_bound(k, n) > threshold)
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_mcnemar_is_the_exact_binomial_test(b: int, c: int) -> None:
+    expected = stats.binomtest(b, b + c, 0.5).pvalue if b + c else 1.0
+    assert mcnemar(b, c) == pytest.approx(expected, abs=1e-9)
+    assert mcnemar(b, c) == mcnemar(c, b)
+    if b + c:
+        table = [[0, b], [c, 0]]
+        assert mcnemar(b, c) == pytest.approx(contingency_tables.mcnemar(table, exact=True).pvalue, abs=1e-9)
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_one_sided_mcnemar_is_the_exact_binomial_test(b: int, c: int) -> None:
+    expected = stats.binomtest(b, b + c, 0.5, "greater").pvalue if b + c else 1.0
+    assert mcnemar_above(b, c) == pytest.approx(expected, abs=1e-9)
+    assert mcnemar(b, c) == pytest.approx(min(1.0, 2 * min(mcnemar_above(b, c), mcnemar_above(c, b))))
+
+
+@given(st.floats(0, 200), st.floats(0, 200), st.floats(0.01, 5))
+def test_one_sided_mcnemar_is_monotone_in_both_counts(b: float, c: float, more: float) -> None:
+    assert 0 <= mcnemar_above(b + more, c) <= mcnemar_above(b, c) + 1e-9
+    assert mcnemar_above(b, c) <= mcnemar_above(b, c + more) + 1e-9 <= 1 + 1e-9
+
+
+def test_holm_agrees_with_a_textbook_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_never_lowers_and_keeps_the_order(p: list[float]) -> None:
+    adjusted = holm(p)
+    assert all(raw <= new <= 1.0 for raw, new in zip(p, adjusted, strict=True))
+    order = sorted(range(len(p)), key=p.__getitem__)
+    assert [adjusted[i] for i in order] == sorted(adjusted)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=60))
+def test_effective_n_is_n_without_clusters_and_at_most_n_with(values: list[float]) -> None:
+    n = len(values)
+    assert effective_n(values, range(n)) == n
+    assert 0 < effective_n(values, [i // 3 for i in range(n)]) <= n
+
+
+def effective_n_by_definition(values: Sequence[float], clusters: Sequence[int], tail: float) -> float | None:
+    """Trials over the squared ratio of the clustered and the simple standard error; None where one of them is zero."""
+    n, m = len(values), len(set(clusters))
+    if m == n:
+        return float(n)
+    p = sum(values) / n
+    residuals = defaultdict(list)
+    for value, cluster in zip(values, clusters, strict=True):
+        residuals[cluster].append((value - p) / n)
+    totals = [sum(part) for part in residuals.values()]
+    clustered = m / (m - 1) * sum(total**2 for total in totals) if m > 1 else 0.0
+    simple = sum((value - p) ** 2 for value in values) / n / n
+    if min(clustered, simple) < 1e-9:
+        return None
+    freedom = max(1, sum(total**2 for total in totals) ** 2 / sum(total**4 for total in totals) - 1)
+    inflated = clustered * stats.t.ppf(tail, freedom) ** 2 / stats.t.ppf(tail, n - 1) ** 2
+    return float(n * min(1.0, simple / inflated))
+
+
+@given(st.lists(st.tuples(outcomes, st.integers(0, 9)), min_size=2, max_size=60), st.sampled_from([0.8, 0.95, 0.99]))
+def test_korn_graubard_follows_its_definition(rows: list[tuple[float, int]], confidence: float) -> None:
+    values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
+    tail = (1 - confidence) / 2
+    n = effective_n_by_definition(values, clusters, tail)
+    assume(n is not None and len(set(clusters)) < len(rows))
+    assert n is not None
+    assert effective_n(values, clusters, tail) == pytest.approx(n)
+    k = sum(values) / len(values) * n
+    expected = stats.beta.ppf(tail, k, n - k + 1), stats.beta.ppf(1 - tail, k + 1, n - k)
+    assert rate_interval(values, clusters, confidence) == pytest.approx(expected, abs=1e-9)
+
+
+def test_few_prompts_with_all_the_variance_count_little() -> None:
+    """One of 24 prompts flips as a whole: with 23 degrees of freedom that looked like 24 trials."""
+    values = [1.0] * 45 + [0.0] * 23 * 45
+    clusters = [i // 45 for i in range(24 * 45)]
+    assert effective_n(values, clusters, 0.05) < 2
+    # The tail is that of the bound: at a half it has no quantile, and none is needed.
+    assert effective_n(values, clusters, 0.5) == pytest.approx(effective_n(values, clusters, 0.49))
+    assert effective_n(values, clusters, 0.05) > effective_n(values, clusters, 0.025)
+
+
+@given(st.lists(st.tuples(outcomes, st.integers(0, 9)), min_size=1, max_size=60), st.randoms(use_true_random=False))
+def test_cluster_names_and_order_do_not_matter(rows: list[tuple[float, int]], draw: random.Random) -> None:
+    values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
+    draw.shuffle(rows)
+    others, names = [value for value, _ in rows], [("prompt", -cluster) for _, cluster in rows]
+    assert rate_interval(others, names) == pytest.approx(rate_interval(values, clusters))
+    assert mean_interval(others, names) == pytest.approx(mean_interval(values, clusters))
+    zeros = [0.0] * len(rows)
+    assert difference_interval(others, zeros, names) == pytest.approx(difference_interval(values, zeros, clusters))
+
+
+@given(st.lists(outcomes, min_size=2, max_size=60))
+def test_repeated_trials_within_clusters_narrow_nothing(values: list[float]) -> None:
+    n = len(values)
+    assert effective_n(values * 2, [*range(n)] * 2) <= n + 1e-9
+    low, high = mean_interval(values, range(n)) or (0.0, 0.0)
+    assert mean_interval(values * 2, [*range(n)] * 2) == pytest.approx((low, high))
+
+
+def test_repeating_every_trial_adds_no_evidence() -> None:
+    values = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0] * 4
+    once = effective_n(values, range(40))
+    repeated = effective_n([v for v in values for _ in range(5)], [i for i in range(40) for _ in range(5)])
+    assert repeated == pytest.approx(once, rel=0.13)
+    # Repetitions that never differ are no more than their clusters.
+    assert effective_n([0.0] * 200, [i // 5 for i in range(200)]) == 40
+
+
+def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
+    rng = random.Random(1)
+    naive = clustered = 0
+    for _ in range(400):
+        values, clusters = [], []
+        for prompt in range(60):
+            p = rng.betavariate(0.6, 1.4)
+            for _ in range(4):
+                values.append(float(rng.random() < p))
+                clusters.append(prompt)
+        low, high = rate_interval(values, clusters)
+        clustered += low <= 0.3 <= high
+        low, high = wilson(sum(values), len(values))
+        naive += low <= 0.3 <= high
+    assert clustered / 400 >= 0.93
+    assert naive / 400 <= 0.86
+
+
+def test_mean_agrees_with_student_without_clusters() -> None:
+    values = [0.1, 0.5, 0.7, 0.2]
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert mean_interval(values, range(4)) == pytest.approx((expected.low, expected.high))
+    assert mean_interval([0.4], ["one"]) is None
+
+
+def test_paired_difference_covers() -> None:
+    rng, covered = random.Random(2), 0
+    for _ in range(600):
+        first = [float(rng.random() < 0.35) for _ in range(40)]
+        second = [float(rng.random() < (0.25 if a else 0.0)) for a in first]
+        low, high = difference_interval(first, second, range(40))
+        covered += low <= 0.35 - 0.35 * 0.25 <= high
+    assert covered / 600 >= 0.93
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=40))
+def test_paired_difference_is_antisymmetric_and_clusters_widen(pairs: list[tuple[float, float]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    low, high = difference_interval(a, b, range(len(a)))
+    assert difference_interval(b, a, range(len(a))) == pytest.approx((-high, -low))
+    wide = difference_interval(a * 2, b * 2, [*range(len(a))] * 2)
+    assert wide[0] <= low + 1e-9
+    assert wide[1] >= high - 1e-9
+
+
+@given(
+    st.lists(st.tuples(outcomes, outcomes, st.integers(0, 9)), min_size=2, max_size=60),
+    st.sampled_from([0.8, 0.95, 0.99]),
+)
+def test_paired_difference_follows_its_definition(rows: list[tuple[float, float, int]], confidence: float) -> None:
+    first, second, clusters = [a for a, _, _ in rows], [b for _, b, _ in rows], [cluster for _, _, cluster in rows]
+    m = effective_n_by_definition([a - b for a, b in zip(first, second, strict=True)], clusters, (1 - confidence) / 2)
+    assume(m is not None)
+    assert m is not None
+    # One pair more of each discordant kind, counts scaled to the effective number (Bonett and Price, 2012).
+    up = sum(a > b for a, b in zip(first, second, strict=True)) / len(rows) * m + 1
+    down = sum(a < b for a, b in zip(first, second, strict=True)) / len(rows) * m + 1
+    p, q = up / (m + 2), down / (m + 2)
+    half = stats.norm.ppf(0.5 + confidence / 2) * sqrt((p + q - (p - q) ** 2) / (m + 2))
+    expected = max(-1.0, p - q - half), min(1.0, p - q + half)
+    assert difference_interval(first, second, clusters, confidence) == pytest.approx(expected, abs=1e-9)
+    if confidence == 0.95:
+        assert paired_p(first, second, clusters) == pytest.approx(mcnemar(up - 1, down - 1), abs=1e-9)
+
+
+@pytest.mark.parametrize(("rise", "n"), [(0.05, 60), (0.05, 124), (0.1, 29), (0.1, 61), (0.02, 160)])
+@pytest.mark.parametrize("fell", [0.0, 0.01, 0.05, 0.2])
+def test_upper_bound_of_a_rise_is_seldom_too_low(rise: float, n: int, fell: float) -> None:
+    """Summed over all the counts that there can be."""
+    rose = rise + fell
+    below = 0.0
+    for differ in range(n + 1):
+        chance = stats.binom.pmf(differ, n, rose + fell)
+        if chance < 1e-7:
+            continue
+        up = np.arange(differ + 1)
+        bounds = np.array([rise_bounds(int(k), differ - int(k), n)[1] for k in up])
+        below += chance * stats.binom.pmf(up, differ, rose / (rose + fell))[bounds < rise].sum()
+    assert below <= 0.0505
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 200), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_rise_is_shown_only_if_its_test_shows_it(up: int, down: int, rest: int, confidence: float) -> None:
+    assume(up + down + rest)
+    low, high = rise_bounds(up, down, up + down + rest, confidence)
+    assert -1 <= low <= high <= 1
+    assert low <= (up - down) / (up + down + rest) + 1e-9
+    assert high >= (up - down) / (up + down + rest) - 1e-9
+    if low > 0:
+        assert mcnemar_above(up, down) <= 1 - confidence
+    # Without a pair that fell, the share that rose is bounded exactly.
+    assert rise_bounds(up, 0, up + rest + 1, confidence)[1] >= upper_bound(up, up + rest + 1, confidence) - 1e-12
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.integers(0, 5)), min_size=2, max_size=40))
+def test_mean_follows_its_definition(rows: list[tuple[float, int]]) -> None:
+    values, names = [value for value, _ in rows], sorted({cluster for _, cluster in rows})
+    n, m, centre = len(rows), len(names), sum(values) / len(rows)
+    if m == 1:
+        assert mean_interval(values, [cluster for _, cluster in rows]) is None
+        return
+    variance = m / (m - 1) * sum(sum((v - centre) / n for v, c in rows if c == name) ** 2 for name in names)
+    half = stats.t.ppf(0.975, m - 1) * sqrt(variance)
+    interval = mean_interval(values, [cluster for _, cluster in rows])
+    assert interval == pytest.approx((centre - half, centre + half), abs=1e-9)
+
+
+def test_one_cluster_is_one_trial_despite_rounding() -> None:
+    assert effective_n([1.0, 0.5, 0.5], ["x"] * 3) == 1
+    for ones in range(1, 30):
+        low, high = difference_interval([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30)
+        assert low <= 0 <= high
+        assert paired_p([1.0] * ones + [0.0] * (30 - ones), [0.0] * 30, ["x"] * 30) > 0.3
+
+
+@given(st.lists(st.tuples(outcomes, outcomes, st.integers(0, 9)), min_size=1, max_size=60))
+def test_discordant_pairs_are_counted_and_shrunk(rows: list[tuple[float, float, int]]) -> None:
+    first, second, clusters = [a for a, _, _ in rows], [b for _, b, _ in rows], [cluster for _, _, cluster in rows]
+    up, down, shrink = discordant_pairs(first, second, clusters)
+    assert (up, down) == (rows_with(rows, 1, 0), rows_with(rows, 0, 1))
+    assert discordant_pairs(first, second, range(len(rows))) == (up, down, 1.0)
+    assert 0 < shrink <= 1
+    assert paired_p(first, second, clusters) == mcnemar(up * shrink, down * shrink)
+
+
+def rows_with(rows: list[tuple[float, float, int]], a: float, b: float) -> int:
+    return sum((one, other) == (a, b) for one, other, _ in rows)
+
+
+def test_paired_p_is_mcnemar_without_clusters() -> None:
+    assert paired_p([1.0] * 5 + [0.0], [0.0] * 5 + [1.0], range(6)) == pytest.approx(mcnemar(5, 1))
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 0), (-1, 5), (6, 5)])
+def test_impossible_counts_are_refused(k: int, n: int) -> None:
+    with pytest.raises(ValueError, match="expected 0 <= k <= n"):
+        wilson(k, n)

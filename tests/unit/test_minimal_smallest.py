@@ -1,0 +1,303 @@
+"""Test the smallest flip: minimal for planted judges on real rewrites, by the run's own requests."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import case as make_case
+from builders import drive
+
+from distract.core.plugin import Comparison, Protocol
+from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row, apply_edits
+from distract.core.registry import get_attack, get_protocol
+from distract.data import datasets
+from distract.data.good_responses import pairs
+from distract.judging.judge import Judge
+from distract.judging.orders import DEFAULT, Manner
+from distract.judging.verdicts import outcome
+from distract.models.scripted import BOOSTERS, ScriptedBackend, make_planted
+from distract.rewriting.writers import WRITERS
+from distract.stats.figure import headline
+from distract.studies.attack.design import AuditConfig, audit_case
+from distract.studies.attack.minimal import clearest_flips, find_edits, find_smallest, search_flip
+
+PAIRWISE = get_protocol("pairwise")
+LOSER = Response("y", ("It might perhaps be blue, I think.",))
+WINNER = Response("x", ("Red.",))
+CASE = make_case(responses=(WINNER, LOSER))
+REWRITE = replace(LOSER, turns=("It is definitely blue, no doubt, I know.",), attack="f")
+
+Judging = Callable[[Request], Reply]
+
+
+def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
+    """A judge for which a response with all the words wins over one without; it fails where it sees another."""
+
+    def answer(request: Request) -> Reply:
+        assert request.slots is not None
+        outcomes, texts = dict(request.slots.outcomes), [responses.text for responses in request.slots.shown]
+        has = [all(word in text for word in words) for text in texts]
+        best = "first" if has[0] > has[1] or (has[0] == has[1] and texts[0] == WINNER.text) else "second"
+        if any(fails in text for text in texts):
+            return Reply(failure="refused")
+        return Reply(probabilities=tuple(float(one == outcomes[best]) for one in request.choices), mass=1.0)
+
+    return answer
+
+
+def find(
+    judge: Judging,
+    rewrite: Response = REWRITE,
+    *,
+    first: bool = False,
+    protocol: Protocol = PAIRWISE,
+    case: Case = CASE,
+    most: int = 500,
+) -> tuple[MinimalFlip | str, list[list[Request]]]:
+    plan = find_smallest(
+        case, protocol, None, LOSER, rewrite, WINNER, first=first, manner=DEFAULT, helped=False, most=most
+    )
+    return drive(plan, judge)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_only_the_necessary_words_remain(first: bool) -> None:
+    result, rounds = find(make_word_judge("definitely", "know"), first=first)
+    assert isinstance(result, MinimalFlip)
+    assert result.turns == ("It might perhaps be definitely blue, I know.",)
+    assert [(edit.old, edit.new) for edit in result.edits] == [("", " definitely"), ("think", "know")]
+    assert (result.before, result.after) == ((0.0, 1.0), (1.0, 0.0))
+    assert (result.case, result.protocol, result.rule, result.attack) == (CASE, "pairwise", None, "f")
+    assert (result.rewritten, result.severity, result.other) == ("y", None, "x")
+    assert result.original == LOSER.turns
+    assert result.of == len(find_edits(LOSER.turns, REWRITE.turns))
+    assert result.minimal
+    # Both orders of each text; the original and the whole rewrite are asked first, and together.
+    assert len(rounds[0]) == 4
+    keys = {request.key for batch in rounds for request in batch}
+    assert result.requests == len(keys) == 2 * (result.comparisons + 2)
+
+
+def test_partial_rewrite_is_shown_like_the_whole() -> None:
+    def answer(request: Request) -> Reply:
+        assert request.slots is not None
+        for responses in request.slots.shown:
+            assert (responses.author, responses.attack) in {("x", None), ("y", "f"), ("y", None)}
+            assert (responses.attack is None) == (responses.turns in (WINNER.turns, LOSER.turns))
+        return make_word_judge("know")(request)
+
+    assert isinstance(find(answer)[0], MinimalFlip)
+
+
+def test_unreadable_verdict_is_no_flip() -> None:
+    # Without "doubt" in it every text with "definitely" is refused, so that both are needed.
+    def answer(request: Request) -> Reply:
+        judge = make_word_judge("definitely")
+        assert request.slots is not None
+        refused = any("definitely" in one.text and "doubt" not in one.text for one in request.slots.shown)
+        return Reply(failure="refused") if refused else judge(request)
+
+    result, _ = find(answer)
+    assert isinstance(result, MinimalFlip)
+    assert "doubt" in result.turns[0]
+    assert "definitely" in result.turns[0]
+    # Whether it would have flipped nobody knows.
+    assert not result.minimal
+    assert result.invalid > 0
+
+
+def test_search_stops_at_its_limit() -> None:
+    result, _ = find(make_word_judge("definitely", "know"), most=1)
+    assert isinstance(result, MinimalFlip)
+    assert not result.minimal
+    assert result.comparisons <= 1
+    assert all(word in result.turns[0] for word in ("definitely", "know"))
+
+
+@pytest.mark.parametrize(
+    ("judge", "rewrite", "why"),
+    [
+        (make_word_judge("think"), REWRITE, "verdict on the original: the rewritten response wins"),
+        (make_word_judge("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
+        (make_word_judge("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
+        (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "verdict on the original: no valid verdict"),
+        (
+            make_word_judge("know"),
+            replace(LOSER, attack="f"),
+            "verdict on the whole rewrite: the rewritten response loses",
+        ),
+        (make_word_judge("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
+    ],
+)
+def test_non_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> None:
+    result, _ = find(judge, rewrite)
+    assert isinstance(result, str)
+    assert why in result
+
+
+def test_protocol_without_enough_responses_has_a_reason() -> None:
+    result, rounds = find(make_word_judge("know"), protocol=replace(PAIRWISE, shows=4))
+    assert result == "could not reproduce the verdict on the original: fewer than 4 responses"
+    assert rounds == []
+
+
+# Planted judges on the cases of tweakset, with the rewrites that rules make, as runs judge them.
+
+
+@functools.cache
+def run_study(
+    judge: str, name: str, requests: tuple[str, ...]
+) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
+    """A run's cases, rows and rewrites, and the keys of all that was asked."""
+    cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
+    protocols = tuple(map(get_protocol, requests))
+    parameters = AuditConfig(
+        judge, protocols, (get_attack(name), get_attack("null")), WRITERS["rules"], frozenset(("flip",))
+    )
+    backend, keys, parts = make_planted(judge), set[str](), list[CaseResult]()
+    for case in cases.values():
+        part, rounds = drive(audit_case(case, parameters), backend._answer_one)
+        parts.append(part)
+        keys |= {request.key for asked_now in rounds for request in asked_now}
+    rows = [row for part in parts for row in part.rows]
+    return cases, rows, [rewrite for part in parts for rewrite in part.rewrites], keys
+
+
+@pytest.fixture
+def open_judge(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
+    judges = list[Judge]()
+
+    def judge(name: str) -> Judge:
+        judges.append(Judge(name, make_planted(name), store=tmp_path / "replies.sqlite"))
+        return judges[-1]
+
+    yield judge
+    for one in judges:
+        one.close()
+
+
+@pytest.mark.parametrize(("judge", "name"), [("bold", "assertiveness"), ("longer", "prolixity")])
+@pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair"])
+def test_smallest_flip_of_a_planted_judge_is_minimal(
+    judge: str, name: str, protocol_name: str, open_judge: Callable[[str], Judge]
+) -> None:
+    cases, rows, rewrites, _ = run_study(judge, name, (protocol_name,))
+    by, rules = open_judge(judge), get_protocol(protocol_name).rules
+    flips = clearest_flips(rows, rewrites, {protocol_name: rules}, [name], 99)
+    assert len(flips) >= 4
+    rule = headline("flip_rate", rules)
+    plans = [
+        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites) for flip in flips[:5]
+    ]
+    for flip, one in zip(flips, by.run_all(plans), strict=False):
+        assert isinstance(one, MinimalFlip)
+        assert one.minimal
+        assert (one.before, one.rule, one.severity) == (flip.before, rule, flip.severities[0])
+        assert one.turns == apply_edits(one.original, one.edits)
+
+        def wins(turns: tuple[str, ...], one: MinimalFlip = one, first: bool = flip.first) -> bool:
+            """A second look, through the judge's own door."""
+            response = Response(one.rewritten, turns, name, one.severity)
+            other = next(r for r in one.case.originals if r.author == one.other)
+            pair = (response, other) if first else (other, response)
+            result = outcome(by.judgments(Comparison(one.case, *pair), protocol_name), rule)
+            return result == ("a" if first else "b")
+
+        assert wins(one.turns)
+        for left in one.edits:
+            assert not wins(apply_edits(one.original, [edit for edit in one.edits if edit != left]))
+        if judge == "bold":
+            assert len(BOOSTERS.findall(one.turns[0])) > len(BOOSTERS.findall(one.original[0]))
+
+
+@pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair", "multi-role-round1"])
+def test_original_and_whole_rewrite_are_asked_as_in_the_run(protocol_name: str) -> None:
+    cases, rows, rewrites, known = run_study("longer", "prolixity", (protocol_name,))
+    flip = clearest_flips(rows, rewrites, {protocol_name: get_protocol(protocol_name).rules}, ["prolixity"], 1)[0]
+    plan = search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites)
+    new = list[str]()
+
+    def answer(request: Request) -> Reply:
+        if request.key not in known:
+            new.append(request.key)
+        return make_planted("longer")._answer_one(request)
+
+    result, _ = drive(plan, answer)
+    assert isinstance(result, MinimalFlip)
+    # What was shown before is answered already: nothing but the texts in between is new.
+    assert len(set(new)) < result.requests
+    assert result.before == flip.before
+    assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
+    whole, _ = drive(
+        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites, most=0),
+        lambda request: make_planted("longer")._answer_one(request) if request.key in known else Reply(failure="new"),
+    )
+    assert isinstance(whole, MinimalFlip)
+    assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
+
+
+def test_run_in_one_order_is_searched_in_that_order() -> None:
+    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
+    flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
+    plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
+    result, _ = drive(plan, make_planted("longer")._answer_one)
+    assert isinstance(result, MinimalFlip)
+    assert result.requests == result.comparisons + 2
+
+
+# Which flips are looked at.
+
+
+def test_protocols_take_turns() -> None:
+    _, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise", "absolute"))
+    rules = {"absolute": get_protocol("absolute").rules, "pairwise": ()}
+    flips = clearest_flips(rows, rewrites, rules, ["prolixity"], 5)
+    assert [flip.protocol for flip in flips] == ["absolute", "pairwise", "absolute", "pairwise", "absolute"]
+    assert {flip.rule for flip in flips if flip.protocol == "absolute"} == {"score"}
+    margins = [flip.margin for flip in flips if flip.protocol == "absolute"]
+    assert margins == sorted(margins, reverse=True)
+    assert clearest_flips(reversed(rows), rewrites[::-1], rules, ["prolixity"], 5) == flips
+    assert clearest_flips(rows, rewrites, rules, ["prolixity"], 0) == ()
+    assert clearest_flips(rows, rewrites, rules, ["null"], 5) == ()
+    one = clearest_flips(rows, rewrites, rules, ["null", "prolixity"], 9, flips[2].case)
+    assert {flip.case for flip in one} == {flips[2].case}
+    # One protocol that never flips takes no turn.
+    assert len(clearest_flips(rows, rewrites, {**rules, "prepair": ()}, ["prolixity"], 99)) == len(
+        clearest_flips(rows, rewrites, rules, ["prolixity"], 99)
+    )
+
+
+def test_missing_cases_and_rewrites_have_a_reason() -> None:
+    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
+    flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
+    case = cases[flip.case]
+
+    def why(case: Case, rewrites: list[Rewrite]) -> MinimalFlip | str:
+        return drive(search_flip(flip, case, PAIRWISE, DEFAULT, False, rewrites), make_planted("longer")._answer_one)[0]
+
+    rejected = [replace(one, reasons=("new content",)) for one in rewrites]
+    assert why(case, []) == why(case, rejected) == "no rewrite is on record"
+    for author in (flip.rewritten, flip.other):
+        others = tuple(one for one in case.responses if one.author != author)
+        assert why(replace(case, responses=others), rewrites) == f"the data no longer hold what {author} answered"
+    edited = tuple(replace(one, turns=("Other words.",)) for one in case.responses)
+    assert why(replace(case, responses=edited), rewrites) == f"the data no longer hold what {flip.rewritten} answered"
+
+
+def test_failing_model_is_reported(tmp_path: Path) -> None:
+    with Judge("j", ScriptedBackend(["banana"] * 4), store=tmp_path / "replies.sqlite") as judge:
+        plan = find_smallest(CASE, PAIRWISE, None, LOSER, REWRITE, WINNER, first=False, manner=DEFAULT, helped=False)
+        assert judge.run(plan) == "could not reproduce the verdict on the original: no valid verdict"
+
+
+def test_flips_name_the_pairs_of_their_cases() -> None:
+    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
+    for flip in clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 99):
+        (one, two) = pairs(cases[flip.case])[0]
+        target, other = (one, two) if flip.first else (two, one)
+        assert (target.author, other.author) == (flip.rewritten, flip.other)
+        assert (target.severity, other.severity) == flip.severities

@@ -1,0 +1,40 @@
+"""Test a stream in a thread: closing it, however slow its session is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+from builders import request
+
+from distract.core.records import Reply, Request
+from distract.models.server.requests import Session
+from distract.models.server.stream import ThreadedStream
+
+
+class Slow(Session):
+    """Answers at once and takes its time to let go."""
+
+    def __init__(self) -> None:
+        self.gone = threading.Event()
+
+    async def answer(self, request: Request) -> Reply:
+        return Reply(text="x")
+
+    def halt(self) -> set[asyncio.Task[Any] | None]:
+        return set()
+
+    async def close(self) -> None:
+        await asyncio.sleep(1.2)
+        self.gone.set()
+
+
+def test_slow_connections_are_closed_completely() -> None:
+    # What is left open is found by the garbage collector at any later time, as a warning of somebody else's test.
+    session = Slow()
+    stream = ThreadedStream(session, capacity=1)
+    stream.submit(0, request("x"))
+    assert stream.collect(20.0) == [(0, Reply(text="x"))]
+    assert stream.close() == []
+    assert session.gone.wait(20.0)

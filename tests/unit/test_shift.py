@@ -1,0 +1,282 @@
+"""Test shifts between two boards: against plain loops, under invariants, without paired prompts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from test_boards import CLOSED, HARD, POINTS, Row, matches, sample_rows
+
+from distract.core.errors import UsageError
+from distract.stats import ratings
+from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.system import RatingSystem
+from distract.studies.leaderboard.boards import shift as shifts
+from distract.studies.leaderboard.boards.board import DRAWS, build_board, draw_prompts
+from distract.studies.leaderboard.boards.ranks import kendall_tau
+from distract.studies.leaderboard.boards.shift import RatingChange, Shift, measure_shift, merge_prompts
+
+SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]
+
+
+def improve(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6) -> list[Row]:
+    """The same matches; some that the better model did not win, it wins now."""
+    rng = np.random.default_rng(seed)
+    up = {(a, b, p): "a" if a == better else "b" for a, b, _, p in rows if better in (a, b) and rng.random() < share}
+    return [(a, b, up.get((a, b, p), o), p) for a, b, o, p in rows]
+
+
+def compute_shift(
+    before: Matches, after: Matches, system: RatingSystem = POINTS, count: int = 200, **parameters: Any
+) -> Shift:
+    """What a command does: both with the same prompts, then draws of these."""
+    before, after = merge_prompts(before, after)
+    return measure_shift(before, after, system, parameters, draw_prompts(before, system, 0, count))
+
+
+def by_model(shift: Shift) -> dict[str, RatingChange]:
+    return {change.model: change for change in shift.changes}
+
+
+def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
+    level = [(*pair, "tie", f"p{number}") for pair in ("ab", "bc", "ac") for number in range(3)]
+    won = [(x, y, "a" if x == "b" else "b" if y == "b" else "tie", prompt) for x, y, _, prompt in level]
+    shift = by_model(compute_shift(matches(level), matches(won), count=50))
+    assert {name: (one.rank_before, one.rank_after) for name, one in shift.items()} == {
+        "a": (2, 2.5),
+        "b": (2, 1),
+        "c": (2, 2.5),
+    }
+
+
+def test_shift_follows_its_definition() -> None:
+    rows, m, count = sample_rows(prompts=12), 12, 300
+    before, after = matches(rows), matches(improve(rows, "d"))
+    shift = compute_shift(before, after, count=count)
+    draws = draw_prompts(before, POINTS, 0, count)
+    one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
+    was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
+    # Ranks are those of draws as far from the rating as its interval is.
+    wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
+    rank = {
+        # Those above it, and half of those that are level with it.
+        name: [
+            [1 + sum(y > x + 1e-6 for y in row) + (sum(abs(y - x) <= 1e-6 for y in row) - 1) / 2 for x in row]
+            for row in (rating + wider * (table - rating)).tolist()
+        ]
+        for name, table, rating in (("before", one, was), ("after", two, now))
+    }
+    for i, model in enumerate(before.models):
+        change = by_model(shift)[model]
+        half = stats.t.ppf(0.975, m - 1) * np.std(two[:, i] - one[:, i], ddof=1) * math.sqrt(m / (m - 1))
+        assert (change.before, change.after) == (was[i], now[i])
+        assert (change.low, change.change, change.high) == pytest.approx(
+            (now[i] - was[i] - half, now[i] - was[i], now[i] - was[i] + half)
+        )
+        pairs = list(zip(rank["before"], rank["after"], strict=True))
+        assert change.p_rose == pytest.approx(sum(y[i] < x[i] for x, y in pairs) / count)
+        assert change.p_fell == pytest.approx(sum(y[i] > x[i] for x, y in pairs) / count)
+    taus = sorted(stats.kendalltau(x, y).statistic for x, y in zip(rank["before"], rank["after"], strict=True))
+    assert shift.tau == pytest.approx(stats.kendalltau(was, now).statistic)
+    assert (shift.tau_low, shift.tau_high) == pytest.approx((taus[7], taus[292]))
+    assert (shift.models, shift.prompts, shift.draws, shift.paired, shift.notes) == (4, 12, 300, True, ())
+    assert (shift.before, shift.after) == (
+        build_board(before, POINTS, draws=draws),
+        build_board(after, POINTS, draws=draws),
+    )
+
+
+def test_pairing_removes_shared_prompt_noise() -> None:
+    rows = sample_rows(prompts=60)
+    shift = compute_shift(matches(rows), matches(improve(rows, "d", share=0.2)))
+    for change, standing in zip(shift.changes, shift.before.standings, strict=True):
+        assert change.model == standing.model
+        assert standing.error is not None
+        assert change.low is not None
+        assert change.change is not None
+        assert change.change - change.low < 2 * math.sqrt(2) * standing.error * 0.8
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+@pytest.mark.parametrize("known", [True, False])
+def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) -> None:
+    played = add_lengths(matches(sample_rows(), known))
+    shift = compute_shift(played, played, system, 30)
+    # Nothing varies here, which does not say that nothing would on other prompts.
+    assert (shift.tau, shift.tau_low, shift.tau_high) == (1, None, None)
+    for change in shift.changes:
+        assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, None, None, None, None)
+        assert change.rank_before == change.rank_after
+    assert len(shift.notes) == 1
+    assert "nothing varies from prompt to prompt" in shift.notes[0]
+
+
+def add_lengths(played: Matches) -> Matches:
+    lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
+    return replace(played, lengths=lengths)
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+def test_reverse_shift_is_the_opposite(system: RatingSystem) -> None:
+    rows = sample_rows()
+    before, after = add_lengths(matches(rows)), add_lengths(matches(improve(rows, "d")))
+    there, back = compute_shift(before, after, system, 60), compute_shift(after, before, system, 60)
+    assert there.tau == pytest.approx(back.tau)
+    assert (there.tau_low, there.tau_high) == pytest.approx((back.tau_low, back.tau_high))
+    for model, change in by_model(there).items():
+        other = by_model(back)[model]
+        assert change.change is not None
+        assert other.change == pytest.approx(-change.change)
+        assert (change.p_rose, change.p_fell) == (other.p_fell, other.p_rose)
+        assert (change.rank_before, change.rank_after) == (other.rank_after, other.rank_before)
+        assert (change.low, change.high) == pytest.approx((-(other.high or 0), -(other.low or 0)))
+    risen = by_model(there)["d"]
+    assert risen.change is not None
+    assert risen.change > 0
+    assert risen.p_rose is not None
+    assert risen.p_rose > 0.5
+
+
+@given(st.integers(0, 10**6), st.permutations("abcd"))
+def test_names_do_not_matter(seed: int, names: Sequence[str]) -> None:
+    rows = sample_rows(seed, 6)
+    new = dict(zip("abcd", names, strict=True))
+    later = improve(rows, "c", seed)
+    again, again_later = ([(new[a], new[b], o, p) for a, b, o, p in part] for part in (rows, later))
+    one, other = compute_shift(matches(rows), matches(later)), compute_shift(matches(again), matches(again_later))
+    assert one.tau == pytest.approx(other.tau)
+    for model, change in by_model(one).items():
+        twin = by_model(other)[new[model]]
+        assert (change.change, change.p_rose, change.p_fell) == pytest.approx((twin.change, twin.p_rose, twin.p_fell))
+        assert (change.low, change.high) == pytest.approx((twin.low, twin.high))
+
+
+def test_prompt_order_in_the_second_board_does_not_matter() -> None:
+    rows = sample_rows()
+    later = improve(rows, "d")
+    assert compute_shift(matches(rows), matches(later)) == compute_shift(matches(rows), matches(later[::-1]))
+
+
+def test_union_keeps_old_numbers_and_adds_new_ones() -> None:
+    one, other = matches([("x", "y", "a", "p"), ("x", "y", "b", "q")]), matches([("x", "y", "a", t) for t in "rqs"])
+    before, after = merge_prompts(one, other)
+    assert before.prompts == after.prompts == ("p", "q", "r", "s")
+    assert before.cluster is not None
+    assert after.cluster is not None
+    assert (before.cluster.tolist(), after.cluster.tolist()) == ([0, 1], [2, 1, 3])
+    again = merge_prompts(before, after)
+    assert [played.prompts for played in again] == [before.prompts] * 2
+    assert np.array_equal(again[1].cluster, after.cluster)  # type: ignore[arg-type]
+
+
+def test_boards_of_other_prompts_are_nearly_independent() -> None:
+    rows, later = sample_rows(0, 40), [(a, b, o, f"new {p}") for a, b, o, p in sample_rows(1, 40)]
+    shift = compute_shift(matches(rows), matches(later), count=1000)
+    assert shift.prompts == 80
+    assert (shift.before.prompts, shift.after.prompts) == (40, 40)
+    errors = {s.model: s.error for s in (*build_board(matches(rows), POINTS).standings,)}
+    others = {s.model: s.error for s in build_board(matches(later), POINTS).standings}
+    for change in shift.changes:
+        assert change.change is not None
+        assert change.low is not None
+        half = stats.t.ppf(0.975, 39) * math.hypot(errors[change.model] or 0, others[change.model] or 0)
+        assert change.change - change.low == pytest.approx(half, rel=0.15)
+
+
+def test_slots_are_paired_without_prompts() -> None:
+    rows = sample_rows()
+    before, after = matches(rows, False), matches(improve(rows, "d"), False)
+    shift = compute_shift(before, after)
+    assert (shift.paired, shift.prompts, shift.notes) == (True, len(rows), ())
+    apart = compute_shift(before, matches(improve(rows, "d")[::-1], False))
+    assert (apart.paired, apart.prompts) == (False, 2 * len(rows))
+    assert apart.notes == ("prompts cannot be paired: they were drawn for each board apart, so intervals are wide",)
+    for near, far in zip(shift.changes, apart.changes, strict=True):
+        assert near.change == pytest.approx(far.change)
+        assert near.low is not None
+        assert far.low is not None
+        assert near.low > far.low
+
+
+def test_oversized_table_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sample_rows()
+    monkeypatch.setattr(shifts, "MAX_WEIGHTS", DRAWS * (len(rows) - 1))
+    assert not compute_shift(matches(rows, False), matches(improve(rows, "d"), False)).paired
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
+def test_one_side_may_lack_prompts(first: bool, second: bool) -> None:
+    rows = sample_rows()
+    shift = compute_shift(matches(rows, first), matches(improve(rows, "d"), second))
+    assert not shift.paired
+    assert (shift.before.prompts, shift.after.prompts) == tuple(12 if known else 72 for known in (first, second))
+    assert all(change.low is not None for change in shift.changes)
+
+
+def test_models_on_one_board_only_have_no_change() -> None:
+    shift = compute_shift(matches(sample_rows()), matches(sample_rows(models="bcdx")))
+    only = {c.model: (c.before is None, c.after is None, c.change, c.low, c.p_rose) for c in shift.changes}
+    assert only["a"] == (False, True, None, None, None)
+    assert only["x"] == (True, False, None, None, None)
+    assert shift.models == 3
+    assert shift.changes[-1].model == "x"
+    assert shift.notes == ("on one board only: a, x; ratings are relative to the models of their board",)
+
+
+def test_boards_without_a_common_model_show_no_change() -> None:
+    shift = compute_shift(matches(sample_rows()), matches(sample_rows(models="wxyz")))
+    assert (shift.models, shift.tau, shift.tau_low, shift.tau_high) == (0, None, None, None)
+    assert all(change.change is None for change in shift.changes)
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+@pytest.mark.parametrize(("name", "other"), [*((name, name) for name in HARD), ("all ties", "always the same")])
+def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -> None:
+    rows = [(a, b, {"a": "b", "b": "a", "tie": "tie"}[o], p) for a, b, o, p in HARD[other][0]]
+    shift = compute_shift(add_lengths(matches(HARD[name][0])), add_lengths(matches(rows)), system, 20)
+    assert len(shift.changes) == len(shift.before.standings)
+    for change in shift.changes:
+        assert change.change is not None
+        assert math.isfinite(change.change)
+        assert (change.low is None) == (change.high is None)
+        assert change.low is None or change.low <= change.change
+    if shift.tau is not None and shift.tau_low is not None and shift.tau_high is not None:
+        assert -1 <= shift.tau_low <= shift.tau <= shift.tau_high <= 1
+
+
+def test_missing_interval_says_why() -> None:
+    one: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "1")]
+    shift = compute_shift(matches(one), matches(improve(one, "y")))
+    assert shift.notes == ("fewer than two prompts on a board: no change has an interval",)
+    assert all(change.p_rose is None for change in shift.changes)
+    assert shift.draws == 0
+    sure = [("x", "y", "a", str(i)) for i in range(9)]
+    turned = compute_shift(matches(sure), matches([("x", "y", "b", p) for *_, p in sure]))
+    assert turned.notes == ("no interval for x, y: nothing varies from prompt to prompt (change)",)
+    assert [(c.change, c.low, c.p_rose, c.p_fell) for c in turned.changes] == [
+        (-1, None, None, None),
+        (1, None, None, None),
+    ]
+    rows = [*sample_rows(), ("z", "a", "tie", "p0")]
+    alone = compute_shift(matches(rows), matches(improve(rows, "d")))
+    assert alone.notes == ("no interval for z: on one prompt of a board only (change)",)
+    assert by_model(alone)["z"].p_rose is None
+
+
+def test_draws_of_other_prompts_are_refused() -> None:
+    one, other = matches(sample_rows(prompts=5)), matches(sample_rows(prompts=6))
+    with pytest.raises(UsageError, match="draws of 5 prompts, but matches have 6: draw theirs"):
+        measure_shift(one, other, POINTS, {}, draw_prompts(one, POINTS, 0, 9))
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=8))
+def test_kendall_agrees_with_scipy(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs).T
+    assert kendall_tau(x[None], y[None])[0] == pytest.approx(stats.kendalltau(x, y).statistic, nan_ok=True)

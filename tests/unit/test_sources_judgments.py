@@ -1,0 +1,352 @@
+"""Test published judgments, labelled data and rows of runs as matches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import scored, verdict
+from hypothesis import given
+from hypothesis import strategies as st
+from test_runs import PARAMETERS
+
+from distract.core.errors import DataError
+from distract.core.recorder import Recorder
+from distract.core.records import Case, Judgment, Response, Row, Side
+from distract.data.datasets import load
+from distract.data.formats.native import format_line
+from distract.stats.ratings.matches import Matches
+from distract.studies.leaderboard.sources import from_rows, read
+from distract.studies.leaderboard.sources.labelled import NO_LABEL, NOT_TWO
+
+GOLDEN = Path(__file__).parents[1] / "data" / "readers"
+
+Played = tuple[str, str, str, str]
+
+
+def list_games(matches: Matches) -> list[Played]:
+    """Prompt, models in the order of their names, and who won."""
+    assert matches.cluster is not None
+    results = []
+    for a, b, result, prompt in zip(matches.a, matches.b, matches.outcome, matches.cluster, strict=True):
+        names = (matches.models[a], matches.models[b])
+        winner = "tie" if result == 2 else names[result]
+        results.append((matches.prompts[prompt], min(names), max(names), winner))
+    return results
+
+
+def prompt_id(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def pairwise(
+    ab: object, ba: object, a: str = "x", b: str = "y", question: object = 81, **more: object
+) -> dict[str, Any]:
+    return {"question_id": question, "model_a": a, "model_b": b, "winner_ab": ab, "winner_ba": ba, **more}
+
+
+def fastchat(g1: object, g2: object, judge: object = ("j", "pair-v2"), **more: object) -> dict[str, Any]:
+    row = {"question_id": 81, "model_1": "x", "model_2": "y", "g1_winner": g1, "g2_winner": g2, **more}
+    return row if judge is None else {**row, "judge": judge}
+
+
+def write_rows(path: Path, rows: Iterable[object]) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (pairwise("A", "B"), 0),
+        (pairwise("B", "A"), 1),
+        (pairwise("A", "A"), 2),  # the same slot twice
+        (pairwise("B", "B"), 2),
+        (pairwise("tie", "tie"), 2),
+        (pairwise("A", "tie"), 2),
+        (pairwise("error", "B"), None),
+        (pairwise("A", None), None),
+        (fastchat("model_1", "model_1"), 0),
+        (fastchat("model_2", "model_2"), 1),
+        (fastchat("model_1", "model_2"), 2),
+        (fastchat("model_1", "tie"), 2),
+        (fastchat("error", "model_1"), None),
+    ],
+)
+def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:
+    other = {**row, "question_id": "82", **{key: "tie" for key in row if "winner" in key}}
+    (source,) = read(write_rows(tmp_path / "v.jsonl", [row, other]))
+    matches = source.matches
+    assert matches.outcome.tolist() == ([2] if expected is None else [expected, 2])
+    assert matches.invalid == (expected is None)
+    assert matches.models == ("x", "y")
+
+
+def test_both_turns_are_one_prompt_and_a_pair_counts_once(tmp_path: Path) -> None:
+    rows = [pairwise("A", "B", turn=1), pairwise("B", "A", turn=2), pairwise("B", "A", a="y", b="x", turn=1)]
+    (source,) = read(write_rows(tmp_path / "v.jsonl", rows))
+    assert list_games(source.matches) == [(prompt_id("81"), "x", "y", "x"), (prompt_id("81"), "x", "y", "y")]
+    assert source.left_out == {"judged before (the first judgment counts)": 1}
+
+
+def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
+    rows = [
+        fastchat("model_1", "model_1"),
+        fastchat("model_1", "model_1", ["j", "pair-math-v1"], question_id=82),
+        fastchat("tie", "tie", ["k", "pair-v2"]),
+        fastchat("tie", "tie", ["k", "other-v2"]),
+        fastchat("tie", "tie", None),
+    ]
+    sources = read(write_rows(tmp_path / "gpt-4_pair.jsonl", rows))
+    assert [(one.name, len(one.matches)) for one in sources] == [
+        ("j", 2), ("k", 1), ("k (other)", 1), ("gpt-4_pair.jsonl", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            [pairwise("A", "C")],
+            r'v.jsonl:1: field \'winner_ba\': expected one of "A", "B", "tie", "error", null, found',
+        ),
+        ([pairwise("A", "B", b="x")], r"v.jsonl:1: field 'model_b': is the same as 'model_a'"),
+        ([pairwise("A", "B", b="tie")], r"v.jsonl:1: field 'model_b': 'tie' is a verdict"),
+        ([pairwise("A", "B"), {"question_id": 1}], r"v.jsonl:2: field 'model_a': missing"),
+        ([pairwise("A", "B"), pairwise("A", "B", turn=3)], r"v.jsonl:2: field 'turn'"),
+        ([fastchat("model_3", "tie")], r"v.jsonl:1: field 'g1_winner': expected one of"),
+        ([fastchat("tie", "tie", "j")], r"v.jsonl:1: field 'judge': expected a list"),
+        ([pairwise(None, "B"), pairwise("A", "error")], r"nothing can be rated: .*no valid verdict \(1\)"),
+    ],
+)
+def test_wrong_judgments_are_one_line(rows: list[Any], expected: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=expected):
+        read(write_rows(tmp_path / "v.jsonl", rows))
+
+
+def test_folder_without_judgments_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no judgments; name the folder of one judge, or a file"):
+        read(f"mtbench-judges:{tmp_path}")
+    with pytest.raises(DataError, match="is a directory without a run or judgments; name a file in it"):
+        read(str(tmp_path))
+    with pytest.raises(DataError, match="is a directory; name a file in it"):
+        read(f"arena:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("mt-bench-human.jsonl", ("gpt-x", "llama-x")),
+        ("reife.json", ("output_1", "output_2")),
+        ("llmbar.json", ("output_1", "output_2")),
+        ("pandalm.json", ("response1", "response2")),
+        ("rewardbench.jsonl", ("response_1", "response_2")),
+        ("judgebench.jsonl", ("response_A", "response_B")),
+        ("instrusum.json", ("output_1", "output_2")),
+        ("native.jsonl", ("x", "y")),
+    ],
+)
+def test_labelled_sets_are_matches_between_authors(name: str, models: tuple[str, ...]) -> None:
+    form = name.partition(".")[0]
+    (source,) = read(f"{form}:{GOLDEN / name}")
+    data = load(f"{form}:{GOLDEN / name}")
+    labelled = [case for case in data.cases if case.preferred and len(case.originals) == 2]
+    expected = []
+    for case in labelled:
+        first, second = sorted(case.originals, key=lambda one: one.author)
+        expected.append((case.cluster, first.author, second.author, case.preferred))
+    assert (source.matches.models, list_games(source.matches)) == (models, expected)
+    assert source.matches.lengths is not None
+    assert [sum(pair) for pair in source.matches.lengths.tolist()] == [
+        sum(len(turn) for one in case.originals for turn in one.turns) for case in labelled
+    ]
+    assert sum(source.left_out.values()) == sum(data.left_out.values()) + len(data.cases) - len(labelled)
+    assert (source.format, source.sha256) == (form, data.checksum)
+
+
+def test_unusable_cases_are_counted(tmp_path: Path) -> None:
+    x, y, z = (Response(author, (author,)) for author in "xyz")
+    rewrite = Response("x", ("X!",), "assertiveness")
+    cases = [
+        Case("two", ("p",), (x, y), "y"),
+        Case("tie", ("p",), (x, y), "tie"),
+        Case("rewrite", ("q",), (x, rewrite, y), "x"),
+        Case("three", ("p",), (x, y, z), "y"),
+        Case("one", ("p",), (x,), "x"),
+        Case("worse", ("p",), (x, Response("x", ("bad",), severity=1)), "x"),
+        Case("no label", ("p",), (x, y)),
+    ]
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(f"{format_line(case)}\n" for case in cases))
+    (source,) = read(str(path))
+    assert [result for *_, result in list_games(source.matches)] == ["y", "tie", "x"]
+    assert source.left_out == {NOT_TWO: 3, NO_LABEL: 1}
+    path.write_text("".join(f"{format_line(case)}\n" for case in cases[3:]))
+    with pytest.raises(DataError, match=rf"holds no match.*: {NOT_TWO} \(3\); {NO_LABEL} \(1\)"):
+        read(str(path))
+
+
+def row(
+    case: str = "c", judgments: Iterable[Judgment] = (), a: str = "x", b: str = "y", design: str = "match", **more: Any
+) -> Row:
+    plain = Row(case, f"p-{case}", design, "pairwise", "j", "none", Side(a), Side(b))  # type: ignore[arg-type]
+    return replace(plain, judgments=tuple(judgments), **more)
+
+
+A, B, TIE, NONE = (verdict(what) for what in ("a", "b", "tie", None))
+
+
+def games_of_rows(rows: Iterable[Row], *conditions: str, rule: str | None = None) -> list[Played]:
+    return list_games(from_rows(rows, "pairwise", rule, *conditions).matches)
+
+
+def test_rows_of_two_authors_before_a_rewrite_are_matches() -> None:
+    rows = [
+        row("1", [A, A], design="flip"),
+        row("2", [A, B], design="people"),
+        row("3", [B, B], "y", "x", design="triple", beside=(Side("z"),)),
+        row("4", [TIE, TIE]),
+        row("5", [A, NONE]),
+        row("6", excluded="no room: 9 tokens"),
+        row("7", excluded="no room: 8 tokens"),
+        row("8", [A, A], "x", "x"),
+        # What is about something else is passed over and not counted.
+        row("1", [B, B], design="fixed"),
+        row("1", [B, B], design="severity"),
+        row("1", [B, B], design="set"),
+        row("1", [B, B], design="flip", attack="f", target="a"),
+        row("1", [B, B], design="flip", target="a"),
+        row("1", [B, B], protocol="other"),
+    ]
+    source = from_rows(rows, "pairwise", None, name="n", sha256="s")
+    assert list_games(source.matches) == [
+        ("p-1", "x", "y", "x"), ("p-2", "x", "y", "tie"), ("p-3", "x", "y", "x"), ("p-4", "x", "y", "tie"),
+    ]  # fmt: skip
+    assert source.matches.invalid == 1
+    assert source.left_out == {"no room": 2, "two responses of the same author": 1}
+    assert (source.name, source.protocol, source.rule, source.attack) == ("n", "pairwise", None, "none")
+
+
+def test_pair_in_several_triples_counts_once() -> None:
+    rows = [
+        row("1", [A, A], design="triple", beside=(Side("v"),)),
+        row("1", [A, A], design="triple", beside=(Side("w"),)),
+        row("1", [B, B], "y", "x", design="triple", beside=(Side("w"),)),
+        row("1", [B, B], design="triple", data="another"),
+        row("2", [B, B], design="triple"),
+    ]
+    assert [winner for *_, winner in games_of_rows(rows)] == ["x", "y", "y"]
+
+
+def test_attacked_judgments_replace_the_earlier_ones() -> None:
+    rows = [
+        row("1", [A, A]),
+        row("2", [A, A]),
+        row("3", [A, A]),
+        row("4", [A, A]),
+        row("1", [B, B], attack="f", target="b", b="y"),
+        replace(row("2", [A, NONE], attack="f", target="b"), b=Side("y", "f")),
+        row("3", attack="f", target="b", excluded="rewrite rejected: a number is lost"),
+        row("4", [B, B], attack="g", target="b"),
+        row("5", [B, B], attack="f", target="b"),
+    ]
+    assert [(name, winner) for name, *_, winner in games_of_rows(rows)] == [(f"p-{n}", "x") for n in range(1, 5)]
+    source = from_rows(rows, "pairwise", None, "f")
+    matches = [(name, winner) for name, *_, winner in list_games(source.matches)]
+    assert matches == [("p-1", "y"), ("p-3", "x"), ("p-4", "x"), ("p-5", "y")]
+    assert (source.matches.invalid, source.left_out, source.attack) == (1, {"rewrite rejected": 1}, "f")
+    assert games_of_rows([*rows[4:], *rows[:4]], "f") == sorted(
+        games_of_rows(rows, "f"), key=lambda one: "15 34".index(one[0][-1])
+    )
+
+
+def test_scores_are_matches_by_either_rule() -> None:
+    rows = [
+        row("1", [scored((5.2, 4.9), (5, 5))]),
+        row("2", [scored((5.2, 5.20001), (5, 5))]),
+        row("3", [scored((3, 4), (3, 4))]),
+    ]
+    assert [winner for *_, winner in games_of_rows(rows, rule="score")] == ["x", "tie", "y"]
+    assert [winner for *_, winner in games_of_rows(rows, rule="rating")] == ["tie", "tie", "y"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), min_size=1, max_size=8))
+def test_constant_added_to_all_scores_changes_no_match(games: list[tuple[int, str, bool]]) -> None:
+    def rows(more: int) -> list[Row]:
+        return [
+            row(f"{n}", [scored((4 + gap * (side == "a") + more, 4 + gap * (side == "b") + more), (4, 4))])
+            for n, (gap, side, _) in enumerate(games)
+        ]
+
+    assert games_of_rows(rows(0), rule="score") == games_of_rows(rows(1), rule="score")
+
+
+def test_lengths_are_known_if_every_row_has_them() -> None:
+    rows = [row("1", [A, A], lengths=(3, 4)), row("2", [B, B], lengths=(0, 9)), row("3", [NONE])]
+    lengths = from_rows(rows, "pairwise", None).matches.lengths
+    assert lengths is not None
+    assert lengths.tolist() == [[3, 4], [0, 9]]
+    assert from_rows([*rows, row("4", [A, A])], "pairwise", None).matches.lengths is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([], r"pairwise: holds no match, so that nothing can be rated$"),
+        ([row("1", [NONE, A]), row("2", excluded="no room")], r": no room \(1\); no valid verdict \(1\)"),
+    ],
+)
+def test_rows_without_a_match_cannot_be_rated(rows: list[Row], expected: str) -> None:
+    with pytest.raises(DataError, match=expected):
+        from_rows(rows, "pairwise", None)
+
+
+def run(path: Path, rows: Iterable[Row], finish: bool = True) -> str:
+    protocols = {"pairwise": [], "absolute": ["score", "rating"], "other": []}
+    with Recorder(path, {**PARAMETERS, "judge": "the judge", "protocols": protocols}) as recorder:
+        recorder.add(list(rows), [])
+        if finish:
+            recorder.finish({"results": []}, {"replies": {"made": 1}})
+    return str(path)
+
+
+def test_run_folder_has_a_source_for_each_protocol_and_rule(tmp_path: Path) -> None:
+    score = scored((5.2, 4.9), (5, 5))
+    rows = [
+        row("1", [A, A], design="flip"),
+        row("1", [B, B], design="flip", attack="f", target="b"),
+        row("1", [score], design="flip", protocol="absolute"),
+        row("1", [A, A], design="fixed", protocol="other"),
+    ]
+    for spec in (run(tmp_path / "r", rows), f"run:{tmp_path / 'r'}"):
+        sources = read(spec)
+        assert [(one.protocol, one.rule, *one.matches.outcome) for one in sources] == [
+            ("absolute", "score", 0), ("absolute", "rating", 2), ("pairwise", None, 0),
+        ]  # fmt: skip
+        assert {(one.name, one.format, one.attack, one.notes) for one in sources} == {("the judge", "run", "none", ())}
+        assert len({one.sha256 for one in sources}) == 1
+
+
+def test_protocol_without_valid_verdicts_is_skipped_and_named(tmp_path: Path) -> None:
+    rows = [row("1", [NONE]), row("1", [scored((5, 4), (5, 4))], protocol="absolute")]
+    result = read(run(tmp_path / "r", rows))
+    assert [one.rule for one in result] == ["score", "rating"]
+    assert "skipped: pairwise: holds no match" in result[0].notes[0]
+    with pytest.raises(DataError, match=r"r: pairwise: .*no valid verdict \(1\)"):
+        read(run(tmp_path / "bad" / "r", rows[:1]))
+
+
+def test_unreliable_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="r: the run is unfinished"):
+        read(run(tmp_path / "r", [row("1", [A, A])], finish=False))
+    with pytest.raises(DataError, match="s: holds no comparison of two authors before a rewrite"):
+        read(run(tmp_path / "s", [row("1", [A, A], design="fixed")]))
+    file = tmp_path / "run.json"
+    file.write_text("{}")
+    with pytest.raises(DataError, match="is a file; name a run folder"):
+        read(f"run:{file}")
