@@ -21,9 +21,9 @@ from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import offline_writer
-from distract.studies.eligibility import check_fit, is_recorded
+from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle
 from distract.studies.leaderboard.boards.system_choice import SystemChoice
-from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline, match_obstacle
+from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.document import describe_targets
 from distract.studies.leaderboard.measures import find_targets
 from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
@@ -74,7 +74,7 @@ def prepare(
     cure = "name data with answers of several models"
     drawn = draw(loaded, only, lambda case: len(comparable_responses(case)) > 1, TOO_FEW, cure, limit, seed)
     for protocol in setup.protocols:
-        if why := match_obstacle(protocol):
+        if why := pair_obstacle(protocol):
             raise UsageError(f"{protocol.name} {why}; name another protocol")
     check_fit(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
     answered = [[response.author for response in comparable_responses(case)] for case in drawn.cases]
