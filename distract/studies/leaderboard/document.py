@@ -29,21 +29,15 @@ _SHIFT = ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "shared",
 
 @dataclass(frozen=True)
 class LeaderboardResult:
-    """The result of a run.
-
-    Attributes:
-        excluded: number of matches that were not judged, by reason.
-        standing: number of matches that were not judged again after an attack, by reason; their first verdict stands.
-        invalid: number of verdicts that could not be read, by reason.
-        flaw: why the run must not be relied on; its shifts are left out then.
-    """
+    """The result of a run."""
 
     measured: RunBoards
-    excluded: Counter[str]
+    excluded: Counter[str]  # number of matches that were not judged, by reason
+    # Number of matches that were not judged again after an attack, by reason; their first verdict stands.
     standing: Counter[str]
-    invalid: Counter[str]
+    invalid: Counter[str]  # number of verdicts that could not be read, by reason
     rewrites: CompactRewrites
-    flaw: str | None
+    flaw: str | None  # why the run must not be relied on; its shifts are left out then
 
 
 def summarise_run(

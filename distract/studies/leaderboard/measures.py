@@ -38,25 +38,17 @@ class RunBoard:
 
 @dataclass(frozen=True, slots=True)
 class RunShift:
-    """The effect of an attack on one board.
-
-    Attributes:
-        targets: the models attacked.
-        rewritten: number of their responses in matches that were rewritten.
-        standing: number of those that could not be rewritten, and stand as before.
-        again: number of matches that were judged again.
-        lost: number of comparisons that are not valid both before and after, and are on neither board.
-    """
+    """The effect of an attack on one board."""
 
     protocol: str
     rule: str | None
     attack: str
     choice: SystemChoice
-    targets: tuple[str, ...]
-    rewritten: int
-    standing: int
-    again: int
-    lost: int
+    targets: tuple[str, ...]  # the models attacked
+    rewritten: int  # number of their responses in matches that were rewritten
+    standing: int  # number of those that could not be rewritten, and stand as before
+    again: int  # number of matches that were judged again
+    lost: int  # number of comparisons that are not valid both before and after, and are on neither board
     shift: Shift
 
 

@@ -34,22 +34,16 @@ TOO_FEW = "fewer than two of the models have answered it"
 
 @dataclass(frozen=True)
 class AttackSettings:
-    """Attacks and their targets.
-
-    Attributes:
-        lowest: number of models attacked, from the bottom of each protocol's baseline board; None for three, or for as
-            many as leave one unattacked.
-        targets: names of the models to attack, instead of the lowest.
-        generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
-        verifier: name of the model that verifies rewrites; None leaves them to the rules.
-    """
+    """Attacks and their targets."""
 
     names: Sequence[str] = ()
+    # Number of models attacked, from the bottom of each protocol's baseline board; None for three, or for as many as
+    # leave one unattacked.
     lowest: int | None = None
-    targets: Sequence[str] = ()
-    generator: str | None = None
+    targets: Sequence[str] = ()  # names of the models to attack, instead of the lowest
+    generator: str | None = None  # name of a writer; None takes recorded rewrites where the data have them, else rules
     asking: GeneratorOptions = field(default_factory=GeneratorOptions)
-    verifier: str | None = None
+    verifier: str | None = None  # name of the model that verifies rewrites; None leaves them to the rules
 
 
 def prepare(

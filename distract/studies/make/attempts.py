@@ -20,17 +20,12 @@ BROKEN = "constraint broken"
 
 @dataclass(frozen=True, slots=True)
 class MakeResult:
-    """The case made from one prompt.
+    """The case made from one prompt."""
 
-    Attributes:
-        case: None where none could be made.
-        reasons: why there is no case, or what the case lacks. Each is a stable slug, mostly with a colon and a detail.
-        evidence: ``attempts`` (requests to the generator, absent without any) and what was measured.
-    """
-
-    case: Case | None
+    case: Case | None  # None where none could be made
+    # Why there is no case, or what the case lacks. Each is a stable slug, mostly with a colon and a detail.
     reasons: tuple[str, ...] = ()
-    evidence: Evidence = ()
+    evidence: Evidence = ()  # ``attempts`` (requests to the generator, absent without any) and what was measured
 
 
 def ask_generator(

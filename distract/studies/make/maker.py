@@ -22,25 +22,17 @@ from distract.studies.make.attempts import MakeResult, check_author, yield_docum
 
 @dataclass(frozen=True)
 class MakeJob:
-    """A maker's plans, one for each drawn prompt.
+    """A maker's plans, one for each drawn prompt."""
 
-    Attributes:
-        name: name of the data.
-        size: number of prompts in the data.
-        left_out: number of useless prompts, by reason.
-        prompt: SHA-256 (hex) of the prompt file.
-        verifier: name of the model that verifies; None checks by rules only.
-    """
-
-    name: str
-    size: int
+    name: str  # name of the data
+    size: int  # number of prompts in the data
     plans: Sequence[Plan[MakeResult]]
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, int]  # number of useless prompts, by reason
     generator: str
-    prompt: str
+    prompt: str  # SHA-256 (hex) of the prompt file
     asking: GeneratorOptions
     seed: int
-    verifier: str | None = None
+    verifier: str | None = None  # name of the model that verifies; None checks by rules only
 
     @property
     def parameters(self) -> dict[str, float | int]:

@@ -31,19 +31,12 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class Difficulty:
-    """Number of comparisons by the share of verdicts that are right; an invalid verdict is not right.
+    """Number of comparisons by the share of verdicts that are right; an invalid verdict is not right."""
 
-    Attributes:
-        n: number of comparisons that every judge had under every protocol.
-        bins: counts from the hardest tenth (right in less than 10%) to the easiest (at least 90%).
-        never: number of comparisons without a right verdict.
-        always: number of comparisons with right verdicts only.
-    """
-
-    n: int
-    bins: tuple[int, ...]
-    never: int
-    always: int
+    n: int  # number of comparisons that every judge had under every protocol
+    bins: tuple[int, ...]  # counts from the hardest tenth (right in less than 10%) to the easiest (at least 90%)
+    never: int  # number of comparisons without a right verdict
+    always: int  # number of comparisons with right verdicts only
 
 
 def whole_place(figures: Sequence[Agreement]) -> DataPlace:

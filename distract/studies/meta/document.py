@@ -20,22 +20,14 @@ _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_jud
 
 @dataclass(frozen=True)
 class JudgeSource:
-    """One judge with the origin of its verdicts.
-
-    Attributes:
-        judged: the judge under each protocol.
-        record: the parameters behind the verdicts, as JSON values.
-        controls: names of the controls in its rows.
-        base: the protocol to compare others with, as the user named it.
-        notes: warnings for the reader, one line each.
-    """
+    """One judge with the origin of its verdicts."""
 
     name: str
-    judged: tuple[JudgeRows, ...]
-    record: Mapping[str, Any]
-    controls: tuple[str, ...] = ()
-    base: str | None = None
-    notes: tuple[str, ...] = ()
+    judged: tuple[JudgeRows, ...]  # the judge under each protocol
+    record: Mapping[str, Any]  # the parameters behind the verdicts, as JSON values
+    controls: tuple[str, ...] = ()  # names of the controls in its rows
+    base: str | None = None  # the protocol to compare others with, as the user named it
+    notes: tuple[str, ...] = ()  # warnings for the reader, one line each
 
     def reasons(self, kind: Literal["excluded", "invalid"]) -> Counter[str]:
         """Count exclusions, also under a control, or invalid verdicts, by reason."""

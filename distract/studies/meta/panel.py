@@ -25,65 +25,47 @@ BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
 
 @dataclass(frozen=True, slots=True)
 class ProtocolStanding:
-    """A protocol over the judges that have every protocol compared.
-
-    Attributes:
-        mean_rank: mean over judges, 1 is the most accurate; equal ones share a mean rank.
-        strong_gain: mean accuracy minus the base's over the stronger half of the judges; None without a base.
-        weak_gain: the same over the weaker half; a middle judge is in neither.
-    """
+    """A protocol over the judges that have every protocol compared."""
 
     protocol: str
     judges: int
     mean_accuracy: float
-    mean_rank: float
+    mean_rank: float  # mean over judges, 1 is the most accurate; equal ones share a mean rank
     best_judge: str
     best_accuracy: float
+    # Mean accuracy minus the base's over the stronger half of the judges; None without a base.
     strong_gain: float | None
-    weak_gain: float | None
+    weak_gain: float | None  # the same over the weaker half; a middle judge is in neither
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeStanding:
-    """A judge over its protocols.
-
-    Attributes:
-        half: ``strong`` or ``weak``, by accuracy under the base if all judges have it, else by ``mean_accuracy``.
-        accuracy: accuracy under the base; None without it.
-        mean_accuracy: mean over the protocols that all judges have; over the judge's own if there are none.
-        best_protocol: the protocol with the largest gain over the base, which may be a loss; None without a base.
-        gain: accuracy minus the base's on the verdicts valid under both, with its interval.
-        p_adjusted: exact McNemar test, after Holm over all pairs of the judge's protocols.
-    """
+    """A judge over its protocols."""
 
     judge: str
+    # ``strong`` or ``weak``, by accuracy under the base if all judges have it, else by ``mean_accuracy``.
     half: str | None
-    accuracy: float | None
-    mean_accuracy: float
+    accuracy: float | None  # accuracy under the base; None without it
+    mean_accuracy: float  # mean over the protocols that all judges have; over the judge's own if there are none
+    # The protocol with the largest gain over the base, which may be a loss; None without a base.
     best_protocol: str | None = None
-    gain: float | None = None
+    gain: float | None = None  # accuracy minus the base's on the verdicts valid under both, with its interval
     low: float | None = None
     high: float | None = None
-    p_adjusted: float | None = None
+    p_adjusted: float | None = None  # exact McNemar test, after Holm over all pairs of the judge's protocols
     compared: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Judges compared.
+    """Judges compared."""
 
-    Attributes:
-        base: the protocol that others are compared with; None if no judge has it.
-        comparisons: number of labelled comparisons that every judge has under every shared protocol (under all of its
-            own if there are none); all figures but the correlations between data sets are based on them.
-        protocols: most accurate first.
-        judges: most accurate first.
-    """
-
-    base: str | None
+    base: str | None  # the protocol that others are compared with; None if no judge has it
+    # Number of labelled comparisons that every judge has under every shared protocol (under all of its own if there
+    # are none); all figures but the correlations between data sets are based on them.
     comparisons: int
-    protocols: tuple[ProtocolStanding, ...]
-    judges: tuple[JudgeStanding, ...]
+    protocols: tuple[ProtocolStanding, ...]  # most accurate first
+    judges: tuple[JudgeStanding, ...]  # most accurate first
     correlations: tuple[Correlation, ...]
     difficulty: Difficulty
 

@@ -24,21 +24,14 @@ from distract.studies.setup import SAMPLE, Setup
 
 @dataclass(frozen=True)
 class MetaSelection:
-    """The labelled cases on which to compare judges with people.
+    """The labelled cases on which to compare judges with people."""
 
-    Attributes:
-        sets: the data sets by a unique name.
-        cases: the drawn cases with the name of their data set, in the order of the data.
-        left_out: number of cases without a label, or left out by a reader, by reason.
-        shuffled: data sets that always list the better response at the same place; the order is drawn there.
-        limit: number of cases to draw of each data set; None for all.
-    """
-
-    sets: Mapping[str, DataSet]
-    cases: tuple[tuple[str, Case], ...]
-    left_out: Mapping[str, int]
+    sets: Mapping[str, DataSet]  # the data sets by a unique name
+    cases: tuple[tuple[str, Case], ...]  # the drawn cases with the name of their data set, in the order of the data
+    left_out: Mapping[str, int]  # number of cases without a label, or left out by a reader, by reason
+    # Data sets that always list the better response at the same place; the order is drawn there.
     shuffled: frozenset[str]
-    limit: int | None
+    limit: int | None  # number of cases to draw of each data set; None for all
     seed: int
 
     @property

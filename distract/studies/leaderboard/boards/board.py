@@ -41,18 +41,13 @@ PLAYED = 40_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatedMatches:
-    """Matches rated as they are, and once more under each draw.
-
-    Attributes:
-        table: ratings under each draw, shape (draws, models); None with fewer than two prompts.
-        prompts: number of prompts of each model, shape (models,).
-    """
+    """Matches rated as they are, and once more under each draw."""
 
     matches: Matches
     system: RatingSystem
     ratings: Ratings
-    table: Floats | None
-    prompts: Ints
+    table: Floats | None  # ratings under each draw, shape (draws, models); None with fewer than two prompts
+    prompts: Ints  # number of prompts of each model, shape (models,)
 
 
 def draw_prompts(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:

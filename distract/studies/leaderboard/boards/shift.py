@@ -36,58 +36,42 @@ from distract.studies.leaderboard.boards.standings import Board
 
 @dataclass(frozen=True, slots=True)
 class RatingChange:
-    """The change of one model.
-
-    Attributes:
-        before: rating before; None where the model is not on the board.
-        change: after minus before.
-        low: lower end of the 95% interval of the change; None where there is none, and then a note says why.
-        rank_before: 1 is best. Equal models share the middle of their ranks here, so that leaving a tie for the better
-            is a rise, and for the worse a fall.
-        p_rose: share of draws in which its rank after is better than its rank before, among the models on both
-            boards; None where nothing varies from prompt to prompt.
-    """
+    """The change of one model."""
 
     model: str
-    before: float | None
+    before: float | None  # rating before; None where the model is not on the board
     after: float | None
-    change: float | None
-    low: float | None
+    change: float | None  # after minus before
+    low: float | None  # lower end of the 95% interval of the change; None where there is none, and then a note says why
     high: float | None
+    # 1 is best. Equal models share the middle of their ranks here, so that leaving a tie for the better is a rise,
+    # and for the worse a fall.
     rank_before: float | None
     rank_after: float | None
+    # Share of draws in which its rank after is better than its rank before, among the models on both boards; None
+    # where nothing varies from prompt to prompt.
     p_rose: float | None
     p_fell: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Two boards of one rating system, and the changes from one to the other.
-
-    Attributes:
-        changes: one for each model of either board, by rank before, then by name; new models come last.
-        tau: Kendall's tau-b between the two boards, over the models on both; None where one board ranks them equal.
-        tau_low: lower end of the 95% range of tau over draws.
-        models: number of models on both boards.
-        prompts: number of prompts on either board.
-        paired: whether the boards share prompts, and draws of them.
-        shared: number of prompts on both boards.
-        draws: number of draws; 0 where one board has fewer than two prompts.
-        notes: warnings for the reader, one line each, beside those of the boards.
-    """
+    """Two boards of one rating system, and the changes from one to the other."""
 
     before: Board
     after: Board
+    # One for each model of either board, by rank before, then by name; new models come last.
     changes: tuple[RatingChange, ...]
+    # Kendall's tau-b between the two boards, over the models on both; None where one board ranks them equal.
     tau: float | None
-    tau_low: float | None
+    tau_low: float | None  # lower end of the 95% range of tau over draws
     tau_high: float | None
-    models: int
-    prompts: int
-    paired: bool
-    shared: int
-    draws: int
-    notes: tuple[str, ...]
+    models: int  # number of models on both boards
+    prompts: int  # number of prompts on either board
+    paired: bool  # whether the boards share prompts, and draws of them
+    shared: int  # number of prompts on both boards
+    draws: int  # number of draws; 0 where one board has fewer than two prompts
+    notes: tuple[str, ...]  # warnings for the reader, one line each, beside those of the boards
 
 
 def merge_prompts(before: Matches, after: Matches) -> tuple[Matches, Matches]:
