@@ -131,10 +131,8 @@ def _compare_boards(
 
 
 def _prepare_job(systems: tuple[SystemChoice, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Job[Any]:
-    from distract.studies.leaderboard.session import AttackSettings, prepare
+    from distract.studies.leaderboard.session import prepare
 
     more["seed"] = seed
     setup, generator = set_up(more.pop("judge"), more, PROTOCOLS)
-    attacks, lowest, targets = (more.pop(name) for name in ("attacks", "lowest", "targets"))
-    attack = AttackSettings(attacks, lowest, targets, more.pop("generator"), generator, more.pop("verifier"))
-    return prepare(setup, attack=attack, systems=systems, draws=draws, limit=more.pop("limit") or None, **more)
+    return prepare(setup, systems=systems, asking=generator, draws=draws, limit=more.pop("limit") or None, **more)

@@ -11,6 +11,9 @@ from typing import Any
 from distract.core.errors import UsageError
 from distract.core.printable import share_hint
 
+LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
+"""The limits that an option of ``distract gate`` sets."""
+
 MOST = 1_000_000
 """Beyond this many comparisons a gate names no number."""
 

@@ -19,10 +19,8 @@ from distract.studies.execution import renew, run_job
 from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
-from distract.studies.gate.limits import Limits
+from distract.studies.gate.limits import LIMITS, Limits
 from distract.studies.gate.verdict import Verdict, undecided_verdict
-
-LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 
 RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
 """The options that also apply to a finished run."""

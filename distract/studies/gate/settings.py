@@ -12,21 +12,12 @@ from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.core.project import FILE, MAX_NUMBER, check_name, describe_value, read_project, setting_error
 from distract.core.project import TABLE as ABOVE
-from distract.studies.gate.limits import Limits
+from distract.studies.gate.limits import LIMITS, Limits
 
 TABLE = (*ABOVE, "gate")
 RATES = "max-flip-rates"
 
-_FIELDS: Mapping[str, str] = {
-    "max-flip-rate": "max_flip_rate",
-    "max-rise": "max_rise",
-    "max-invalid-rate": "max_invalid_rate",
-    "min-eligible": "min_eligible",
-    "min-n": "min_n",
-    "confidence": "confidence",
-    "certify": "certify",
-    RATES: "others",
-}
+_FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, RATES: "others"}
 
 
 @dataclass(frozen=True, slots=True)
