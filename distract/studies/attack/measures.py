@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
+from distract.stats.figure import CONFIDENCE, Condition, Figure, PairedValues, adjust_p_values, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts
 from distract.studies.rewrite_counts import agreements, rejections
@@ -136,29 +136,6 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class PairedValues:
-    """Outcomes of the units eligible and valid under both of two conditions: 1 if a measure counts it, else 0.
-
-    ``alone`` counts the further units of each condition.
-    """
-
-    first: tuple[float, ...]
-    second: tuple[float, ...]
-    clusters: tuple[str, ...]
-    alone: tuple[int, int]
-
-    @property
-    def difference(self) -> float:
-        """The first rate minus the second."""
-        return (math.fsum(self.first) - math.fsum(self.second)) / len(self.clusters)
-
-    @property
-    def p_value(self) -> float:
-        """Exact two-sided McNemar test of the difference."""
-        return intervals.paired_p(self.first, self.second, self.clusters)
-
-
 def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
     """Pair two conditions by their units, in the order of the first."""
     units = [unit for unit in first.outcomes if unit in second.outcomes]
@@ -179,19 +156,7 @@ def _difference(
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
     first = _count_outcomes(design, briefs, one[0], rule, one[1])
     second = _count_outcomes(design, briefs, other[0], rule_other, other[1])
-    both = pair_conditions(measure, first, second)
     figure = Figure(
-        measure,
-        one[0],
-        rule,
-        *one[1],
-        n=len(both.clusters),
-        excluded=sum(both.alone),
-        against=other[0],
-        against_rule=rule_other,
-        against_attack=other[1][0],
+        measure, one[0], rule, *one[1], against=other[0], against_rule=rule_other, against_attack=other[1][0]
     )
-    if not both.clusters:
-        return figure
-    low, high = intervals.difference_interval(both.first, both.second, both.clusters, CONFIDENCE)
-    return replace(figure, value=both.difference, low=low, high=high, p_value=both.p_value)
+    return pair_conditions(measure, first, second).fill(figure)
