@@ -37,7 +37,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     texts = mt_bench_texts.load_texts(folder.parent, {model for item in items for model in COLUMNS.read_models(item)})
     by_judge: dict[tuple[str, str], list[PublishedComparison]] = {}
     for item in items:
-        judge = _read_judge(item)
+        judge = read_judge(item)
         by_judge.setdefault(judge, []).append(COLUMNS.read_comparison(item, (*judge, data), texts))
     sha256 = output_files.checksum([source, *texts.sources])
     runs = []
@@ -48,7 +48,8 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     return tuple(runs)
 
 
-def _read_judge(item: Item) -> tuple[str, str]:
+def read_judge(item: Item) -> tuple[str, str]:
+    """Read the judge of a row, and its protocol: the first word of the template's name."""
     value = item.value.get("judge")
     if not isinstance(value, list) or len(value) != 2:
         item.fail("expected a list of the judge's model and the prompt template", "judge")

@@ -111,17 +111,17 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
         rows = conditions[attack, severity]
         # The control that changes nothing shares the baseline's name; prefer the baseline if there is one.
         rows = [row for row in rows if row.target is None] or rows
-        judged = [row for row in rows if row.kind.said]
+        judged = [row for row in rows if row.kind.preferences]
         excluded = sum(row.excluded is not None for row in rows)
-        valid = [row for row in judged if None not in row.kind.said]
+        valid = [row for row in judged if None not in row.kind.preferences]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
-        failed = [float(None in row.kind.said) for row in judged]
+        failed = [float(None in row.kind.preferences) for row in judged]
         results.append(fill_rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
-        if any(len(row.kind.said) > 1 for row in judged):
-            differ = [float(len({*row.kind.said}) > 1) for row in valid]
+        if any(len(row.kind.preferences) > 1 for row in judged):
+            differ = [float(len({*row.kind.preferences}) > 1) for row in valid]
             results.append(fill_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
         values, names = list[float](), list[str]()
         for row in valid:

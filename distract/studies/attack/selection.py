@@ -131,8 +131,8 @@ def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Ca
 def draw(scope: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:
     """Draw cases among those that fit any design."""
     fitting = [case for case in cases if any(can_judge(design, scope.degradations, case) for design in scope.designs)]
-    kept = {case.id for case in fitting}
-    left_out = Counter(_misfit_reason(case) for case in cases if case.id not in kept)
+    drawable = {case.id for case in fitting}
+    left_out = Counter(_misfit_reason(case) for case in cases if case.id not in drawable)
     return sample(fitting, limit, seed), left_out
 
 

@@ -50,8 +50,8 @@ def find_case_flips(
         return flips
     is_known = any(row.case == case for row in run.rows)
     elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
-    if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
-        raise UsageError(f"case {case!r}: no such verdict flipped; these did: {', '.join(mine)}")
+    if flipped := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
+        raise UsageError(f"case {case!r}: no such verdict flipped; these did: {', '.join(flipped)}")
     why = "no verdict flipped there" if is_known else f"{run.path} has no such case"
     raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 

@@ -96,7 +96,7 @@ class Comparisons:
     ``excluded`` counts those that were not judged, by data set and subset.
     """
 
-    made: tuple[PairVerdicts, ...]
+    pairs: tuple[PairVerdicts, ...]
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def select(self, data: str | None, subset: str | None) -> Comparisons:
@@ -105,8 +105,8 @@ class Comparisons:
         def fits(place: tuple[str, str]) -> bool:
             return data in (None, place[0]) and subset in (None, place[1])
 
-        kept = tuple(pair for pair in self.made if fits((pair.data, pair.subset)))
-        return Comparisons(kept, Counter({place: n for place, n in self.excluded.items() if fits(place)}))
+        pairs = tuple(pair for pair in self.pairs if fits((pair.data, pair.subset)))
+        return Comparisons(pairs, Counter({place: n for place, n in self.excluded.items() if fits(place)}))
 
 
 @dataclass(frozen=True, slots=True)

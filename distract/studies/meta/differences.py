@@ -29,7 +29,7 @@ def differences(judged: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) ->
     results = list[Agreement]()
     for data, subset in everywhere:
         family = list[Agreement]()
-        right = {name: _read_correctness(whole.select(data, subset).made) for name, whole in comparisons.items()}
+        right = {name: _read_correctness(whole.select(data, subset).pairs) for name, whole in comparisons.items()}
         for one, other in combinations(sorted(right), 2):
             empty = Agreement("accuracy", one, headline[one], "none", judge=judged[0].judge, data=data, subset=subset)
             empty = replace(empty, against=other, against_rule=headline[other], against_attack="none")

@@ -90,7 +90,7 @@ def difficulty(judged: Sequence[JudgeRows]) -> Difficulty:
     right: dict[object, list[float]] = defaultdict(list)
     times: Counter[object] = Counter()
     for judge in judged:
-        for pair in judge.comparisons.made:
+        for pair in judge.comparisons.pairs:
             if pair.label is not None:
                 times[pair.unit] += 1
                 right[pair.unit] += [float(verdict == pair.label) for verdict in pair.verdicts]

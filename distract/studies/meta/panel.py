@@ -70,9 +70,9 @@ class Panel:
     difficulty: Difficulty
 
 
-def find_base(protocols: Sequence[str], named: str | None = None) -> str | None:
+def find_base(protocols: Sequence[str], requested: str | None = None) -> str | None:
     """Find the protocol to compare others with: the one named, else the first known base present."""
-    known = (named,) if named else BASES
+    known = (requested,) if requested else BASES
     return next((name for name in known if name in protocols), None)
 
 
@@ -118,12 +118,12 @@ def _group_protocols(accuracy: Mapping[tuple[str, str], float]) -> dict[str, set
 
 
 def _labelled_units(judge: JudgeRows) -> frozenset[ComparisonUnit]:
-    return frozenset(pair.unit for pair in judge.comparisons.made if pair.label is not None)
+    return frozenset(pair.unit for pair in judge.comparisons.pairs if pair.label is not None)
 
 
 def _keep_units(judge: JudgeRows, units: frozenset[ComparisonUnit]) -> JudgeRows:
-    kept = {rule: tuple(row for row in rows if comparison_unit(row)[0] in units) for rule, rows in judge.rows.items()}
-    return replace(judge, rows=kept)
+    rows = {rule: tuple(row for row in rows if comparison_unit(row)[0] in units) for rule, rows in judge.rows.items()}
+    return replace(judge, rows=rows)
 
 
 def _protocol_standings(

@@ -60,7 +60,7 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
         return {}
     differ = {}
     for rule in run.rules:
-        counts = count_verdicts(collect_comparisons(run.rows[rule], None).made)
+        counts = count_verdicts(collect_comparisons(run.rows[rule], None).pairs)
         differ[rule] = {
             name: {"published": run.statistics[name], "ours": _format_count(name, *count)}
             for name, count in counts.items()
@@ -72,11 +72,11 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
 def count_verdicts(pairs: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
     """Count k of n as LLMBar does: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
     n = len(pairs)
-    given, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
+    unswapped, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
     return {
-        "correct_False": (given, n),
+        "correct_False": (unswapped, n),
         "correct_True": (swapped, n),
-        _AVERAGE: (given + swapped, 2 * n),
+        _AVERAGE: (unswapped + swapped, 2 * n),
         "correct_both": (sum(pair.is_right for pair in pairs), n),
         "equal": (sum(pair.is_equal for pair in pairs), n),
     }

@@ -63,8 +63,8 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
         left_out["nobody says which response is better"] += len(one.cases) - len(labelled)
         cases += [(name, case) for case in sample(labelled, limit, seed)]
     shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if is_one_sided(one.cases))
-    kept = {reason: n for reason, n in sorted(left_out.items()) if n}
-    return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
+    reasons = {reason: n for reason, n in sorted(left_out.items()) if n}
+    return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), reasons, shuffled, limit, seed)
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:

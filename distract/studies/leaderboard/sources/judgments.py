@@ -15,20 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from distract.core.errors import DataError
-from distract.core.records import Outcome
 from distract.data.fields import Item
 from distract.judging import verdicts
 from distract.judging.published import fastchat, mt_bench
-from distract.judging.published.mt_bench_texts import model_pair, question_id, turn
+from distract.judging.published.mt_bench import Columns
+from distract.judging.published.mt_bench_texts import question_id, turn
 from distract.judging.published.output_files import check_name, checksum, first_object, read_choice, read_output
 from distract.judging.published.published_runs import map_outcomes, winner_judgment
 from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, check_model, identity, no_match_error
 
 AGAIN = "judged before (the first judgment counts)"
-_LETTERS: Mapping[str, Outcome] = {"A": "a", "B": "b", "tie": "tie"}
-_MODELS: Mapping[str, Outcome] = {"model_1": "a", "model_2": "b", "tie": "tie"}
-_MT_BENCH = {"winner_ab": _LETTERS, "winner_ba": map_outcomes(_LETTERS, "b")}
-_FASTCHAT = {"g1_winner": _MODELS, "g2_winner": _MODELS}
 
 
 @dataclass(slots=True)
@@ -39,13 +35,17 @@ class _JudgeColumns:
     left_out: Counter[str] = field(default_factory=Counter)
     seen: set[tuple[str, int, tuple[str, ...]]] = field(default_factory=set)
 
-    def add(self, item: Item, fields: tuple[str, str], winners: Mapping[str, Mapping[str, Outcome]]) -> None:
+    def add(self, item: Item, form: Columns) -> None:
         """Add the comparison of a row, unless a row before compares the same."""
-        a, b = model_pair(item, *fields)
-        for model, name in zip((a, b), fields, strict=True):
+        a, b = form.read_models(item)
+        for model, name in zip((a, b), form.models, strict=True):
             check_model(item, model, name)
         question = question_id(item)
-        outcomes = [read_choice(item, name, {**known, "error": None, None: None}) for name, known in winners.items()]
+        second = map_outcomes(form.labels, "a" if form.mapped_back else "b")
+        outcomes = [
+            read_choice(item, name, {**labels, "error": None, None: None})
+            for name, labels in zip(form.winners, (form.labels, second), strict=True)
+        ]
         key = (question, turn(item), (min(a, b), max(a, b)))
         if key in self.seen:
             self.left_out[AGAIN] += 1
@@ -82,10 +82,9 @@ def read(path: Path) -> tuple[MatchSource, ...]:
     for file in files:
         for item in file.items():
             if mt_bench.can_read(item.value) or not fastchat.can_read(item.value):
-                judges.setdefault(default, _JudgeColumns()).add(item, ("model_a", "model_b"), _MT_BENCH)
+                judges.setdefault(default, _JudgeColumns()).add(item, mt_bench.COLUMNS)
             else:
-                judge = judges.setdefault(_judge_name(item, default), _JudgeColumns())
-                judge.add(item, ("model_1", "model_2"), _FASTCHAT)
+                judges.setdefault(_judge_name(item, default), _JudgeColumns()).add(item, fastchat.COLUMNS)
     sha256 = checksum(files)
     empty = [
         str(no_match_error(name, judge.left_out, judge.columns.invalid))
@@ -113,11 +112,7 @@ def _source_name(path: Path) -> str:
 
 def _judge_name(item: Item, default: str) -> str:
     """Name the judge of a FastChat row, and its protocol: the first word of the template's name."""
-    value = item.value.get("judge")
-    if value is None:
+    if item.value.get("judge") is None:
         return default
-    if not isinstance(value, list) or len(value) != 2:
-        item.fail("expected a list of the judge's model and the prompt template", "judge")
-    judge, template = (item.check_name(item.checked(part, "judge"), "judge") for part in value)
-    protocol = template.partition("-")[0]
-    return judge if protocol in ("", "pair") else f"{judge} ({protocol})"
+    judge, protocol = fastchat.read_judge(item)
+    return judge if protocol == "pair" else f"{judge} ({protocol})"
