@@ -144,7 +144,6 @@ def fit(game: Game, coefficients: int, ridge: float) -> tuple[Floats, Floats]:
 
 
 def _step_share(game: Game, which: NDArray[np.int64], at: Floats, step: Floats, mean: Floats, ridge: float) -> Floats:
-    """Share of each step to take, shape (draws,)."""
     change = np.zeros(len(which))
     for one, _first, _second in game(which):
         np.maximum(change, np.abs(one.rows @ step).max(axis=0, initial=0.0), out=change)

@@ -145,7 +145,6 @@ def _share_of_ties(matches: Matches) -> float:
 
 
 def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orders]:
-    """Check the parameters; return the game and its orders."""
     orders = Orders(matches, p["order"], p["shuffles"], p["seed"])
     sigma, tau, chance = p["sigma"], p["tau"], p["draw_probability"]
     if tau is None:
@@ -160,7 +159,6 @@ def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orde
 
 
 def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
-    """The winners, the losers, and whether they tied."""
     a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
     return (
         np.where(outcome == Matches.B, b, a).tolist(),

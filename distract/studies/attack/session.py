@@ -28,8 +28,6 @@ from distract.studies.eligibility import check_fit
 from distract.studies.execution import renew, set_up
 from distract.studies.setup import Setup, sample_first
 
-NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
-
 
 @dataclass(frozen=True)
 class AttackSelection:
@@ -59,7 +57,7 @@ def select(
     generator: str | None = None,
     asking: GeneratorOptions | None = None,
     verifier: str | None = None,
-    models: Mapping[Role, Backend] = NO_MODELS,
+    models: Mapping[Role, Backend] = MappingProxyType({}),
     limit: int | None = None,
     seed: int = 0,
     control: bool = False,

@@ -65,7 +65,6 @@ def prepare(
 
 
 def _check(protocols: Sequence[Protocol], cases: Sequence[Case]) -> None:
-    """Check that each protocol fits a case."""
     four = any(len(comparable_responses(case)) > 3 for case in cases)
     for protocol in protocols:
         if pair_obstacle(protocol) and set_obstacle(protocol):

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from distract.core.study import BufferedSums, Study, Sums
+from distract.core.study import BufferedSums, Study
 from distract.studies.consistency.document import ConsistencyResult, document, measure_rows
-
-
-def _sums(parameters: Mapping[str, Any]) -> Sums[ConsistencyResult]:
-    return BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows))
 
 
 def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterable[Any]:
@@ -22,7 +18,7 @@ def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterabl
 STUDY = Study(
     name="consistency",
     schema={"data": {"name": str, "cases": int}, "limit": int, "sets": int},
-    sums=_sums,
+    sums=lambda parameters: BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows)),
     document=document,
     report=_report,
 )

@@ -33,7 +33,9 @@ def decide(
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
         raise UsageError("--max-rise needs --baseline")
-    limits, baseline = _read_limits(more), _load_baseline(baseline_path)
+    overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
+    limits = settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
+    baseline = _load_baseline(baseline_path)
     if baseline is None and not limits.has_threshold:
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
@@ -46,12 +48,6 @@ def decide(
     if loaded and loaded.gap:
         verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
     return verdict, loaded
-
-
-def _read_limits(more: dict[str, Any]) -> Limits:
-    """Merge the limits in ``more``, which are removed from it, over those of the settings file."""
-    overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
-    return settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
 
 
 def _load_baseline(path: Path | None) -> LoadedRun | None:

@@ -55,7 +55,10 @@ def prepare(
         raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
     loaded = datasets.load(data, responses, seed)
     players = _select_players(models, loaded)
-    only = (_keep_players(case, players) for case in loaded.cases)
+    only = (
+        replace(case, responses=tuple(response for response in case.responses if response.author in players))
+        for case in loaded.cases
+    )
     cure = "name data with answers of several models"
     drawn = draw(loaded, only, lambda case: len(comparable_responses(case)) > 1, TOO_FEW, cure, limit, seed)
     for protocol in setup.protocols:
@@ -134,7 +137,6 @@ def _samples(
 
 
 def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[str] | None) -> int:
-    """Count matches, or those with a target."""
     return sum(targets is None or not targets.isdisjoint(pair) for pairs in matches for pair in pairs)
 
 
@@ -147,7 +149,6 @@ def _heading(config: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _select_players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
-    """Select the models named, else all."""
     known = {response.author for case in loaded.cases for response in comparable_responses(case)}
     players = _split_names("model", names, known) or known
     if len(players) < 2:
@@ -177,10 +178,6 @@ def _find_playing(
     if named and (idle := sorted(players - playing)):
         raise UsageError(f"--models: {idle[0]} has answered none of the cases drawn; raise --limit, or leave it out")
     return sorted(playing)
-
-
-def _keep_players(case: Case, players: frozenset[str]) -> Case:
-    return replace(case, responses=tuple(response for response in case.responses if response.author in players))
 
 
 def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:

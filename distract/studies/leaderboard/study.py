@@ -6,12 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from distract.core.study import BufferedSums, Study, Sums
+from distract.core.study import BufferedSums, Study
 from distract.studies.leaderboard.document import LeaderboardResult, document, summarise_run
-
-
-def _sums(parameters: Mapping[str, Any]) -> Sums[LeaderboardResult]:
-    return BufferedSums(partial(summarise_run, parameters))
 
 
 def _report(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterable[Any]:
@@ -33,7 +29,7 @@ STUDY = Study(
         "draws": int | None,
         "generator": str,
     },
-    sums=_sums,
+    sums=lambda parameters: BufferedSums(partial(summarise_run, parameters)),
     document=document,
     report=_report,
 )

@@ -13,6 +13,7 @@ from distract.core.records import Case, Lineage, Role
 from distract.core.usage import Answerer, Tally
 from distract.data import datasets
 from distract.data.good_responses import good_response
+from distract.data.prompt_parts import split_prompt
 from distract.rewriting import verifier as verifying
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import sample
@@ -73,7 +74,7 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
     """
     check_author(generator, ())
     loaded = datasets.load_prompts(data)
-    usable = [prompt for prompt in loaded.prompts if tweakset.is_usable(prompt)]
+    usable = [prompt for prompt in loaded.prompts if split_prompt(prompt.text, prompt.constraints) is not None]
     if not usable:
         raise UsageError(f"{data}: {tweakset.NOT_SPLIT} in any prompt")
     unusable = {tweakset.NOT_SPLIT: len(loaded.prompts) - len(usable)}

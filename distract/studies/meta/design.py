@@ -72,7 +72,6 @@ def is_one_sided(cases: Iterable[Case]) -> bool:
 
 
 def _draw_order(case: Case, pair: ResponsePair, seed: int) -> ResponsePair:
-    """Draw an order by seed, case and authors."""
     names = [f"{response.author}\x1e{response.severity}" for response in pair]
     turned = hashlib.sha256("\x1e".join([str(seed), case.id, *names]).encode()).digest()[0] % 2
     return (pair[1], pair[0]) if turned else pair

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean
 
 from distract.stats import agreement
 from distract.stats.figure import CONFIDENCE
@@ -94,12 +94,7 @@ def difficulty(judged: Sequence[JudgeRows]) -> Difficulty:
             if pair.label is not None:
                 times[pair.unit] += 1
                 right[pair.unit] += [float(verdict == pair.label) for verdict in pair.verdicts]
-    shares = [mean(right[unit]) for unit, number in times.items() if number == len(judged) and right[unit]]
+    shares = [fmean(right[unit]) for unit, number in times.items() if number == len(judged) and right[unit]]
     counts = Counter(min(BINS - 1, int(share * BINS + 1e-9)) for share in shares)
     bins = tuple(counts[index] for index in range(BINS))
     return Difficulty(len(shares), bins, sum(share == 0 for share in shares), sum(share == 1 for share in shares))
-
-
-def mean(values: Sequence[float]) -> float:
-    """Average at least one value."""
-    return math.fsum(values) / len(values)

@@ -129,7 +129,6 @@ def result_document(result: MetaResult) -> dict[str, Any]:
 
 
 def _round_numbers(value: Any) -> Any:
-    """Round all fractions to four decimals, at any depth."""
     if isinstance(value, dict):
         return {name: _round_numbers(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

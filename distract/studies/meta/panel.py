@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from distract.judging import BASE
 from distract.stats import agreement
@@ -14,7 +15,6 @@ from distract.studies.meta.difficulty import (
     accuracies,
     correlations,
     difficulty,
-    mean,
     whole_place,
 )
 from distract.studies.meta.measures import figures as figures_of
@@ -95,7 +95,7 @@ def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], ba
         return None  # no comparison is shared, or none has a valid verdict
     common = set.intersection(*protocols.values())
     # Protocols that only some judges have would not compare the judges.
-    means = {name: mean([accuracy[name, p] for p in sorted(common or protocols[name])]) for name in protocols}
+    means = {name: fmean([accuracy[name, p] for p in sorted(common or protocols[name])]) for name in protocols}
     strength = {name: accuracy[name, base] if base in common else means[name] for name in protocols}
     order = sorted(protocols, key=lambda name: (-strength[name], name))
     half = dict.fromkeys(order[: len(order) // 2], "strong")
@@ -141,7 +141,7 @@ def _protocol_standings(
     def gain(protocol: str, which: str) -> float | None:
         if base is None or base not in common:
             return None
-        return mean([accuracy[name, protocol] - accuracy[name, base] for name in names if half.get(name) == which])
+        return fmean([accuracy[name, protocol] - accuracy[name, base] for name in names if half.get(name) == which])
 
     standings = []
     for protocol in common:
@@ -150,8 +150,8 @@ def _protocol_standings(
             ProtocolStanding(
                 protocol,
                 len(names),
-                mean([accuracy[name, protocol] for name in names]),
-                mean([ranked[name][protocol] for name in names]),
+                fmean([accuracy[name, protocol] for name in names]),
+                fmean([ranked[name][protocol] for name in names]),
                 best,
                 accuracy[best, protocol],
                 gain(protocol, "strong"),

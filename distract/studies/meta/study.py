@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from distract.core.study import BufferedSums, Study, Sums
+from distract.core.study import BufferedSums, Study
 from distract.studies.meta.document import MetaResult, from_run, measure_judges, result_document
-
-
-def _sums(parameters: Mapping[str, Any]) -> Sums[MetaResult]:
-    return BufferedSums(lambda rows, _rewrites, _flaw: measure_judges([from_run(parameters, rows)], parameters["base"]))
 
 
 def _report(_: Mapping[str, Any], result: MetaResult) -> Iterable[Any]:
@@ -22,7 +18,7 @@ def _report(_: Mapping[str, Any], result: MetaResult) -> Iterable[Any]:
 STUDY = Study(
     name="meta",
     schema={"data": [{"name": str, "cases": int}], "base": str | None},
-    sums=_sums,
+    sums=lambda p: BufferedSums(lambda rows, _rewrites, _flaw: measure_judges([from_run(p, rows)], p["base"])),
     document=lambda _, result: result_document(result),
     report=_report,
 )
