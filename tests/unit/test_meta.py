@@ -30,9 +30,9 @@ from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
-from distract.studies.meta.document import JudgeSource, MetaResult, document, from_run, measure_judges, result_document
 from distract.studies.meta.published_judges import group_runs
 from distract.studies.meta.session import distinct_names, prepare, select
+from distract.studies.meta.study import JudgeSource, MetaResult, document, from_run, measure_judges
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:
@@ -502,7 +502,7 @@ def test_a_run_is_the_same_each_time_and_reads_back_as_it_is(tmp_path: Path) -> 
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
     loaded = load(tmp_path / "a")
     assert (loaded.flaw, loaded.command) == (None, "meta")
-    whole = document([from_run(loaded.parameters, loaded.rows)])
+    whole = document(measure_judges([from_run(loaded.parameters, loaded.rows)]))
     assert whole == json.loads(loaded.summary or "")
     fields = {"measure", "protocol", "rule", "attack", "value", "low", "high", "k", "n", "invalid", "excluded", "unit"}
     assert all(fields <= one.keys() for one in whole["results"])
@@ -525,7 +525,7 @@ def test_reasons_are_counted_by_judge(
 ) -> None:
     cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="tie")]
     loaded = run(ready(tmp_path, judge, cases, names))
-    (told,) = document([from_run(loaded.parameters, loaded.rows)])["judges"]
+    (told,) = document(measure_judges([from_run(loaded.parameters, loaded.rows)]))["judges"]
     assert (told["excluded"], told["invalid"]) == (excluded, invalid)
 
 
@@ -553,7 +553,7 @@ def test_figures_of_a_document_are_rounded_however_deep() -> None:
         elif isinstance(value, float):
             yield value
 
-    made = result_document(measure_judges(sources))
+    made = document(measure_judges(sources))
     assert made["panel"] is not None
     assert all(round(value, 4) == value for value in floats(made))
     assert json.loads(json.dumps(made)) == made
