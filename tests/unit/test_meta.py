@@ -30,9 +30,10 @@ from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
-from distract.studies.meta.published_judges import group_runs
+from distract.studies.meta.panel import MetaResult, measure_judges
+from distract.studies.meta.published_judges import JudgeSource, group_runs
 from distract.studies.meta.session import distinct_names, prepare, select
-from distract.studies.meta.study import JudgeSource, MetaResult, document, from_run, measure_judges
+from distract.studies.meta.study import document, from_run
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:

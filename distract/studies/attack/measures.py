@@ -7,17 +7,18 @@ Figures are derived and never stored with the rows, so a new one needs no model 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
-from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
+from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Condition, Figure, PairedValues, adjust_p_values, fill_rate, headline
+from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
-from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts
-from distract.studies.rewrite_counts import agreements, rejections
+from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts, pair_conditions
+from distract.studies.attack.ranking import ProtocolRank
+from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("distractor_win_rate", "original_win_rate", "tie_rate"),
@@ -136,14 +137,6 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     return results
 
 
-def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
-    """Pair two conditions by their units, in the order of the first."""
-    units = [unit for unit in first.outcomes if unit in second.outcomes]
-    a, b = (tuple(float(CRITERIA[measure](*c.outcomes[u][1:])) for u in units) for c in (first, second))
-    clusters = tuple(first.outcomes[unit][0] for unit in units)
-    return PairedValues(a, b, clusters, (len(first.outcomes) - len(units), len(second.outcomes) - len(units)))
-
-
 def _difference(
     design: str,
     briefs: CompactRows,
@@ -160,3 +153,20 @@ def _difference(
         measure, one[0], rule, *one[1], against=other[0], against_rule=rule_other, against_attack=other[1][0]
     )
     return pair_conditions(measure, first, second).fill(figure)
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What a run measured.
+
+    ``smallest`` is None if no one looked for minimal flips; ``excluded`` and ``invalid`` count comparisons and verdicts
+    by reason.
+    """
+
+    figures: Sequence[Figure]
+    standings: Sequence[ProtocolRank]
+    rewrites: CompactRewrites
+    smallest: Sequence[MinimalFlip] | None
+    prompts: int
+    excluded: Counter[str]
+    invalid: Counter[str]

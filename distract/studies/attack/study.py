@@ -4,37 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
-from distract.stats.figure import Figure, flatten
+from distract.stats.figure import flatten
 from distract.studies.attack import measures, ranking
 from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.measures import AttackResult
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
 _SHARED = (
     *("judge", "data", "left_out", "limit", "seed", "attacks", "degradations", "protocols", "ties", "manner"),
     *("reference", "generator", "asking", "verifier", "self_judging"),
 )
-
-
-@dataclass(frozen=True)
-class AttackResult:
-    """What a run measured.
-
-    ``smallest`` is None if no one looked for minimal flips; ``excluded`` and ``invalid`` count comparisons and verdicts
-    by reason.
-    """
-
-    figures: Sequence[Figure]
-    standings: Sequence[ranking.ProtocolRank]
-    rewrites: CompactRewrites
-    smallest: Sequence[MinimalFlip] | None
-    prompts: int
-    excluded: Counter[str]
-    invalid: Counter[str]
 
 
 def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str, Any]:

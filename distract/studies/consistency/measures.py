@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from distract.core.records import BASELINE, Outcome, Row, Side
 from distract.judging.verdicts import outcome
 from distract.stats.figure import PLACE_FIELDS, Figure, field_texts, fill_rate
+from distract.studies.consistency.design import comparison_key
 
 MEASURES: Mapping[str, tuple[str, str]] = {
     "triple": ("intransitivity", "chain_rate"),
@@ -117,3 +119,31 @@ def _shares(
 def _check_chain(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:
     decided = [(row, result) for row, result in zip(rows, outcomes, strict=True) if result != "tie"]
     return find_chain((row.a, row.b) if result == "a" else (row.b, row.a) for row, result in decided)
+
+
+@dataclass(frozen=True)
+class ConsistencyResult:
+    """The figures of a run in a total order, the measures it lacks, and counts of exclusions and failures by reason."""
+
+    figures: Sequence[PlacedFigure]
+    absent: Sequence[MissingMeasure]
+    excluded: Counter[str]
+    invalid: Counter[str]
+
+
+def measure_rows(parameters: Mapping[str, Any], rows: Iterable[Row]) -> ConsistencyResult:
+    """Measure a run."""
+    rows = list(rows)
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    absent = missing_measures(rows, rules)
+    missing = {(one.measure, one.protocol) for one in absent}
+    judged = [row for row in rows if row.design in MEASURES]
+    eligible = [row for row in judged if (MEASURES[row.design][0], row.protocol) not in missing]
+    # A pair that is judged once has a row in every triple that it is in.
+    unique = {comparison_key(row): row for row in judged}.values()
+    return ConsistencyResult(
+        figures(rows, rules),
+        absent,
+        Counter(row.excluded for row in eligible if row.excluded),
+        Counter(judgment.failure for row in unique for judgment in row.judgments if judgment.failure),
+    )

@@ -15,7 +15,7 @@ from rich.text import Text
 from distract.core.printable import clean_text, count, count_decimals, line
 from distract.core.records import Edit
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal import group_edits
+from distract.studies.attack.minimal.edits import group_edits
 from distract.studies.attack.minimal.view import describe_smallest
 from distract.studies.attack.study import flatten_flip
 from distract.studies.explain.run import Explanation

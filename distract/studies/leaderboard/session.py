@@ -24,9 +24,8 @@ from distract.rewriting.writers import offline_writer
 from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle
 from distract.studies.leaderboard.boards.system_choice import SystemChoice
 from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
-from distract.studies.leaderboard.measures import find_targets
+from distract.studies.leaderboard.measures import describe_targets, find_targets
 from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
-from distract.studies.leaderboard.study import describe_targets
 from distract.studies.setup import SAMPLE, Setup, draw
 
 TOO_FEW = "fewer than two of the models have answered it"

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from distract.core.printable import line
-from distract.core.records import BASELINE, Rewrite, Row
+from distract.core.records import BASELINE
 from distract.core.study import BufferedSums, Study
 from distract.stats.figure import round_values
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard
 from distract.studies.leaderboard.boards.shift import Shift
 from distract.studies.leaderboard.boards.standings import Board
-from distract.studies.leaderboard.measures import RunBoards, measure_boards
+from distract.studies.leaderboard.measures import LeaderboardResult, remarks, summarise_run
 from distract.studies.leaderboard.sources import MatchSource
-from distract.studies.rewrite_counts import CompactRewrites, count_reasons
+from distract.studies.rewrite_counts import count_reasons
 
 _SHARED = (
     *("judge", "data", "models", "left_out", "limit", "pairs", "seed", "attacks", "lowest", "targets", "protocols"),
@@ -27,35 +25,6 @@ _SHARED = (
 )
 _BOARD = ("system", "unit", "matches", "prompts", "invalid", "draws", "interval")
 _SHIFT = ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "shared", "draws")
-
-
-@dataclass(frozen=True)
-class LeaderboardResult:
-    """The result of a run."""
-
-    measured: RunBoards
-    excluded: Counter[str]  # number of matches that were not judged, by reason
-    # Number of matches that were not judged again after an attack, by reason; their first verdict stands.
-    standing: Counter[str]
-    invalid: Counter[str]  # number of verdicts that could not be read, by reason
-    rewrites: CompactRewrites
-    flaw: str | None  # why the run must not be relied on; its shifts are left out then
-
-
-def summarise_run(
-    parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Iterable[Rewrite], flaw: str | None = None
-) -> LeaderboardResult:
-    """Sum up a run."""
-    # Missing rows would look like unchanged ones, and the lowest so far need not be the lowest.
-    known = {**parameters, "attacks": []} if flaw else parameters
-    return LeaderboardResult(
-        measure_boards(known, rows),
-        Counter(row.excluded for row in rows if row.excluded and row.attack == BASELINE),
-        Counter(row.excluded for row in rows if row.excluded and row.attack != BASELINE),
-        Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure),
-        CompactRewrites(rewrites),
-        flaw,
-    )
 
 
 def document(parameters: Mapping[str, Any], result: LeaderboardResult) -> dict[str, Any]:
@@ -94,22 +63,6 @@ def document(parameters: Mapping[str, Any], result: LeaderboardResult) -> dict[s
         "does_not_apply": list(measured.absent),
         "notes": list(remarks(parameters, measured)),
     }
-
-
-def describe_targets(parameters: Mapping[str, Any]) -> str:
-    """Say which attacks rewrite whose responses."""
-    lowest = f"the lowest {parameters['lowest']} of each protocol's own board"
-    targets = ", ".join(map(line, parameters["targets"])) or lowest
-    return f"attack {', '.join(map(line, parameters['attacks']))} on {targets}"
-
-
-def remarks(parameters: Mapping[str, Any], measured: RunBoards) -> Iterator[str]:
-    """Warnings that hold for all shifts."""
-    if measured.shifts and not parameters["targets"]:
-        yield (
-            "the attacked models were chosen as the lowest of the board before: some are low by chance, and part of "
-            "their rise is a return to the mean; --target names them beforehand"
-        )
 
 
 def matches_document(boards: Sequence[SourceBoard], compared: Sequence[BoardComparison]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from distract.judging import BASE
@@ -18,6 +18,7 @@ from distract.studies.meta.difficulty import (
     whole_place,
 )
 from distract.studies.meta.measures import figures as figures_of
+from distract.studies.meta.published_judges import JudgeSource
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
 """Names of plain pairwise choice: ours, and those in LLMBar's and ReIFE's published runs."""
@@ -191,3 +192,23 @@ def _orient_difference(figure: Agreement, base: str | None) -> tuple[str, Agreem
     if figure.against == base:
         return figure.protocol or "", figure, 1
     return figure.against or "", figure, -1
+
+
+@dataclass(frozen=True)
+class MetaResult:
+    """The result of a command; ``panel`` compares the judges, and is None with fewer than two."""
+
+    sources: tuple[JudgeSource, ...]
+    figures: tuple[Agreement, ...]
+    base: str | None
+    panel: Panel | None = None
+    controls: tuple[str, ...] = field(default=())
+
+
+def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> MetaResult:
+    """Measure judges, and compare them where there are several."""
+    judged = [one for source in sources for one in source.judged]
+    controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
+    measured = figures_of(judged, controls)
+    base = find_base([one.protocol for one in judged], base)
+    return MetaResult(tuple(sources), tuple(measured), base, compare_judges(judged, measured, base), controls)
