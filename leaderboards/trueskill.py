@@ -115,20 +115,14 @@ class _TrueSkillGame:
         """Means and standard deviations after these matches, one by one in Python floats for speed."""
         mean, variance = ([begin] * len(matches.models) for begin in (self.mu, self.sigma**2))
         margin, noise, room = self.margin, self.tau**2, 2 * self.beta**2
-        sqrt, exp, erfc = math.sqrt, math.exp, math.erfc
+        sqrt = math.sqrt
         for start in range(0, len(places), CHUNK):
             for winner, loser, tied in zip(*_columns(matches, places[start : start + CHUNK]), strict=True):
                 up, down = variance[winner] + noise, variance[loser] + noise
                 total = up + down + room
                 wide = sqrt(total)
                 ahead = mean[winner] - mean[loser]
-                if tied:
-                    shift, shrink = tie_effect(ahead / wide, margin / wide)
-                elif (beyond := (ahead - margin) / wide) > -TAIL:
-                    shift = _DENSITY * exp(-beyond * beyond / 2) / erfc(-beyond * _ROOT)
-                    shrink = shift * (shift + beyond)
-                else:
-                    shift, shrink = _upset_effect(-beyond)
+                shift, shrink = tie_effect(ahead / wide, margin / wide) if tied else win_effect((ahead - margin) / wide)
                 shift /= wide
                 shrink /= total
                 mean[winner] += up * shift
