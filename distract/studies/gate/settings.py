@@ -36,8 +36,10 @@ def load_settings(path: Path | None = None) -> dict[str, Any]:
 
 def merge_limits(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> Limits:
     """Combine limits: the command line overrides the file, which overrides the defaults."""
-    others = {"others": {}} if "max_flip_rate" in overrides else {}
-    return Limits(**{**settings, **others, **overrides})
+    values = dict(settings)
+    if "max_flip_rate" in overrides:
+        values.pop("others", None)
+    return Limits(**{**values, **overrides})
 
 
 def find_project() -> Path | None:
