@@ -1,4 +1,4 @@
-"""What is compared with what: from a case to rows.
+"""Turn a case into rows.
 
 Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is right.
 ``flip``: responses by two authors; the one that the protocol dis-preferred is then rewritten and both are judged again.

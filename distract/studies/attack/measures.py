@@ -157,7 +157,7 @@ def _difference(
 
 @dataclass(frozen=True)
 class AttackResult:
-    """What a run measured.
+    """The result of a run.
 
     ``smallest`` is None if no one looked for minimal flips; ``excluded`` and ``invalid`` count comparisons and verdicts
     by reason.

@@ -1,6 +1,6 @@
-"""From what a user asked for and what the data allow to attacks, designs and drawn cases.
+"""Turn a user's request into the attacks, designs and drawn cases that the data allow.
 
-Anything asked for by name that fits no case is an error; a default that does not fit is left out with a note.
+A named attack or measure that fits no case is an error; a default that does not fit is left out with a note.
 """
 
 from __future__ import annotations

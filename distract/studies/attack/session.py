@@ -94,7 +94,7 @@ def select(
 
 
 def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
-    """Return what the run judges."""
+    """Return the parameters of the judging."""
     scope = selected.scope
     check_fit(setup.protocols, scope.designs, selected.cases, helped=setup.helped)
     return audit.AuditConfig(

@@ -1,4 +1,4 @@
-"""From a case to rows: the pairs of its triples, and pairs shown beside a third response.
+"""Turn a case into rows: the pairs of its triples, and pairs shown beside a third response.
 
 One plan for each case covers all protocols. A row of design ``triple`` is one pair of a triple, with the triple's third
 response in ``beside``: it is not shown. A row of design ``set`` is a pair that is shown beside ``beside[0]``; the row

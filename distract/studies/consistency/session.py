@@ -1,4 +1,4 @@
-"""Prepare a job of ``distract consistency``, or say in one line what does not fit."""
+"""Prepare a job of ``distract consistency``, or report in one line what does not fit."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ ConditionKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FlipCounts:
-    """What a run shows about one protocol under one attack."""
+    """The outcomes of a run for one protocol under one attack."""
 
     protocol: str
     attack: str

@@ -156,7 +156,7 @@ class LiveGate:
 
 
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
-    """Return what a gate decides by, as JSON values."""
+    """Return the record by which a gate decides, as JSON values."""
     return {
         "limits": limits.document(),
         "checks": [list(place) for place in checks],

@@ -1,4 +1,4 @@
-"""From a case to rows: a baseline of matches, then the same matches with some models' responses rewritten.
+"""Turn a case into rows: a baseline of matches, then the same matches with some models' responses rewritten.
 
 One plan for each case covers all protocols and attacks, so that they share prompts and rewrites. A match in which
 nothing was rewritten is not judged again: its verdict stands.

@@ -25,7 +25,7 @@ def round_robin(models: Sequence[Sequence[str]]) -> list[list[ModelPair]]:
 
 
 def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list[ModelPair]]:
-    """Draw at most so many matches in all.
+    """Draw at most ``most`` matches.
 
     Each match goes to the pair that has met least often; among those, to one whose models have played least and are not
     yet connected by a chain of matches. Its prompt is the one with the fewest matches on which they have not met. The

@@ -1,4 +1,4 @@
-"""From a labelled case to rows: one for each protocol and labelled pair, and more for the controls.
+"""Turn a labelled case into rows: one for each protocol and labelled pair, and more for the controls.
 
 A control judges the pair again without any relevant change.
 """

@@ -1,4 +1,4 @@
-"""Prepare the jobs of ``distract meta``, one for each judge, or say in one line what does not fit."""
+"""Prepare the jobs of ``distract meta``, one for each judge, or report in one line what does not fit."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class RatedMatches:
 
 
 def draw_prompts(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:
-    """Draw prompts, as many times as are worth their time where no count is given."""
+    """Draw prompts ``count`` times, by default as often as the system's speed allows."""
     if count is None:
         worth = PLAYED // len(matches) if "order" in system.parameters else DRAWS
         count = min(DRAWS, max(FEWEST, worth))
