@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from distract.judging import BASE
@@ -202,7 +202,7 @@ class MetaResult:
     figures: tuple[Agreement, ...]
     base: str | None
     panel: Panel | None = None
-    controls: tuple[str, ...] = field(default=())
+    controls: tuple[str, ...] = ()
 
 
 def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> MetaResult:
