@@ -30,8 +30,9 @@ from distract.judging.orders import DEFAULT, ask_in_orders
 from distract.judging.verdicts import outcome
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, rewrite
-from distract.studies.attack.minimal import find_edits, find_smallest
+from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.attack.minimal.search import Subset, search
+from distract.studies.attack.minimal.smallest import find_smallest
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = get_protocol("pairwise")

@@ -17,8 +17,7 @@ from scipy.sparse import coo_array
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .logistic import BLOCK, MANY, Design, Floats, Game, chances, design, fit, parts, refit
-from .sandwich import sandwich, sum_clusters
+from .logistic import BLOCK, MANY, Design, Floats, Game, chances, design, fit, parts, refit, sandwich, sum_clusters
 from .scale import POINTS, Scale, make_scale, on_scale, prior_notes
 
 

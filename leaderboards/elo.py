@@ -132,7 +132,6 @@ class _EloGame:
 
 
 def _make_game(matches: Matches, p: Mapping[str, Any]) -> tuple[_EloGame, Orders]:
-    """Check the parameters; return the game and its orders."""
     orders = Orders(len(matches), p["order"], p["shuffles"], p["seed"])
     check_parameter("k", p["k"], "a number above 0", p["k"] > 0)
     check_parameter("base", p["base"], "a number above 1", p["base"] > 1)

@@ -19,8 +19,7 @@ from scipy.special import stdtrit
 
 from distract import Draws, Matches, Ratings, RatingSystem, UsageError
 
-from .logistic import MANY, Design, Floats, Game, chances, design, fit, parts, refit
-from .sandwich import sandwich, sum_clusters
+from .logistic import MANY, Design, Floats, Game, chances, design, fit, parts, refit, sandwich, sum_clusters
 from .scale import POINTS, Scale, make_scale, on_scale, prior_notes
 
 PART = 1 << 14

@@ -115,20 +115,14 @@ class _TrueSkillGame:
         """Means and standard deviations after these matches, one by one in Python floats for speed."""
         mean, variance = ([begin] * len(matches.models) for begin in (self.mu, self.sigma**2))
         margin, noise, room = self.margin, self.tau**2, 2 * self.beta**2
-        sqrt, exp, erfc = math.sqrt, math.exp, math.erfc
+        sqrt = math.sqrt
         for start in range(0, len(places), CHUNK):
             for winner, loser, tied in zip(*_columns(matches, places[start : start + CHUNK]), strict=True):
                 up, down = variance[winner] + noise, variance[loser] + noise
                 total = up + down + room
                 wide = sqrt(total)
                 ahead = mean[winner] - mean[loser]
-                if tied:
-                    shift, shrink = tie_effect(ahead / wide, margin / wide)
-                elif (beyond := (ahead - margin) / wide) > -TAIL:
-                    shift = _DENSITY * exp(-beyond * beyond / 2) / erfc(-beyond * _ROOT)
-                    shrink = shift * (shift + beyond)
-                else:
-                    shift, shrink = _upset_effect(-beyond)
+                shift, shrink = tie_effect(ahead / wide, margin / wide) if tied else win_effect((ahead - margin) / wide)
                 shift /= wide
                 shrink /= total
                 mean[winner] += up * shift
@@ -145,7 +139,6 @@ def _share_of_ties(matches: Matches) -> float:
 
 
 def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orders]:
-    """Check the parameters; return the game and its orders."""
     orders = Orders(matches, p["order"], p["shuffles"], p["seed"])
     sigma, tau, chance = p["sigma"], p["tau"], p["draw_probability"]
     if tau is None:
@@ -160,7 +153,6 @@ def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orde
 
 
 def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
-    """The winners, the losers, and whether they tied."""
     a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
     return (
         np.where(outcome == Matches.B, b, a).tolist(),

@@ -26,7 +26,7 @@ from distract.core.records import (
 )
 from distract.core.study import R
 from distract.core.usage import Tally
-from distract.studies.attack.minimal import find_edits
+from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.setup import Setup
 
 

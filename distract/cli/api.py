@@ -117,7 +117,7 @@ class Run:
         and after. The clearest flips come first, the protocols taking turns. A protocol that scores is decided by its
         scores, as in its flip rate.
         """
-        from distract.studies.attack.minimal import clearest_flips
+        from distract.studies.attack.minimal.clearest import clearest_flips
 
         p, rows = self.parameters, self.rows
         attacks = [name for name in p["attacks"] if name not in p["controls"]]

@@ -78,7 +78,7 @@ def leaderboard(
     """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
     from distract.report.progress import preview_lines
     from distract.studies.estimate import estimate
-    from distract.studies.leaderboard import document, sources
+    from distract.studies.leaderboard import sources, study
     from distract.studies.leaderboard import view as report
     from distract.studies.leaderboard.boards import board_pairs
     from distract.studies.leaderboard.boards.system_choice import choose_systems, renaming_notes
@@ -91,7 +91,7 @@ def leaderboard(
         played = sources.read(matches)
         boards = board_pairs.rate_sources(played, rating_systems, draws, seed)
         comparison = board_pairs.compare_boards(played, other, rating_systems, draws, seed)
-        print_result(as_json, document.matches_document(boards, comparison), report.matches_parts(boards, comparison))
+        print_result(as_json, study.matches_document(boards, comparison), report.matches_parts(boards, comparison))
         return
     job = _prepare_job(rating_systems, draws, seed, more)
     if other:
@@ -108,7 +108,7 @@ def leaderboard(
     finished = run_in_terminal(job, store, is_fresh=fresh)
     comparison = _compare_boards(finished.run, other, rating_systems, draws, seed)
     if as_json and comparison:
-        echo_json(document.add_comparison(str(finished.run.summary), comparison))
+        echo_json(study.add_comparison(str(finished.run.summary), comparison))
     else:
         print_run(finished, as_json, report.comparison_parts(comparison))
     check_conclusive(finished.run.rows)
@@ -131,10 +131,8 @@ def _compare_boards(
 
 
 def _prepare_job(systems: tuple[SystemChoice, ...], draws: int | None, seed: int, more: dict[str, Any]) -> Job[Any]:
-    from distract.studies.leaderboard.session import AttackSettings, prepare
+    from distract.studies.leaderboard.session import prepare
 
     more["seed"] = seed
     setup, generator = set_up(more.pop("judge"), more, PROTOCOLS)
-    attacks, lowest, targets = (more.pop(name) for name in ("attacks", "lowest", "targets"))
-    attack = AttackSettings(attacks, lowest, targets, more.pop("generator"), generator, more.pop("verifier"))
-    return prepare(setup, attack=attack, systems=systems, draws=draws, limit=more.pop("limit") or None, **more)
+    return prepare(setup, systems=systems, asking=generator, draws=draws, limit=more.pop("limit") or None, **more)

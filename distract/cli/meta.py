@@ -22,7 +22,8 @@ from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from distract.core.job import Job
-    from distract.studies.meta.document import JudgeSource, MetaResult
+    from distract.studies.meta.panel import MetaResult
+    from distract.studies.meta.published_judges import JudgeSource
     from distract.studies.meta.session import MetaSelection
 
 ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
@@ -57,7 +58,7 @@ def meta(
     """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
     from distract.core import registry
     from distract.models.opener import REPLAY
-    from distract.studies.meta import document
+    from distract.studies.meta import panel, study
     from distract.studies.meta import view as report
     from distract.studies.meta.session import select
 
@@ -81,8 +82,8 @@ def meta(
         if base not in known:
             raise UnknownName("base", base, known, "name it with --protocol too")
     sources = [*_run_judges(live, selected, out, base, more), *replayed]
-    result = document.measure_judges(sources, base)
-    print_result(as_json, document.result_document(result), report.report_parts(result))
+    result = panel.measure_judges(sources, base)
+    print_result(as_json, study.document(result), report.report_parts(result))
     judged = [protocol for source in sources for protocol in source.judged]
     check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
 
@@ -90,7 +91,7 @@ def meta(
 def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource]:
     """Load judges with stored verdicts, with labels from the data where they have none."""
     from distract.judging import published
-    from distract.studies.meta.document import from_published
+    from distract.studies.meta.published_judges import from_published
 
     cases = {name: selection.cases for name, selection in selected.sets.items()}
     runs = [run for path in paths for run in published.load(path)]

@@ -94,6 +94,37 @@ def fill_rate(figure: F, values: Sequence[float], clusters: Sequence[str], cappe
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
 
 
+@dataclass(frozen=True, slots=True)
+class PairedValues:
+    """Outcomes of the units eligible and valid under both of two conditions: 1 if a measure counts it, else 0.
+
+    ``alone`` counts the further units of each condition.
+    """
+
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+    clusters: tuple[str, ...]
+    alone: tuple[int, int]
+
+    @property
+    def difference(self) -> float:
+        """The first rate minus the second."""
+        return (math.fsum(self.first) - math.fsum(self.second)) / len(self.clusters)
+
+    @property
+    def p_value(self) -> float:
+        """Exact two-sided McNemar test of the difference."""
+        return intervals.paired_p(self.first, self.second, self.clusters)
+
+    def fill(self, figure: F) -> F:
+        """Fill in the difference, its interval and its test."""
+        figure = replace(figure, n=len(self.clusters), excluded=sum(self.alone))
+        if not self.clusters:
+            return figure
+        low, high = intervals.difference_interval(self.first, self.second, self.clusters, CONFIDENCE)
+        return replace(figure, value=self.difference, low=low, high=high, p_value=self.p_value)
+
+
 HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy": "score"}
 """The rule that summarises a scoring protocol for a measure; the default is ``rating``, as in the paper."""
 

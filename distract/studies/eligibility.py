@@ -73,6 +73,11 @@ def check_fit(protocols: Sequence[Protocol], designs: Collection[str], cases: Se
             raise UsageError(f"{protocol.name} fits none of the cases ({why_not[0]}); {hint}")
 
 
+def pair_obstacle(protocol: Protocol) -> str | None:
+    """Say why a protocol cannot judge two responses alone."""
+    return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
+
+
 def sample(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
     """Draw ``limit`` items (None: all) without repetition, in their order."""
     if limit is not None and limit < 1:

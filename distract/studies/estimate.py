@@ -63,7 +63,7 @@ def estimate(job: Job[Any]) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What plans did with a fake judge: by request, the characters of the prompt and most tokens of the answer."""
+    """Plans stepped with a fake judge: by request, the characters of the prompt and most tokens of the answer."""
 
     done: tuple[CaseResult, ...]
     judge: Mapping[str, tuple[int, int]]

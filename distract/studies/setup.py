@@ -1,4 +1,4 @@
-"""What every study needs: who judges a run and how, the drawn cases, the job."""
+"""The setup that all studies share: who judges a run and how, the drawn cases, the job."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Setup:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Whatever changes a prompt or a verdict."""
+        """Everything that changes a prompt or a verdict."""
         prompts = {prompt.name: prompt.checksum for protocol in self.protocols for prompt in protocol.prompts}
         reference = self.reference
         return {
@@ -126,7 +126,7 @@ class DrawnCases:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What was drawn, from which data."""
+        """The data, and how many of its cases were drawn or left out."""
         return {
             "data": self.data.record,
             "left_out": dict(sorted(self.left_out.items())),

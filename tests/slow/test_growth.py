@@ -32,7 +32,9 @@ from distract.judging import parsers
 from distract.report import unread
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
-from distract.studies.attack import flips, minimal
+from distract.studies.attack import flips
+from distract.studies.attack.minimal.changed_words import describe_edits
+from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.check import audit, view
 from distract.studies.explain.view import mark_edits
 from distract.studies.gate import github, junit
@@ -129,9 +131,9 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
         "restyle, with a format",
         lambda text: changes.restyle_response(replace(case(), constraints=few), Response("x", (text,))),
     )
-    yield "edits", lambda text: minimal.describe_edits(minimal.find_edits((text,), (f"so {text.upper()}",)))
-    yield "edits of a plain text", lambda text: minimal.describe_edits(minimal.find_edits((TEXT,), (text,)))
-    yield "marked edits", lambda text: list(mark_edits((text,), minimal.find_edits((text,), (f"so {text}.",)), False))
+    yield "edits", lambda text: describe_edits(find_edits((text,), (f"so {text.upper()}",)))
+    yield "edits of a plain text", lambda text: describe_edits(find_edits((TEXT,), (text,)))
+    yield "marked edits", lambda text: list(mark_edits((text,), find_edits((text,), (f"so {text}.",)), False))
     yield "difference of two", lambda text: view.mark_difference(text, f"so {text}.", False)
     yield "first difference", lambda text: flips.excerpt_difference(text, f"{text}.", 80)
     yield (

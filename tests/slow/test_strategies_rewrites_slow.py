@@ -15,7 +15,7 @@ from distract.core.plugin import Attack, Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
 from distract.models.scripted import make_planted
-from distract.studies.attack.minimal import find_edits
+from distract.studies.attack.minimal.edits import find_edits
 from distract.testing import strategies
 from distract.testing.strategies import drawn_rewrites
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.stats.figure import Figure
 from distract.stats.intervals import holm
-from distract.studies.attack.measures import figures, pair_conditions
-from distract.studies.attack.outcomes import OutcomeCounts
+from distract.studies.attack.measures import figures
+from distract.studies.attack.outcomes import OutcomeCounts, pair_conditions
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 

@@ -96,7 +96,7 @@ def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedR
     assert {(word["word"], word["change"]): word["flips"] for word in document["words"]} == words
 
 
-def test_each_smallest_flip_flips_and_no_smaller_one_does(finished: LoadedRun) -> None:
+def test_each_smallest_flip_flips_and_no_smaller_one_does(finished_run: LoadedRun) -> None:
     from distract.core.plugin import Comparison
     from distract.core.records import Response
     from distract.data import datasets

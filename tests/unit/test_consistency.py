@@ -34,11 +34,18 @@ from distract.models.scripted import ScriptedBackend, make_planted
 from distract.report.tables import show
 from distract.studies.consistency import design
 from distract.studies.consistency.design import ConsistencyConfig
-from distract.studies.consistency.document import ConsistencyResult, document, measure_rows
 from distract.studies.consistency.draw import draw_quadruples, draw_triples
-from distract.studies.consistency.measures import PlacedFigure, compare_outcomes, figures, missing_measures
+from distract.studies.consistency.measures import (
+    ConsistencyResult,
+    PlacedFigure,
+    compare_outcomes,
+    figures,
+    measure_rows,
+    missing_measures,
+)
 from distract.studies.consistency.paper import PUBLISHED
 from distract.studies.consistency.session import prepare
+from distract.studies.consistency.study import document
 from distract.studies.consistency.view import report_parts
 
 RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}

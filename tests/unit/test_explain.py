@@ -22,7 +22,7 @@ from distract.core.records import Edit, MinimalFlip
 from distract.core.runs import LoadedRun, load
 from distract.models.names import resolve
 from distract.models.options import Options
-from distract.studies.attack.minimal import find_edits
+from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.attack.minimal.view import describe_smallest
 from distract.studies.explain import rerun
 from distract.studies.explain import run as explain_run
@@ -108,7 +108,7 @@ def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> No
 
 def most_flipped_case(loaded: Any) -> str:
     """The case of a run with the most flips."""
-    from distract.studies.attack.minimal import clearest_flips
+    from distract.studies.attack.minimal.clearest import clearest_flips
 
     p = loaded.parameters
     cases = [one.case for one in clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], 99)]

@@ -19,7 +19,8 @@ from distract.core.plugin import Attack
 from distract.core.records import BASELINE, UNCHANGED, Case, Reply, Request, Response, Row, Side
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, Draft, Writer
-from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline, match_obstacle
+from distract.studies.eligibility import pair_obstacle
+from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.measures import find_targets, measure_boards
 from distract.studies.leaderboard.pairings import draw_balanced, round_robin
 
@@ -242,7 +243,7 @@ def test_without_valid_matches_nothing_is_attacked() -> None:
 
 
 def test_protocols_that_show_more_than_two_are_no_match() -> None:
-    refused = {name for name, protocol in registry.protocols().items() if match_obstacle(protocol)}
+    refused = {name for name, protocol in registry.protocols().items() if pair_obstacle(protocol)}
     assert {"triadic", "quadruple"} <= refused
     assert not refused & {"pairwise", "absolute", "prepair", "rank"}
 

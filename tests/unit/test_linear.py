@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distract.judging import parsers
-from distract.studies.attack.minimal import find_edits
+from distract.studies.attack.minimal.edits import find_edits
 
 
 def test_very_long_texts_are_compared_at_their_ends_only() -> None:

@@ -16,8 +16,8 @@ from distract.data.constraints import parse
 from distract.data.formats import native
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Verifier
-from distract.studies.make import MakeResult, make_pair, yield_document
-from distract.studies.make.attempts import check_author
+from distract.studies.make.attempts import MakeResult, check_author, yield_document
+from distract.studies.make.pairs import make_pair
 
 REFERENCE = "Water boils at 100 degrees Celsius at sea level, and at about 93 degrees Celsius in Denver."
 BETTER = "At sea level water boils at 100 degrees Celsius. In Denver it takes only about 93 degrees Celsius."

@@ -27,8 +27,9 @@ from distract.data.good_responses import compliant_response
 from distract.data.prompt_parts import split_prompt
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.generator_options import GeneratorOptions
-from distract.studies.make import MakeResult, make_tweak, yield_document
+from distract.studies.make.attempts import MakeResult, yield_document
 from distract.studies.make.constraint_sets import EASY, MENU, choose_constraints, has_conflict, is_easy
+from distract.studies.make.tweakset import make_tweak
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ifeval"
 ASKING = GeneratorOptions(retries=2)

@@ -30,9 +30,10 @@ from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
-from distract.studies.meta.document import JudgeSource, MetaResult, document, from_run, measure_judges, result_document
-from distract.studies.meta.published_judges import group_runs
+from distract.studies.meta.panel import MetaResult, measure_judges
+from distract.studies.meta.published_judges import JudgeSource, group_runs
 from distract.studies.meta.session import distinct_names, prepare, select
+from distract.studies.meta.study import document, from_run
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:
@@ -502,7 +503,7 @@ def test_run_is_reproducible_and_reads_back_unchanged(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
     loaded = load(tmp_path / "a")
     assert (loaded.flaw, loaded.command) == (None, "meta")
-    whole = document([from_run(loaded.parameters, loaded.rows)])
+    whole = document(measure_judges([from_run(loaded.parameters, loaded.rows)]))
     assert whole == json.loads(loaded.summary or "")
     fields = {"measure", "protocol", "rule", "attack", "value", "low", "high", "k", "n", "invalid", "excluded", "unit"}
     assert all(fields <= one.keys() for one in whole["results"])
@@ -525,7 +526,7 @@ def test_reasons_are_counted_by_judge(
 ) -> None:
     cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="tie")]
     loaded = run(ready(tmp_path, judge, cases, names))
-    (message,) = document([from_run(loaded.parameters, loaded.rows)])["judges"]
+    (message,) = document(measure_judges([from_run(loaded.parameters, loaded.rows)]))["judges"]
     assert (message["excluded"], message["invalid"]) == (excluded, invalid)
 
 
@@ -554,10 +555,10 @@ def test_document_figures_are_rounded_at_any_depth() -> None:
         elif isinstance(value, float):
             yield value
 
-    document = result_document(measure_judges(sources))
-    assert document["panel"] is not None
-    assert all(round(value, 4) == value for value in floats(document))
-    assert json.loads(json.dumps(document)) == document
+    whole = document(measure_judges(sources))
+    assert whole["panel"] is not None
+    assert all(round(value, 4) == value for value in floats(whole))
+    assert json.loads(json.dumps(whole)) == whole
 
 
 # Selection.

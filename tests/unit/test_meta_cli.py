@@ -16,7 +16,8 @@ from rich.console import Console
 from distract.core.records import Row, Side
 from distract.report.tables import show
 from distract.studies.meta.comparisons import JudgeRows
-from distract.studies.meta.document import JudgeSource, measure_judges
+from distract.studies.meta.panel import measure_judges
+from distract.studies.meta.published_judges import JudgeSource
 from distract.studies.meta.view import report_parts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from distract.core.printable import line
 from distract.core.records import Edit
-from distract.studies.attack.minimal import FlipWord, count_words, describe_edits, find_edits
+from distract.studies.attack.minimal.changed_words import FlipWord, count_words, describe_edits
+from distract.studies.attack.minimal.edits import find_edits
 
 
 @pytest.mark.parametrize(

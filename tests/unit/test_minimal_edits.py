@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.records import Edit, apply_edits
-from distract.studies.attack.minimal import find_edits, group_edits
 from distract.studies.attack.minimal.alignment import match_words, settle_edges
+from distract.studies.attack.minimal.edits import find_edits, group_edits
 
 ALPHABET = [
     "a",

@@ -23,7 +23,9 @@ from distract.models.scripted import BOOSTERS, ScriptedBackend, make_planted
 from distract.rewriting.writers import WRITERS
 from distract.stats.figure import headline
 from distract.studies.attack.design import AuditConfig, audit_case
-from distract.studies.attack.minimal import clearest_flips, find_edits, find_smallest, search_flip
+from distract.studies.attack.minimal.clearest import clearest_flips, search_flip
+from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.attack.minimal.smallest import find_smallest
 
 PAIRWISE = get_protocol("pairwise")
 LOSER = Response("y", ("It might perhaps be blue, I think.",))

@@ -16,7 +16,8 @@ from distract.core import registry
 from distract.core.printable import bar, count, interval, p_value, percent
 from distract.core.records import Row
 from distract.report.tables import show
-from distract.studies.attack.document import _SHARED, AttackResult, document
+from distract.studies.attack.measures import AttackResult
+from distract.studies.attack.study import _SHARED, document
 from distract.studies.attack.view import run_report
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits

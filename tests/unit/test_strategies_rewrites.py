@@ -18,7 +18,7 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Edit, Response
 from distract.data import datasets
 from distract.data.constraints import check
-from distract.studies.attack.minimal import find_edits
+from distract.studies.attack.minimal.edits import find_edits
 from distract.testing import strategies
 from distract.testing.strategies import drawn_rewrites
 

@@ -47,11 +47,11 @@ HEAD = 1 << 16
 """Bytes from which a file's format is recognised."""
 
 
-def head(path: Path) -> bytes:
+def head(path: Path, size: int = HEAD) -> bytes:
     """Read the beginning of a file, enough to recognise an array of objects by its field names."""
     try:
         with path.open("rb") as file:
-            return file.read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+            return file.read(size).removeprefix(b"\xef\xbb\xbf").lstrip()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from error
 

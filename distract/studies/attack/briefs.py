@@ -24,8 +24,8 @@ from distract.judging.verdicts import outcome
 class RowKind:
     """What many rows have in common; fields as in ``Row``.
 
-    ``said`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each rule of
-    the protocol.
+    ``preferences`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each
+    rule of the protocol.
     """
 
     attack: str
@@ -33,7 +33,7 @@ class RowKind:
     b: Side
     target: Literal["a", "b"] | None
     excluded: str | None
-    said: tuple[Outcome | None, ...]
+    preferences: tuple[Outcome | None, ...]
     outcomes: tuple[tuple[str | None, Outcome | None], ...]
 
 
@@ -50,7 +50,7 @@ class CompactRow:
     @property
     def masses(self) -> list[float]:
         """The known choice masses of its judgments."""
-        masses = self.part.masses[self.at : self.at + len(self.kind.said)]
+        masses = self.part.masses[self.at : self.at + len(self.kind.preferences)]
         return [mass for mass in masses if not math.isnan(mass)]
 
     attack = property(attrgetter("kind.attack"))
@@ -106,12 +106,12 @@ class CompactRows:
         """Return rows of a protocol under a design, in order; for one attack, along with those before any rewrite."""
         rows, at = list[CompactRow](), 0
         part = self._parts.get((protocol, design), _DesignRows())
-        wanted = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
+        is_selected = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
         for place, number in zip(part.places, part.kinds, strict=True):
             kind = self._kind[number]
-            if wanted[number]:
+            if is_selected[number]:
                 rows.append(CompactRow(*self._cases[place], kind, part, at))
-            at += len(kind.said)
+            at += len(kind.preferences)
         return rows
 
     def spent(self, protocol: str) -> Usage:

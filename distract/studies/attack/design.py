@@ -1,4 +1,4 @@
-"""What is compared with what: from a case to rows.
+"""Turn a case into rows.
 
 Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is right.
 ``flip``: responses by two authors; the one that the protocol dis-preferred is then rewritten and both are judged again.
@@ -8,6 +8,7 @@ per case covers all protocols and attacks, so that they share prompts and rewrit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -60,104 +61,99 @@ class AuditConfig:
 def audit_case(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
     """Judge everything the run needs about one case."""
     memory: Memory = {}
-    jobs = [job for protocol in parameters.protocols for job in _plan_case(case, protocol, parameters, memory)]
-    parts = yield from gather(jobs)
+    plans = [plan for one in parameters.protocols for plan in _CaseAudit(case, one, parameters, memory).plans()]
+    parts = yield from gather(plans)
     rows = [row for part in parts for row in part]
     return CaseResult(rows, sort_rewrites(case, memory))
 
 
-def _plan_case(case: Case, protocol: Protocol, p: AuditConfig, memory: Memory) -> list[Plan[list[Row]]]:
-    jobs: list[Plan[list[Row]]] = []
-    if "fixed" in p.designs:
-        jobs += [_judge_fixed(case, protocol, attack, p, memory) for attack in p.attacks_for(protocol)]
-    if "flip" in p.designs:
-        contests = pairs(case)
-        jobs += [_judge_flip(case, protocol, pair, p, memory) for pair in contests]
-        if not contests:
-            jobs.append(_exclude_case(case, protocol, p))
-    if "severity" in p.designs:
-        jobs += [_judge_severity(case, protocol, degradation, p, memory) for degradation in p.degradations]
-    return jobs
+@dataclass(frozen=True)
+class _CaseAudit:
+    """One case under one protocol; all protocols share the memory of rewrites."""
 
+    case: Case
+    protocol: Protocol
+    p: AuditConfig
+    memory: Memory
 
-def _exclude_case(case: Case, protocol: Protocol, p: AuditConfig) -> Plan[list[Row]]:
-    yield from ()
-    shown = side(case.originals[0])
-    why = "no two responses by different authors"
-    return [Row(case.id, case.cluster, "flip", protocol.name, p.judge, BASELINE, shown, shown, excluded=why)]
+    def plans(self) -> list[Plan[list[Row]]]:
+        plans: list[Plan[list[Row]]] = []
+        if "fixed" in self.p.designs:
+            plans += map(self._judge_fixed, self.p.attacks_for(self.protocol))
+        if "flip" in self.p.designs:
+            plans += [self._judge_flip(a, b) for a, b in pairs(self.case)] or [self._exclude_case()]
+        if "severity" in self.p.designs:
+            plans += map(self._judge_severity, self.p.degradations)
+        return plans
 
+    def _row(self, design: AuditDesign, attack: str) -> Callable[..., Row]:
+        return partial(Row, self.case.id, self.case.cluster, design, self.protocol.name, self.p.judge, attack)
 
-def _judge_fixed(case: Case, protocol: Protocol, attack: Attack, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
-    good = good_response(case)
-    original = side(good or case.originals[0])
-    row = partial(Row, case.id, case.cluster, "fixed", protocol.name, p.judge, attack.name, original, target="b")
-    if good is None:
-        return [row(original, excluded="no response is labelled better or known to meet the constraints")]
-    rewrite = yield from obtain_rewrite(case, good, attack, p, memory)
-    if isinstance(rewrite, str):
-        return [row(original, excluded=rewrite)]
-    return [(yield from _judge(partial(row, side(rewrite)), protocol, Comparison(case, good, rewrite), p))]
+    def _judge(self, row: RowFactory, first: Response, second: Response) -> Plan[Row]:
+        comparison = Comparison(self.case, first, second)
+        return judge_comparison(row, self.protocol, comparison, self.p.manner, self.p.helped)
 
+    def _rewrite(self, original: Response, attack: Attack) -> Plan[Response | str]:
+        return obtain_rewrite(self.case, original, attack, self.p, self.memory)
 
-def _judge_severity(case: Case, protocol: Protocol, d: Degradation, p: AuditConfig, memory: Memory) -> Plan[list[Row]]:
-    """Judge a good response against a worse one; only the worse one gets the distractor."""
-    good = compliant_response(case)
-    original = side(good or case.originals[0])
-    attack = d.distractor.name if d.distractor else BASELINE
-    worse = Side(original.author, attack if d.distractor else None, d.severity)
-    row = partial(Row, case.id, case.cluster, "severity", protocol.name, p.judge, attack, original, target="b")
-    if good is None:
-        return [row(worse, excluded="no good response is known to meet all the constraints")]
-    if len(case.constraints) < d.severity:
-        return [row(worse, excluded=f"fewer than {d.severity} constraints to break")]
-    degraded = yield from obtain_rewrite(case, good, d.lower, p, memory)
-    if d.distractor and not isinstance(degraded, str):
-        degraded = yield from obtain_rewrite(case, degraded, d.distractor, p, memory)
-    if isinstance(degraded, str):
-        return [row(worse, excluded=degraded)]
-    return [(yield from _judge(partial(row, side(degraded)), protocol, Comparison(case, good, degraded), p))]
+    def _exclude_case(self) -> Plan[list[Row]]:
+        yield from ()
+        shown = side(self.case.originals[0])
+        return [self._row("flip", BASELINE)(shown, shown, excluded="no two responses by different authors")]
 
+    def _judge_fixed(self, attack: Attack) -> Plan[list[Row]]:
+        good = good_response(self.case)
+        original = side(good or self.case.originals[0])
+        row = partial(self._row("fixed", attack.name), original, target="b")
+        if good is None:
+            return [row(original, excluded="no response is labelled better or known to meet the constraints")]
+        rewrite = yield from self._rewrite(good, attack)
+        if isinstance(rewrite, str):
+            return [row(original, excluded=rewrite)]
+        return [(yield from self._judge(partial(row, side(rewrite)), good, rewrite))]
 
-def _judge_flip(
-    case: Case, protocol: Protocol, pair: tuple[Response, Response], p: AuditConfig, memory: Memory
-) -> Plan[list[Row]]:
-    """Judge the baseline, then each attack on the response that lost it under any rule of the protocol."""
-    a, b = pair
-    row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, a=side(a), b=side(b))
-    baseline = partial(row, attack=BASELINE, label=label(case, a, b))
-    before = yield from _judge(baseline, protocol, Comparison(case, a, b), p)
-    outcomes = {outcome(before.judgments, rule) for rule in protocol.rules or (None,)}
-    lost = [target for target in SIDES if MIRROR[target] in outcomes]
-    attacks = p.attacks_for(protocol)
-    jobs = [_judge_attack(case, protocol, pair, target, attack, p, memory) for target in lost for attack in attacks]
-    if p.resample:
-        factories = [partial(row, attack=RESAMPLED, target=target) for target in lost]
-        jobs += [
-            resample_comparison(before, factory, protocol, Comparison(case, a, b), p.manner, p.helped)
-            for factory in factories
-        ]
-    return [before, *(yield from gather(jobs))]
+    def _judge_severity(self, d: Degradation) -> Plan[list[Row]]:
+        """Judge a good response against a worse one; only the worse one gets the distractor."""
+        good = compliant_response(self.case)
+        original = side(good or self.case.originals[0])
+        attack = d.distractor.name if d.distractor else BASELINE
+        worse = Side(original.author, attack if d.distractor else None, d.severity)
+        row = partial(self._row("severity", attack), original, target="b")
+        if good is None:
+            return [row(worse, excluded="no good response is known to meet all the constraints")]
+        if len(self.case.constraints) < d.severity:
+            return [row(worse, excluded=f"fewer than {d.severity} constraints to break")]
+        degraded = yield from self._rewrite(good, d.lower)
+        if d.distractor and not isinstance(degraded, str):
+            degraded = yield from self._rewrite(degraded, d.distractor)
+        if isinstance(degraded, str):
+            return [row(worse, excluded=degraded)]
+        return [(yield from self._judge(partial(row, side(degraded)), good, degraded))]
 
+    def _judge_flip(self, a: Response, b: Response) -> Plan[list[Row]]:
+        """Judge the baseline, then each attack on the response that lost it under any rule of the protocol."""
+        row = partial(self._row("flip", BASELINE), side(a), side(b))
+        before = yield from self._judge(partial(row, label=label(self.case, a, b)), a, b)
+        outcomes = {outcome(before.judgments, rule) for rule in self.protocol.rules or (None,)}
+        lost = [target for target in SIDES if MIRROR[target] in outcomes]
+        attacks = self.p.attacks_for(self.protocol)
+        plans = [self._judge_attack(a, b, target, attack) for target in lost for attack in attacks]
+        if (p := self.p).resample:
+            row = partial(self._row("flip", RESAMPLED), side(a), side(b))
+            comparison = Comparison(self.case, a, b)
+            plans += [
+                resample_comparison(before, partial(row, target=target), self.protocol, comparison, p.manner, p.helped)
+                for target in lost
+            ]
+        return [before, *(yield from gather(plans))]
 
-def _judge_attack(
-    case: Case,
-    protocol: Protocol,
-    pair: tuple[Response, Response],
-    target: Literal["a", "b"],
-    attack: Attack,
-    p: AuditConfig,
-    memory: Memory,
-) -> Plan[Row]:
-    a, b = pair
-    row = partial(Row, case.id, case.cluster, "flip", protocol.name, p.judge, attack.name, target=target)
-    rewrite = yield from obtain_rewrite(case, a if target == "a" else b, attack, p, memory)
-    if isinstance(rewrite, str):
-        return row(side(a), side(b), excluded=rewrite)
-    if attack.control and attack.name != BASELINE and rewrite.turns == (a if target == "a" else b).turns:
-        return row(side(a), side(b), excluded=UNCHANGED)
-    a, b = (rewrite, b) if target == "a" else (a, rewrite)
-    return (yield from _judge(partial(row, side(a), side(b)), protocol, Comparison(case, a, b), p))
-
-
-def _judge(row: RowFactory, protocol: Protocol, comparison: Comparison, p: AuditConfig) -> Plan[Row]:
-    return judge_comparison(row, protocol, comparison, p.manner, p.helped)
+    def _judge_attack(self, a: Response, b: Response, target: Literal["a", "b"], attack: Attack) -> Plan[Row]:
+        row = partial(self._row("flip", attack.name), target=target)
+        original = a if target == "a" else b
+        rewrite = yield from self._rewrite(original, attack)
+        if isinstance(rewrite, str):
+            return row(side(a), side(b), excluded=rewrite)
+        if attack.control and attack.name != BASELINE and rewrite.turns == original.turns:
+            return row(side(a), side(b), excluded=UNCHANGED)
+        a, b = (rewrite, b) if target == "a" else (a, rewrite)
+        return (yield from self._judge(partial(row, side(a), side(b)), a, b))

@@ -7,17 +7,18 @@ Figures are derived and never stored with the rows, so a new one needs no model 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from distract.core.records import BASELINE, RESAMPLED, Rewrite, Row
+from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
-from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts
-from distract.studies.rewrite_counts import agreements, rejections
+from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts, pair_conditions
+from distract.studies.attack.ranking import ProtocolRank
+from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "fixed": ("distractor_win_rate", "original_win_rate", "tie_rate"),
@@ -111,17 +112,17 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
         rows = conditions[attack, severity]
         # The control that changes nothing shares the baseline's name; prefer the baseline if there is one.
         rows = [row for row in rows if row.target is None] or rows
-        judged = [row for row in rows if row.kind.said]
+        judged = [row for row in rows if row.kind.preferences]
         excluded = sum(row.excluded is not None for row in rows)
-        valid = [row for row in judged if None not in row.kind.said]
+        valid = [row for row in judged if None not in row.kind.preferences]
         invalid = len(judged) - len(valid)
         clusters = [row.cluster for row in valid]
         figure = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
-        failed = [float(None in row.kind.said) for row in judged]
+        failed = [float(None in row.kind.preferences) for row in judged]
         results.append(fill_rate(figure, failed, [row.cluster for row in judged]))
         figure = replace(figure, invalid=invalid)
-        if any(len(row.kind.said) > 1 for row in judged):
-            differ = [float(len({*row.kind.said}) > 1) for row in valid]
+        if any(len(row.kind.preferences) > 1 for row in judged):
+            differ = [float(len({*row.kind.preferences}) > 1) for row in valid]
             results.append(fill_rate(replace(figure, measure="order_inconsistency"), differ, clusters))
         values, names = list[float](), list[str]()
         for row in valid:
@@ -136,37 +137,6 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class PairedValues:
-    """Outcomes of the units eligible and valid under both of two conditions: 1 if a measure counts it, else 0.
-
-    ``alone`` counts the further units of each condition.
-    """
-
-    first: tuple[float, ...]
-    second: tuple[float, ...]
-    clusters: tuple[str, ...]
-    alone: tuple[int, int]
-
-    @property
-    def difference(self) -> float:
-        """The first rate minus the second."""
-        return (math.fsum(self.first) - math.fsum(self.second)) / len(self.clusters)
-
-    @property
-    def p_value(self) -> float:
-        """Exact two-sided McNemar test of the difference."""
-        return intervals.paired_p(self.first, self.second, self.clusters)
-
-
-def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
-    """Pair two conditions by their units, in the order of the first."""
-    units = [unit for unit in first.outcomes if unit in second.outcomes]
-    a, b = (tuple(float(CRITERIA[measure](*c.outcomes[u][1:])) for u in units) for c in (first, second))
-    clusters = tuple(first.outcomes[unit][0] for unit in units)
-    return PairedValues(a, b, clusters, (len(first.outcomes) - len(units), len(second.outcomes) - len(units)))
-
-
 def _difference(
     design: str,
     briefs: CompactRows,
@@ -179,19 +149,24 @@ def _difference(
     rule, rule_other = (headline(measure, rules[protocol]) for protocol, _ in (one, other))
     first = _count_outcomes(design, briefs, one[0], rule, one[1])
     second = _count_outcomes(design, briefs, other[0], rule_other, other[1])
-    both = pair_conditions(measure, first, second)
     figure = Figure(
-        measure,
-        one[0],
-        rule,
-        *one[1],
-        n=len(both.clusters),
-        excluded=sum(both.alone),
-        against=other[0],
-        against_rule=rule_other,
-        against_attack=other[1][0],
+        measure, one[0], rule, *one[1], against=other[0], against_rule=rule_other, against_attack=other[1][0]
     )
-    if not both.clusters:
-        return figure
-    low, high = intervals.difference_interval(both.first, both.second, both.clusters, CONFIDENCE)
-    return replace(figure, value=both.difference, low=low, high=high, p_value=both.p_value)
+    return pair_conditions(measure, first, second).fill(figure)
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """The result of a run.
+
+    ``smallest`` is None if no one looked for minimal flips; ``excluded`` and ``invalid`` count comparisons and verdicts
+    by reason.
+    """
+
+    figures: Sequence[Figure]
+    standings: Sequence[ProtocolRank]
+    rewrites: CompactRewrites
+    smallest: Sequence[MinimalFlip] | None
+    prompts: int
+    excluded: Counter[str]
+    invalid: Counter[str]

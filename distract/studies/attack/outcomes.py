@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from distract.core.records import Outcome, Row
 from distract.judging.verdicts import outcome
+from distract.stats.figure import PairedValues
 from distract.studies.attack.briefs import CompactRow
 
 Unit = tuple[Hashable, ...]
@@ -112,3 +113,11 @@ CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
     "severity_accuracy": lambda after, before: after == "a",
 }
 """Whether each measure counts an outcome, given the outcome before the rewrite (flips only)."""
+
+
+def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
+    """Pair two conditions by their units, in the order of the first."""
+    units = [unit for unit in first.outcomes if unit in second.outcomes]
+    a, b = (tuple(float(CRITERIA[measure](*c.outcomes[u][1:])) for u in units) for c in (first, second))
+    clusters = tuple(first.outcomes[unit][0] for unit in units)
+    return PairedValues(a, b, clusters, (len(first.outcomes) - len(units), len(second.outcomes) - len(units)))

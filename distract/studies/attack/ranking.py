@@ -12,8 +12,7 @@ from distract.judging import BASE
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, headline, round_values
 from distract.studies.attack.briefs import CompactRow, CompactRows, Usage
-from distract.studies.attack.measures import pair_conditions
-from distract.studies.attack.outcomes import CRITERIA, OutcomeCounts, count_flips
+from distract.studies.attack.outcomes import CRITERIA, OutcomeCounts, count_flips, pair_conditions
 
 BaseComparison = Literal["better", "worse", "not distinguishable"]
 

@@ -1,6 +1,6 @@
-"""From what a user asked for and what the data allow to attacks, designs and drawn cases.
+"""Turn a user's request into the attacks, designs and drawn cases that the data allow.
 
-Anything asked for by name that fits no case is an error; a default that does not fit is left out with a note.
+A named attack or measure that fits no case is an error; a default that does not fit is left out with a note.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Ca
 def draw(scope: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[tuple[Case, ...], Counter[str]]:
     """Draw cases among those that fit any design."""
     fitting = [case for case in cases if any(can_judge(design, scope.degradations, case) for design in scope.designs)]
-    kept = {case.id for case in fitting}
-    left_out = Counter(_misfit_reason(case) for case in cases if case.id not in kept)
+    drawable = {case.id for case in fitting}
+    left_out = Counter(_misfit_reason(case) for case in cases if case.id not in drawable)
     return sample(fitting, limit, seed), left_out
 
 

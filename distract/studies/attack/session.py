@@ -28,8 +28,6 @@ from distract.studies.execution import renew, set_up
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup, sample_first
 
-NO_MODELS: Mapping[Role, Backend] = MappingProxyType({})
-
 
 @dataclass(frozen=True)
 class AttackSelection:
@@ -59,7 +57,7 @@ def select(
     generator: str | None = None,
     asking: GeneratorOptions | None = None,
     verifier: str | None = None,
-    models: Mapping[Role, Backend] = NO_MODELS,
+    models: Mapping[Role, Backend] = MappingProxyType({}),
     limit: int | None = None,
     seed: int = 0,
     control: bool = False,
@@ -96,7 +94,7 @@ def select(
 
 
 def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
-    """Return what the run judges."""
+    """Return the parameters of the judging."""
     scope = selected.scope
     check_fit(setup.protocols, scope.designs, selected.cases, helped=setup.helped)
     return audit.AuditConfig(

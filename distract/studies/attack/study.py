@@ -4,17 +4,50 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
+from distract.stats.figure import flatten
 from distract.studies.attack import measures, ranking
 from distract.studies.attack.briefs import CompactRows
-from distract.studies.attack.document import AttackResult, document
-from distract.studies.rewrite_counts import CompactRewrites
+from distract.studies.attack.measures import AttackResult
+from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+_SHARED = (
+    *("judge", "data", "left_out", "limit", "seed", "attacks", "degradations", "protocols", "ties", "manner"),
+    *("reference", "generator", "asking", "verifier", "self_judging"),
+)
+
+
+def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str, Any]:
+    """Combine the parameters of ``run.json`` and the result into a run's summary."""
+    return {
+        **{name: parameters[name] for name in _SHARED},
+        "rejected": count_reasons(measured.rewrites),
+        "ranking": ranking.document(measured.standings),
+        "results": [flatten(figure) for figure in measured.figures],
+        **({} if measured.smallest is None else _minimal_document(measured.smallest)),
+    }
+
+
+def _minimal_document(smallest: Sequence[MinimalFlip]) -> dict[str, Any]:
+    from distract.studies.attack.minimal.changed_words import count_words
+
+    words = [{"word": word.text, "change": word.change, "flips": word.flips} for word in count_words(smallest)]
+    return {"minimal": {"flips": [flatten_flip(flip) for flip in smallest], "words": words}}
+
+
+def flatten_flip(flip: MinimalFlip) -> dict[str, Any]:
+    """Return a smallest flip as JSON values."""
+    names = ("protocol", "rule", "attack", "rewritten", "other")
+    numbers = ("of", "comparisons", "requests", "invalid", "minimal")
+    return {
+        "case": flip.case.id,
+        **{name: getattr(flip, name) for name in names},
+        "edits": [{"removed": edit.old, "added": edit.new} for edit in flip.edits],
+        **{name: getattr(flip, name) for name in numbers},
+    }
 
 
 class _AttackSums:
@@ -50,7 +83,7 @@ class _AttackSums:
         )
 
 
-def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[Any]:
     from distract.studies.attack.view import run_report
 
     return run_report(parameters, measured)

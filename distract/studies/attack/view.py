@@ -17,7 +17,7 @@ from distract.core.printable import bar, count, format_exclusions, interval, lin
 from distract.core.records import BASELINE
 from distract.report.tables import grid
 from distract.stats.figure import Figure, headline
-from distract.studies.attack.document import AttackResult
+from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.ranking_view import ranking_parts
 from distract.studies.rewrite_view import rewrite_notes
 

@@ -50,16 +50,12 @@ class RewritePair:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Fidelity's verdict on a pair.
-
-    Attributes:
-        reasons: reasons to reject it; empty: accept.
-        facts: facts kept, lost and invented, by kind; ``format`` is the constraints (invented: one broken before).
-    """
+    """Fidelity's verdict on a pair."""
 
     pair: RewritePair
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...]  # reasons to reject it; empty: accept
     evidence: Evidence
+    # Facts kept, lost and invented, by kind; ``format`` is the constraints (invented: one broken before).
     facts: dict[str, Difference]
 
 

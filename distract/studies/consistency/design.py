@@ -1,4 +1,4 @@
-"""From a case to rows: the pairs of its triples, and pairs shown beside a third response.
+"""Turn a case into rows: the pairs of its triples, and pairs shown beside a third response.
 
 One plan for each case covers all protocols. A row of design ``triple`` is one pair of a triple, with the triple's third
 response in ``beside``: it is not shown. A row of design ``set`` is a pair that is shown beside ``beside[0]``; the row
@@ -21,6 +21,7 @@ from distract.core.records import BASELINE, Case, CaseResult, Response, Row
 from distract.judging.comparison import comparable_responses, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.studies.consistency.draw import Triple, draw_quadruples, draw_triples
+from distract.studies.eligibility import pair_obstacle
 
 ThirdPlace = Literal["first", "last"]
 
@@ -60,11 +61,6 @@ def comparison_key(row: Row) -> tuple[object, ...]:
     return (row.case, row.protocol, row.design, row.a, row.b, row.place, row.beside[:1] if row.place else ())
 
 
-def triple_obstacle(protocol: Protocol) -> str | None:
-    """Say why a protocol cannot judge the pairs of a triple."""
-    return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
-
-
 def set_obstacle(protocol: Protocol) -> str | None:
     """Say why a protocol cannot judge a pair beside a third response."""
     if protocol.shows in (None, 3):
@@ -82,7 +78,7 @@ def _row(case: Case, design: Literal["triple", "set"], protocol: Protocol, p: Co
 
 def _judge_triples(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
     row = _row(case, "triple", protocol, p)
-    if why := triple_obstacle(protocol):
+    if why := pair_obstacle(protocol):
         return [replace(row, excluded=why)]
     drawn = draw_triples(case, p.sets, p.seed)
     # Triples share pairs: each pair is judged once, and has a row in every triple that it is in.

@@ -10,12 +10,14 @@ A verdict for the third response, where a protocol allows it, prefers neither of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from distract.core.records import BASELINE, Outcome, Row, Side
 from distract.judging.verdicts import outcome
 from distract.stats.figure import PLACE_FIELDS, Figure, field_texts, fill_rate
+from distract.studies.consistency.design import comparison_key
 
 MEASURES: Mapping[str, tuple[str, str]] = {
     "triple": ("intransitivity", "chain_rate"),
@@ -43,14 +45,6 @@ class MissingMeasure:
     reason: str
 
 
-@dataclass(slots=True)
-class _ViolationCounts:
-    violations: list[Violations] = field(default_factory=list)
-    clusters: list[str] = field(default_factory=list)
-    invalid: int = 0
-    excluded: int = 0
-
-
 def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[PlacedFigure]:
     """Compute every figure that the rows support, in a total order."""
     rows = list(rows)
@@ -58,16 +52,14 @@ def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[Pla
     by: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         by[row.protocol, row.design].append(row)
-    results = []
+    results = list[PlacedFigure]()
     for protocol in rules:
         for rule in rules[protocol] or (None,):
-            results += _shares(
-                "triple", _count(by[protocol, "triple"], rule, _triple_key, 3, _check_chain), protocol, rule, None
-            )
+            results += _shares("triple", by[protocol, "triple"], protocol, rule, None)
             for place in ("last", "first"):
                 # A case without any quadruple is excluded in either place.
                 here = [row for row in by[protocol, "set"] if row.place in (None, place)]
-                results += _shares("set", _count(here, rule, _quadruple_key, 2, _check_change), protocol, rule, place)
+                results += _shares("set", here, protocol, rule, place)
     results = [figure for figure in results if (figure.measure, figure.protocol) not in missing]
     return sorted(results, key=lambda figure: field_texts(figure, (*PLACE_FIELDS, "third")))
 
@@ -100,47 +92,28 @@ def compare_outcomes(before: Outcome, after: Outcome) -> Violations:
 
 
 def _shares(
-    design: str, counted: _ViolationCounts, protocol: str, rule: str | None, place: str | None
-) -> list[PlacedFigure]:
-    shares = []
-    for index, measure in enumerate(MEASURES[design]):
-        figure = PlacedFigure(measure, protocol, rule, BASELINE, third=place)
-        figure = replace(figure, invalid=counted.invalid, excluded=counted.excluded)
-        shares.append(fill_rate(figure, [float(unit[index]) for unit in counted.violations], counted.clusters))
-    return shares
-
-
-def _count(
-    rows: Iterable[Row],
-    rule: str | None,
-    unit: Callable[[Row], Hashable],
-    size: int,
-    verdict: Callable[[Sequence[Row], Sequence[Outcome]], Violations],
-) -> _ViolationCounts:
-    """Count violations over units of ``size`` rows each; a smaller unit was cut short, or never begun."""
+    design: str, rows: Iterable[Row], protocol: str, rule: str | None, place: str | None
+) -> Iterator[PlacedFigure]:
+    """Compute shares of units; one with too few rows was cut short, or never begun."""
+    size = 3 if design == "triple" else 2
     units: dict[Hashable, list[Row]] = defaultdict(list)
     for row in rows:
-        units[unit(row)].append(row)
-    counted = _ViolationCounts()
+        pair = frozenset((row.a, row.b, *row.beside)) if design == "triple" else (row.a, row.b, frozenset(row.beside))
+        units[row.case, pair].append(row)
+    violations, clusters = list[Violations](), list[str]()
+    invalid = excluded = 0
     for part in units.values():
-        outcomes = [outcome(row.judgments, rule) for row in part]
-        valid = [result for result in outcomes if result is not None]
+        outcomes = [result for row in part if (result := outcome(row.judgments, rule)) is not None]
         if len(part) != size or any(row.excluded is not None for row in part):
-            counted.excluded += 1
-        elif len(valid) < size:
-            counted.invalid += 1
+            excluded += 1
+        elif len(outcomes) < size:
+            invalid += 1
         else:
-            counted.violations.append(verdict(part, valid))
-            counted.clusters.append(part[0].cluster)
-    return counted
-
-
-def _triple_key(row: Row) -> Hashable:
-    return row.case, frozenset((row.a, row.b, *row.beside))
-
-
-def _quadruple_key(row: Row) -> Hashable:
-    return row.case, row.a, row.b, frozenset(row.beside)
+            violations.append(_check_chain(part, outcomes) if design == "triple" else compare_outcomes(*outcomes))
+            clusters.append(part[0].cluster)
+    for index, measure in enumerate(MEASURES[design]):
+        figure = PlacedFigure(measure, protocol, rule, BASELINE, invalid=invalid, excluded=excluded, third=place)
+        yield fill_rate(figure, [float(unit[index]) for unit in violations], clusters)
 
 
 def _check_chain(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:
@@ -148,6 +121,29 @@ def _check_chain(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations
     return find_chain((row.a, row.b) if result == "a" else (row.b, row.a) for row, result in decided)
 
 
-def _check_change(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:
-    before, after = outcomes
-    return compare_outcomes(before, after)
+@dataclass(frozen=True)
+class ConsistencyResult:
+    """The figures of a run in a total order, the measures it lacks, and counts of exclusions and failures by reason."""
+
+    figures: Sequence[PlacedFigure]
+    absent: Sequence[MissingMeasure]
+    excluded: Counter[str]
+    invalid: Counter[str]
+
+
+def measure_rows(parameters: Mapping[str, Any], rows: Iterable[Row]) -> ConsistencyResult:
+    """Measure a run."""
+    rows = list(rows)
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    absent = missing_measures(rows, rules)
+    missing = {(one.measure, one.protocol) for one in absent}
+    judged = [row for row in rows if row.design in MEASURES]
+    eligible = [row for row in judged if (MEASURES[row.design][0], row.protocol) not in missing]
+    # A pair that is judged once has a row in every triple that it is in.
+    unique = {comparison_key(row): row for row in judged}.values()
+    return ConsistencyResult(
+        figures(rows, rules),
+        absent,
+        Counter(row.excluded for row in eligible if row.excluded),
+        Counter(judgment.failure for row in unique for judgment in row.judgments if judgment.failure),
+    )

@@ -1,4 +1,4 @@
-"""Prepare a job of ``distract consistency``, or say in one line what does not fit."""
+"""Prepare a job of ``distract consistency``, or report in one line what does not fit."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from distract.studies.consistency.design import (
     describe_sets,
     judge_case,
     set_obstacle,
-    triple_obstacle,
 )
+from distract.studies.eligibility import pair_obstacle
 from distract.studies.setup import Setup, draw
 
 TOO_FEW = "fewer than three responses by different authors"
@@ -65,12 +65,11 @@ def prepare(
 
 
 def _check(protocols: Sequence[Protocol], cases: Sequence[Case]) -> None:
-    """Check that each protocol fits a case."""
     four = any(len(comparable_responses(case)) > 3 for case in cases)
     for protocol in protocols:
-        if triple_obstacle(protocol) and set_obstacle(protocol):
+        if pair_obstacle(protocol) and set_obstacle(protocol):
             raise UsageError(f"{protocol.name} shows {protocol.shows} responses; name a protocol of two or three")
         reasons = [exclusion_reason(protocol, case, helped=False, only_pairs=True) for case in cases]
-        reason = NO_QUADRUPLE if triple_obstacle(protocol) and not four else reasons[0] if all(reasons) else None
+        reason = NO_QUADRUPLE if pair_obstacle(protocol) and not four else reasons[0] if all(reasons) else None
         if reason:
             raise UsageError(f"{protocol.name} fits none of the cases ({reason}); name another protocol")

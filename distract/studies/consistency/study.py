@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from distract.core.study import BufferedSums, Study, Sums
-from distract.studies.consistency.document import ConsistencyResult, document, measure_rows
+from distract.core.study import BufferedSums, Study
+from distract.stats.figure import flatten
+from distract.studies.consistency.measures import (
+    ConsistencyResult,
+    PlacedFigure,
+    measure_rows,
+)
+from distract.studies.consistency.paper import PUBLISHED
+
+_SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 
 
-def _sums(parameters: Mapping[str, Any]) -> Sums[ConsistencyResult]:
-    return BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows))
+def document(parameters: Mapping[str, Any], result: ConsistencyResult) -> dict[str, Any]:
+    """Build the summary of a run from the parameters in ``run.json`` and the result."""
+    return {
+        **{name: parameters[name] for name in _SHARED},
+        "manner": parameters.get("manner"),
+        "results": [_flatten(figure) for figure in result.figures],
+        "does_not_apply": [asdict(one) for one in result.absent],
+        "published": [asdict(one) for one in PUBLISHED],
+    }
+
+
+def _flatten(figure: PlacedFigure) -> dict[str, Any]:
+    values = flatten(figure)
+    # A figure's own ``place`` is its place among the others.
+    values["place"] = values.pop("third")
+    return values
 
 
 def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterable[Any]:
@@ -22,7 +45,7 @@ def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterabl
 STUDY = Study(
     name="consistency",
     schema={"data": {"name": str, "cases": int}, "limit": int, "sets": int},
-    sums=_sums,
+    sums=lambda parameters: BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows)),
     document=document,
     report=_report,
 )

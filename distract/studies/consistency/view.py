@@ -13,8 +13,7 @@ from distract.core.printable import count, format_exclusions, interval, line, pe
 from distract.report.tables import grid, run_line, title
 from distract.stats.figure import headline
 from distract.studies.consistency.design import describe_sets
-from distract.studies.consistency.document import ConsistencyResult
-from distract.studies.consistency.measures import MEASURES, PlacedFigure
+from distract.studies.consistency.measures import MEASURES, ConsistencyResult, PlacedFigure
 from distract.studies.consistency.paper import CRITERIA, PUBLISHED
 
 FEW = 30

@@ -13,9 +13,8 @@ from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import RESAMPLED, Case, MinimalFlip
 from distract.core.runs import LoadedRun
-from distract.studies.attack import minimal
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.clearest import distractors, stop_unanswered
+from distract.studies.attack.minimal.clearest import clearest_flips, distractors, search_flip, stop_unanswered
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge
@@ -46,12 +45,12 @@ def find_case_flips(
     _check_known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
     rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
     names = attacks or distractors(p)
-    if flips := minimal.clearest_flips(run.rows, run.rewrites, rules, names, len(run.rows), case):
+    if flips := clearest_flips(run.rows, run.rewrites, rules, names, len(run.rows), case):
         return flips
     is_known = any(row.case == case for row in run.rows)
-    elsewhere = minimal.clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
-    if mine := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
-        raise UsageError(f"case {case!r}: no such verdict flipped; these did: {', '.join(mine)}")
+    elsewhere = clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
+    if flipped := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
+        raise UsageError(f"case {case!r}: no such verdict flipped; these did: {', '.join(flipped)}")
     why = "no verdict flipped there" if is_known else f"{run.path} has no such case"
     raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 
@@ -87,9 +86,7 @@ def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judg
             continue
         assert judge is not None
         before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol)
-        result = judge.run(
-            stop_unanswered(minimal.search_flip(flip, case, protocol, judge.manner, helped, run.rewrites))
-        )
+        result = judge.run(stop_unanswered(search_flip(flip, case, protocol, judge.manner, helped, run.rewrites)))
         yield Explanation(flip, result, judge.tally.stored - before)
 
 

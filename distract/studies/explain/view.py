@@ -15,9 +15,9 @@ from rich.text import Text
 from distract.core.printable import clean_text, count, count_decimals, line
 from distract.core.records import Edit
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal import group_edits
-from distract.studies.attack.minimal.document import flatten
+from distract.studies.attack.minimal.edits import group_edits
 from distract.studies.attack.minimal.view import describe_smallest
+from distract.studies.attack.study import flatten_flip
 from distract.studies.explain.run import Explanation
 
 WHOLE = 600
@@ -41,7 +41,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
     texts = {"original": list(smallest.original), "turns": list(smallest.turns)}
     strengths = {"before": smallest.before, "after": smallest.after}
     rounded = {name: [round(value, 4) for value in values] for name, values in strengths.items()}
-    return {**flatten(smallest), **rounded, **texts}
+    return {**flatten_flip(smallest), **rounded, **texts}
 
 
 def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[RenderableType]:

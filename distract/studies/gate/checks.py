@@ -44,7 +44,7 @@ def build_check(
 ) -> Check:
     """Describe a check as it stands."""
     limit = limits.max_rise if measure == "flip_rate_rise" else threshold(limits, protocol, attack)
-    lower, upper = _bounds(monitor, measure, limits.alpha)
+    state = _CheckState(monitor, measure, limits, limit)
     decision = monitor.decision or "inconclusive"
     # Once another check has failed, Holm's adjustment may let this one fail too.
     if decision == "inconclusive" and monitor.p_value is not None and adjusted <= limits.alpha:
@@ -60,11 +60,12 @@ def build_check(
         reason = "left open, as another check had failed"
     elif decision != monitor.decision and decision == "fail":
         reason = f"p {p_value(adjusted)} after Holm's adjustment, since other checks have failed"
-    elif decision == "inconclusive" or lower is None or upper is None:
-        reason = _open_reason(monitor, measure, limit, (lower, upper), limits, more)
+    elif decision == "inconclusive" or state.bounds is None:
+        reason = state.open_reason(more)
     else:
-        reason = _decision_reason(monitor, measure, limit, (lower, upper))
+        reason = state.decision_reason(*state.bounds)
     compared = measure != "flip_rate"
+    lower, upper = state.bounds or (None, None)
     return Check(
         protocol=protocol,
         rule=rule,
@@ -87,16 +88,9 @@ def build_check(
         p_adjusted=None if monitor.p_value is None else adjusted,
         needed=more,
         skipped=skipped,
-        eligible_share=monitor.eligible / monitor.asked if monitor.asked else None,
+        eligible_share=state.eligible_share,
         prompts=None if monitor.test.is_single else monitor.prompt_count,
     )
-
-
-def _bounds(monitor: Monitor, measure: Measure, alpha: float) -> tuple[float | None, float | None]:
-    if not monitor.prompt_count:
-        return None, None
-    low, high = lower_bound(monitor, alpha), upper_bound(monitor, alpha)
-    return (low, high) if measure == "flip_rate" else (2 * low - 1, 2 * high - 1)
 
 
 def lower_bound(monitor: Monitor, alpha: float) -> float:
@@ -131,51 +125,52 @@ def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -
     return end_probability(1 - rate, np.arange(limits.most + 1) - limits.pass_at, n, zeros) <= alpha
 
 
-def _decision_reason(monitor: Monitor, measure: Measure, limit: float, ends: tuple[float, float]) -> str:
-    if monitor.reason == "settled":
-        return f"{_describe_flips(monitor, measure)} decide it, {_describe_others(monitor)}"
-    (lower, upper), of, is_rise = ends, _describe_rate(monitor, measure), measure == "flip_rate_rise"
-    floor = 0.0 if is_rise else limit
-    if monitor.decision == "fail":
-        return f"lower bound{of} {format_bound(lower, floor)} is above {floor:g}"
-    rose = f", though the lower bound {format_bound(lower, floor)} is above 0" if is_rise and lower > floor else ""
-    return f"upper bound{of} {format_bound(upper, limit)} is below {limit:g}{rose}"
+class _CheckState:
+    """What the evidence of a check shows, in words."""
 
+    def __init__(self, monitor: Monitor, measure: Measure, limits: Limits, threshold: float) -> None:
+        self._monitor, self._limits, self._threshold = monitor, limits, threshold
+        self._is_rise, self._is_rate = measure == "flip_rate_rise", measure == "flip_rate"
+        self._of = _BOUNDED[measure] + ("" if monitor.test.is_single else " (mean over prompts)")
+        self._others = f"whatever the other {count(monitor.left, 'pair')} would say"
+        self.eligible_share = monitor.eligible / monitor.asked if monitor.asked else None
+        self.bounds: tuple[float, float] | None = None
+        if monitor.prompt_count:
+            low, high = lower_bound(monitor, limits.alpha), upper_bound(monitor, limits.alpha)
+            self.bounds = (low, high) if self._is_rate else (2 * low - 1, 2 * high - 1)
 
-def _open_reason(
-    monitor: Monitor,
-    measure: Measure,
-    limit: float,
-    ends: tuple[float | None, float | None],
-    limits: Limits,
-    more: int | None,
-) -> str:
-    share = monitor.eligible / monitor.asked if monitor.asked else None
-    if short := invalid_reason(monitor.n, monitor.invalid, limits) or ineligible_reason(share, limits):
-        return short
-    lower, upper = (0.0 if ends[0] is None else ends[0]), (1.0 if ends[1] is None else ends[1])
-    least, about = least_n(limit, limits.confidence), ""
-    if more is not None:
-        about = f"; at this rate about {count(more, 'verdict')} would"
-    elif monitor.limits is None and monitor.prompt_count < least:
-        about = f"; without any flip it takes about {count(least, 'prompt')}"
-    settle = f"whether the rise is above 0 or below {limit:g}" if measure == "flip_rate_rise" else f"{limit:g}"
-    if monitor.reason == "settled":
-        return f"{_describe_flips(monitor, measure)} do not settle {settle}, {_describe_others(monitor)}{about}"
-    if monitor.limits is not None:
-        return open_reason(lower, upper, limit, monitor.n, least, more)
-    return f"the bounds{_describe_rate(monitor, measure)} {lower:.3f} to {upper:.3f} do not settle {settle}{about}"
+    def decision_reason(self, lower: float, upper: float) -> str:
+        monitor, limit = self._monitor, self._threshold
+        if monitor.reason == "settled":
+            return f"{self._flips} decide it, {self._others}"
+        floor = 0.0 if self._is_rise else limit
+        if monitor.decision == "fail":
+            return f"lower bound{self._of} {format_bound(lower, floor)} is above {floor:g}"
+        rose = self._is_rise and lower > floor
+        though = f", though the lower bound {format_bound(lower, floor)} is above 0" if rose else ""
+        return f"upper bound{self._of} {format_bound(upper, limit)} is below {limit:g}{though}"
 
+    def open_reason(self, more: int | None) -> str:
+        monitor, limit, limits = self._monitor, self._threshold, self._limits
+        short = invalid_reason(monitor.n, monitor.invalid, limits) or ineligible_reason(self.eligible_share, limits)
+        if short:
+            return short
+        lower, upper = self.bounds or (0.0, 1.0)
+        least, about = least_n(limit, limits.confidence), ""
+        if more is not None:
+            about = f"; at this rate about {count(more, 'verdict')} would"
+        elif monitor.limits is None and monitor.prompt_count < least:
+            about = f"; without any flip it takes about {count(least, 'prompt')}"
+        settle = f"whether the rise is above 0 or below {limit:g}" if self._is_rise else f"{limit:g}"
+        if monitor.reason == "settled":
+            return f"{self._flips} do not settle {settle}, {self._others}{about}"
+        if monitor.limits is not None:
+            return open_reason(lower, upper, limit, monitor.n, least, more)
+        return f"the bounds{self._of} {lower:.3f} to {upper:.3f} do not settle {settle}{about}"
 
-def _describe_rate(monitor: Monitor, measure: Measure) -> str:
-    return _BOUNDED[measure] + ("" if monitor.test.is_single else " (mean over prompts)")
-
-
-def _describe_flips(monitor: Monitor, measure: Measure) -> str:
-    if measure == "flip_rate":
-        return f"{count(monitor.k, 'flip')} in {count(monitor.n, 'verdict')}"
-    return f"{count(monitor.only_here, 'flip')} only here and {monitor.only_there} only there, of {monitor.n},"
-
-
-def _describe_others(monitor: Monitor) -> str:
-    return f"whatever the other {count(monitor.left, 'pair')} would say"
+    @property
+    def _flips(self) -> str:
+        monitor = self._monitor
+        if self._is_rate:
+            return f"{count(monitor.k, 'flip')} in {count(monitor.n, 'verdict')}"
+        return f"{count(monitor.only_here, 'flip')} only here and {monitor.only_there} only there, of {monitor.n},"

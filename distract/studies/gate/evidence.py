@@ -1,4 +1,4 @@
-"""The words for what a gate's verdict rests on: its checks, their figures, their clearest flips.
+"""Word the evidence of a gate's verdict: its checks, their figures, their clearest flips.
 
 Every text is one line that is safe to print; each output format does its own escaping.
 """

@@ -31,7 +31,7 @@ ConditionKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FlipCounts:
-    """What a run shows about one protocol under one attack."""
+    """The outcomes of a run for one protocol under one attack."""
 
     protocol: str
     attack: str
@@ -105,7 +105,6 @@ class RateTest:
         return shrink_counts(values, self._clusters, self._limits)
 
     def _count_needed(self, checks: int) -> int | None:
-        """Estimate how many eligible comparisons would settle it."""
         counted, limit, limits = self.flips.counted, self._threshold, self._limits
         if is_unreadable(len(counted.outcomes), counted.invalid, limits.max_invalid_rate):
             return None

@@ -1,4 +1,4 @@
-"""What a gate accepts: thresholds by protocol and attack, and how sure it must be."""
+"""The limits of a gate: thresholds by protocol and attack, and its confidence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import share_hint
+
+LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
+"""The limits that an option of ``distract gate`` sets."""
 
 MOST = 1_000_000
 """Beyond this many comparisons a gate names no number."""
@@ -27,7 +30,7 @@ def is_unreadable(n: int, invalid: int, most: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a gate accepts; each field is an option of ``distract gate``.
+    """The limits of a gate; each field is an option of ``distract gate``.
 
     ``others`` holds specific thresholds by ``PROTOCOL/ATTACK``, ``PROTOCOL`` or ``ATTACK``; rates are shares from
     0.000001 to below 1. ``min_eligible`` is a share of the comparisons judged before any rewrite.

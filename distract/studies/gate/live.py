@@ -84,7 +84,7 @@ def live_record(
     ahead: int,
     named: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return what a live gate decides by, for the record of its run."""
+    """Return the record by which a live gate decides."""
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
     places = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
     if not places:

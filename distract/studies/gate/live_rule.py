@@ -17,7 +17,6 @@ from distract.core.printable import count
 from distract.core.records import Row
 from distract.stats import intervals
 from distract.stats.figure import headline
-from distract.studies.attack.outcomes import Unit
 from distract.studies.gate.checks import build_check
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
@@ -45,7 +44,8 @@ class LiveGate:
         self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
         self._null = next((a.name for a in registry.controls()), "")
         self._before = {
-            (record["protocol"], record["attack"]): _read_flips(record["flips"]) for record in own["baseline"]
+            (record["protocol"], record["attack"]): {tuple(unit): bool(flip) for *unit, flip in record["flips"]}
+            for record in own["baseline"]
         }
         self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
         places: list[CheckKey] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
@@ -156,7 +156,7 @@ class LiveGate:
 
 
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
-    """Return what a gate decides by, as JSON values."""
+    """Return the record by which a gate decides, as JSON values."""
     return {
         "limits": limits.document(),
         "checks": [list(place) for place in checks],
@@ -189,7 +189,3 @@ def _check_record(own: Mapping[str, Any]) -> None:
         raise ValueError("prompts")
     if not isinstance(own["budget"], int | None):
         raise ValueError("budget")
-
-
-def _read_flips(stored: Sequence[Sequence[Any]]) -> dict[Unit, bool]:
-    return {tuple(unit): bool(flip) for *unit, flip in stored}

@@ -21,7 +21,7 @@ from distract.studies.gate.verdict import Decision
 
 @dataclass(frozen=True, slots=True)
 class PromptOutcome:
-    """What one prompt gave under one check.
+    """The outcome of one prompt under one check.
 
     ``low`` and ``high`` hold a value from 0 to 1 for each eligible pair, with an invalid verdict counted for and
     against the judge; ``k`` flips among ``n`` valid pairs; ``only_here`` and ``only_there`` compare with a reference;
@@ -41,7 +41,7 @@ class PromptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What is tested.
+    """The hypothesis of a check.
 
     A mean over prompts above ``threshold`` fails, one below ``ceiling`` (by default the threshold) passes. ``pairs``
     lists the pairs of every prompt, in any order; ``exact`` says that values are 0 or 1; ``whole`` that all data are

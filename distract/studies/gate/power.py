@@ -1,4 +1,4 @@
-"""Exact chances of what a gate does at a given true flip rate, with nothing simulated.
+"""Exact chances of a gate's decisions at a true flip rate, without simulation.
 
 Power rises and falls with the number of trials like the teeth of a saw, because a limit is a whole number: one number
 may have it where a larger one lacks it.
@@ -57,7 +57,7 @@ def binomial_cdf(k: Ints, n: Ints, rate: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class StoppingPath:
-    """What a live gate with at most ``cap`` eligible comparisons does at one true rate.
+    """The course of a live gate with at most ``cap`` eligible comparisons at one true rate.
 
     ``passed``, ``failed`` and ``inconclusive`` are chances; ``mean`` and ``median`` count comparisons until it stops.
     """

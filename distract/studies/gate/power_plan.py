@@ -49,7 +49,7 @@ class FinishedGate:
 
 @dataclass(frozen=True, slots=True)
 class PowerAnalysis:
-    """What a gate needs to reach the right decision.
+    """The comparisons that a gate needs to decide rightly.
 
     ``each`` is the power that every single check is planned for. ``live`` is None where no cap has the power.
     """

@@ -1,4 +1,4 @@
-"""The input of a live gate, computed from rows: what each prompt gave under one check.
+"""The input of a live gate, computed from rows: the outcome of each prompt under one check.
 
 Values are flips or, against the judge's own noise or a baseline, how much more often a pair flips than there. An
 unreadable verdict counts both as the best and as the worst that it can have been.

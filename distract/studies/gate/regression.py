@@ -90,7 +90,6 @@ class RiseTest:
     def _decide(
         self, adjusted: float, checks: int, lower: float | None, upper: float | None
     ) -> tuple[Decision, str, int | None]:
-        """Return the decision, its reason and about how many pairs would settle it."""
         n, counted, limits = self._n, self.now.counted, self._limits
         most = limits.max_rise
         if not n or lower is None or upper is None:

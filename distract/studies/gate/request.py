@@ -18,11 +18,9 @@ from distract.studies.execution import renew, run_job
 from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
-from distract.studies.gate.limits import Limits
+from distract.studies.gate.limits import LIMITS, Limits
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
-
-LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
 
 RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
 """The options that also apply to a finished run."""
@@ -35,7 +33,9 @@ def decide(
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
         raise UsageError("--max-rise needs --baseline")
-    limits, baseline = _read_limits(more), _load_baseline(baseline_path)
+    overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
+    limits = settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
+    baseline = _load_baseline(baseline_path)
     if baseline is None and not limits.has_threshold:
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
@@ -48,12 +48,6 @@ def decide(
     if loaded and loaded.gap:
         verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
     return verdict, loaded
-
-
-def _read_limits(more: dict[str, Any]) -> Limits:
-    """Merge the limits in ``more``, which are removed from it, over those of the settings file."""
-    overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
-    return settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
 
 
 def _load_baseline(path: Path | None) -> LoadedRun | None:

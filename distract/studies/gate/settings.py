@@ -3,62 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
-from distract.studies.gate.limits import Limits
+from distract.studies.gate.limits import LIMITS, Limits
 from distract.studies.gate.project import FILE, MAX_NUMBER, check_name, describe_value, read_project, setting_error
 from distract.studies.gate.project import TABLE as ABOVE
 
 TABLE = (*ABOVE, "gate")
 RATES = "max-flip-rates"
 
-_FIELDS: Mapping[str, str] = {
-    "max-flip-rate": "max_flip_rate",
-    "max-rise": "max_rise",
-    "max-invalid-rate": "max_invalid_rate",
-    "min-eligible": "min_eligible",
-    "min-n": "min_n",
-    "confidence": "confidence",
-    "certify": "certify",
-    RATES: "others",
-}
+_FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, RATES: "others"}
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The limits that a file sets, by the names of ``Limits``' fields."""
-
-    path: Path
-    values: Mapping[str, Any]
-
-
-def load_settings(path: Path | None = None) -> Settings | None:
-    """Load the table ``[tool.distract.gate]`` of a project."""
+def load_settings(path: Path | None = None) -> dict[str, Any]:
+    """Load the limits in the table ``[tool.distract.gate]`` of a project, by the names of ``Limits``' fields."""
     file = path or find_project()
-    if file is None:
-        return None
-    table = read_project(file).gate
+    table = read_project(file).gate if file else None
+    if file is None or (table is None and path is None):
+        return {}
     if table is None:
-        if path is None:
-            return None
         raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
     if not isinstance(table, dict):
         raise setting_error(file, TABLE, f"expected a table, found {describe_value(table)}")
     for key in table:
         check_name(file, (*TABLE, key), "setting", key, _FIELDS)
-    return Settings(
-        file, MappingProxyType({_FIELDS[key]: _read_value(file, key, value) for key, value in table.items()})
-    )
+    return {_FIELDS[key]: _read_value(file, key, value) for key, value in table.items()}
 
 
-def merge_limits(settings: Settings | None, overrides: Mapping[str, Any]) -> Limits:
+def merge_limits(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> Limits:
     """Combine limits: the command line overrides the file, which overrides the defaults."""
-    values = {} if settings is None else dict(settings.values)
+    values = dict(settings)
     if "max_flip_rate" in overrides:
         values.pop("others", None)
     return Limits(**{**values, **overrides})

@@ -20,12 +20,11 @@ def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[Rendera
     return gate_report(verdict)
 
 
-_RECORDED = ("limits", "checks", "prompts", "baseline", "budget")
 STUDY = Study(
     name="gate",
     schema={
         **{name: attack.STUDY.schema[name] for name in ("data", "limit", "attacks", "degradations", "generator")},
-        "gate": dict.fromkeys(_RECORDED, object),
+        "gate": dict.fromkeys(("limits", "checks", "prompts", "baseline", "budget"), object),
     },
     sums=lambda parameters: BufferedSums(lambda rows, _, flaw: replay_gate(parameters, rows).verdict(flaw)),
     document=lambda _, verdict: verdict.document(),

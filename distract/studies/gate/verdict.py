@@ -55,7 +55,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a live gate used.
+    """The cost of a live gate.
 
     ``calls`` counts distinct requests behind the verdicts, stored ones included, but none of a generator or verifier;
     ``saved`` estimates how many more all cases would have taken, which may still be needed if the budget ended it
@@ -73,7 +73,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a gate decides.
+    """The decision of a gate.
 
     ``threshold`` applies to checks without one of their own; ``certify`` makes an inconclusive gate a failure.
     """

@@ -1,4 +1,4 @@
-"""From a case to rows: a baseline of matches, then the same matches with some models' responses rewritten.
+"""Turn a case into rows: a baseline of matches, then the same matches with some models' responses rewritten.
 
 One plan for each case covers all protocols and attacks, so that they share prompts and rewrites. A match in which
 nothing was rewritten is not judged again: its verdict stands.
@@ -7,7 +7,7 @@ nothing was rewritten is not judged again: its verdict stands.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from distract.core.plan import Plan, gather
@@ -34,21 +34,15 @@ class TournamentConfig:
     seed: int = 0
     verifier: Verifier | None = None
     manner: Manner = DEFAULT
-    helped: bool = field(default=False)
-
-
-def match_obstacle(protocol: Protocol) -> str | None:
-    """Say why a protocol cannot judge a match."""
-    return None if protocol.shows in (None, 2) else f"shows {protocol.shows} responses together, never two alone"
+    helped: bool = False
 
 
 def judge_baseline(case: Case, p: TournamentConfig) -> Plan[CaseResult]:
     """Judge the matches of one case as they are."""
-    responses = {response.author: response for response in comparable_responses(case)}
     jobs = [
-        _judge_match(case, protocol, BASELINE, pair, pair, p)
+        _Match(case, protocol, pair, p).judge(BASELINE, pair)
         for protocol in p.protocols
-        for pair in ((responses[first], responses[second]) for first, second in p.pairs[case.id])
+        for pair in _response_pairs(case, p)
     ]
     return CaseResult((yield from gather(jobs)))
 
@@ -56,54 +50,52 @@ def judge_baseline(case: Case, p: TournamentConfig) -> Plan[CaseResult]:
 def judge_attacks(case: Case, p: TournamentConfig, targets: Mapping[str, frozenset[str]]) -> Plan[CaseResult]:
     """Rewrite the responses of some models to one case, and judge again the matches that this changes."""
     memory: Memory = {}
-    responses = {response.author: response for response in comparable_responses(case)}
     jobs = [
-        _judge_again(case, protocol, attack, (responses[first], responses[second]), targets[protocol.name], p, memory)
+        _Match(case, protocol, pair, p).judge_again(attack, targets[protocol.name], memory)
         for protocol in p.protocols
         for attack in p.attacks
-        for first, second in p.pairs[case.id]
-        if not targets[protocol.name].isdisjoint((first, second))
+        for pair in _response_pairs(case, p)
+        if not targets[protocol.name].isdisjoint(response.author for response in pair)
     ]
     return CaseResult((yield from gather(jobs)), sort_rewrites(case, memory))
 
 
-def _judge_again(
-    case: Case,
-    protocol: Protocol,
-    attack: Attack,
-    pair: ResponsePair,
-    targets: frozenset[str],
-    p: TournamentConfig,
-    memory: Memory,
-) -> Plan[Row]:
-    """Judge a match after rewriting, or give the reason why its first verdict stands."""
-    shown, reasons = list[Response](), list[str]()
-    for original in pair:
-        rewrite: Response | str = original
-        if original.author in targets:
-            rewrite = yield from obtain_rewrite(case, original, attack, p, memory)
-            if not isinstance(rewrite, str) and rewrite.turns == original.turns:
-                rewrite = UNCHANGED
-        if isinstance(rewrite, str):
-            reasons.append(rewrite)
-        shown.append(original if isinstance(rewrite, str) else rewrite)
-    first, second = shown
-    if first.attack is None and second.attack is None:
-        return replace(_row(case, protocol, attack.name, (first, second), p), excluded=reasons[0])
-    return (yield from _judge_match(case, protocol, attack.name, pair, (first, second), p))
+def _response_pairs(case: Case, p: TournamentConfig) -> list[ResponsePair]:
+    responses = {response.author: response for response in comparable_responses(case)}
+    return [(responses[first], responses[second]) for first, second in p.pairs[case.id]]
 
 
-def _judge_match(
-    case: Case, protocol: Protocol, attack: str, originals: ResponsePair, shown: ResponsePair, p: TournamentConfig
-) -> Plan[Row]:
-    # A case with only these two: a protocol that shows more would take others from it.
-    alone = replace(case, responses=originals)
-    row = partial(replace, _row(case, protocol, attack, shown, p))
-    return (yield from judge_comparison(row, protocol, Comparison(alone, *shown), p.manner, p.helped))
+@dataclass(frozen=True)
+class _Match:
+    case: Case
+    protocol: Protocol
+    originals: ResponsePair
+    p: TournamentConfig
 
+    def judge(self, attack: str, shown: ResponsePair) -> Plan[Row]:
+        # A case with only these two: a protocol that shows more would take others from it.
+        alone = replace(self.case, responses=self.originals)
+        row = partial(replace, self._row(attack, shown))
+        return judge_comparison(row, self.protocol, Comparison(alone, *shown), self.p.manner, self.p.helped)
 
-def _row(case: Case, protocol: Protocol, attack: str, shown: ResponsePair, p: TournamentConfig) -> Row:
-    """The row of a match that is not judged yet."""
-    first, second = shown
-    row = Row(case.id, case.cluster, "match", protocol.name, p.judge, attack, side(first), side(second))
-    return replace(row, lengths=(len(first.text), len(second.text)))
+    def judge_again(self, attack: Attack, targets: frozenset[str], memory: Memory) -> Plan[Row]:
+        """Judge after rewriting, or give the reason why the first verdict stands."""
+        shown, reasons = list[Response](), list[str]()
+        for original in self.originals:
+            rewrite: Response | str = original
+            if original.author in targets:
+                rewrite = yield from obtain_rewrite(self.case, original, attack, self.p, memory)
+                if not isinstance(rewrite, str) and rewrite.turns == original.turns:
+                    rewrite = UNCHANGED
+            if isinstance(rewrite, str):
+                reasons.append(rewrite)
+            shown.append(original if isinstance(rewrite, str) else rewrite)
+        first, second = shown
+        if first.attack is None and second.attack is None:
+            return replace(self._row(attack.name, (first, second)), excluded=reasons[0])
+        return (yield from self.judge(attack.name, (first, second)))
+
+    def _row(self, attack: str, shown: ResponsePair) -> Row:
+        case, (a, b) = self.case, shown
+        row = Row(case.id, case.cluster, "match", self.protocol.name, self.p.judge, attack, side(a), side(b))
+        return replace(row, lengths=(len(a.text), len(b.text)))

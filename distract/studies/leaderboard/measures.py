@@ -6,12 +6,14 @@ measured on the comparisons that are valid before and after; the boards themselv
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from distract.core.errors import DataError
-from distract.core.records import BASELINE, Row
+from distract.core.printable import line
+from distract.core.records import BASELINE, Rewrite, Row
 from distract.judging.verdicts import outcome
 from distract.stats.figure import headline
 from distract.stats.ratings.matches import Matches
@@ -20,6 +22,7 @@ from distract.studies.leaderboard.boards.shift import Shift, measure_shift
 from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.boards.system_choice import ANCHOR, SystemChoice, restore_systems
 from distract.studies.leaderboard.sources import from_rows
+from distract.studies.rewrite_counts import CompactRewrites
 
 Key = tuple[str, str, str]
 """The case and the two models of a match."""
@@ -38,25 +41,17 @@ class RunBoard:
 
 @dataclass(frozen=True, slots=True)
 class RunShift:
-    """The effect of an attack on one board.
-
-    Attributes:
-        targets: the models attacked.
-        rewritten: number of their responses in matches that were rewritten.
-        standing: number of those that could not be rewritten, and stand as before.
-        again: number of matches that were judged again.
-        lost: number of comparisons that are not valid both before and after, and are on neither board.
-    """
+    """The effect of an attack on one board."""
 
     protocol: str
     rule: str | None
     attack: str
     choice: SystemChoice
-    targets: tuple[str, ...]
-    rewritten: int
-    standing: int
-    again: int
-    lost: int
+    targets: tuple[str, ...]  # the models attacked
+    rewritten: int  # number of their responses in matches that were rewritten
+    standing: int  # number of those that could not be rewritten, and stand as before
+    again: int  # number of matches that were judged again
+    lost: int  # number of comparisons that are not valid both before and after, and are on neither board
     shift: Shift
 
 
@@ -165,3 +160,48 @@ def _count_responses(before: Iterable[Key], changed: Iterable[Row], attacked: fr
     every = {(case, name) for case, *pair in before for name in pair if name in attacked}
     rewritten = {(row.case, side.author) for row in changed for side in (row.a, row.b) if side.attack is not None}
     return len(rewritten), len(every - rewritten)
+
+
+@dataclass(frozen=True)
+class LeaderboardResult:
+    """The result of a run."""
+
+    measured: RunBoards
+    excluded: Counter[str]  # number of matches that were not judged, by reason
+    # Number of matches that were not judged again after an attack, by reason; their first verdict stands.
+    standing: Counter[str]
+    invalid: Counter[str]  # number of verdicts that could not be read, by reason
+    rewrites: CompactRewrites
+    flaw: str | None  # why the run must not be relied on; its shifts are left out then
+
+
+def summarise_run(
+    parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Iterable[Rewrite], flaw: str | None = None
+) -> LeaderboardResult:
+    """Sum up a run."""
+    # Missing rows would look like unchanged ones, and the lowest so far need not be the lowest.
+    known = {**parameters, "attacks": []} if flaw else parameters
+    return LeaderboardResult(
+        measure_boards(known, rows),
+        Counter(row.excluded for row in rows if row.excluded and row.attack == BASELINE),
+        Counter(row.excluded for row in rows if row.excluded and row.attack != BASELINE),
+        Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure),
+        CompactRewrites(rewrites),
+        flaw,
+    )
+
+
+def describe_targets(parameters: Mapping[str, Any]) -> str:
+    """Say which attacks rewrite whose responses."""
+    lowest = f"the lowest {parameters['lowest']} of each protocol's own board"
+    targets = ", ".join(map(line, parameters["targets"])) or lowest
+    return f"attack {', '.join(map(line, parameters['attacks']))} on {targets}"
+
+
+def remarks(parameters: Mapping[str, Any], measured: RunBoards) -> Iterator[str]:
+    """Warnings that hold for all shifts."""
+    if measured.shifts and not parameters["targets"]:
+        yield (
+            "the attacked models were chosen as the lowest of the board before: some are low by chance, and part of "
+            "their rise is a return to the mean; --target names them beforehand"
+        )

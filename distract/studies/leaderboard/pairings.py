@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
@@ -25,7 +25,7 @@ def round_robin(models: Sequence[Sequence[str]]) -> list[list[ModelPair]]:
 
 
 def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list[ModelPair]]:
-    """Draw at most so many matches in all.
+    """Draw at most ``most`` matches.
 
     Each match goes to the pair that has met least often; among those, to one whose models have played least and are not
     yet connected by a chain of matches. Its prompt is the one with the fewest matches on which they have not met. The
@@ -39,7 +39,8 @@ def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list
     for prompt, pairs in enumerate(every):
         for pair in pairs:
             left.setdefault(pair, []).append(prompt)
-    record = _MatchRecord(dict.fromkeys(left, 0), {name: 0 for pair in left for name in pair})
+    names = {name for pair in left for name in pair}
+    record = _MatchRecord(dict.fromkeys(left, 0), dict.fromkeys(names, 0), {name: {name} for name in names})
     drawn: list[list[ModelPair]] = [[] for _ in every]
     waiting = [(record.turn(pair), lot.random(), pair) for pair in left]
     heapify(waiting)
@@ -76,10 +77,7 @@ def _level(drawn: list[list[ModelPair]], every: Sequence[Sequence[ModelPair]], l
 class _MatchRecord:
     met: dict[ModelPair, int]
     played: dict[str, int]
-    joined: dict[str, set[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.joined = {name: {name} for name in self.played}
+    joined: dict[str, set[str]]
 
     def turn(self, pair: ModelPair) -> Priority:
         one, other = (self.played[name] for name in pair)

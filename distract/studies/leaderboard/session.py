@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,45 +21,29 @@ from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import offline_writer
-from distract.studies.eligibility import check_fit, is_recorded
+from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle
 from distract.studies.leaderboard.boards.system_choice import SystemChoice
-from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline, match_obstacle
-from distract.studies.leaderboard.document import describe_targets
-from distract.studies.leaderboard.measures import find_targets
+from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
+from distract.studies.leaderboard.measures import describe_targets, find_targets
 from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
 from distract.studies.setup import SAMPLE, Setup, draw
 
 TOO_FEW = "fewer than two of the models have answered it"
 
 
-@dataclass(frozen=True)
-class AttackSettings:
-    """Attacks and their targets.
-
-    Attributes:
-        lowest: number of models attacked, from the bottom of each protocol's baseline board; None for three, or for as
-            many as leave one unattacked.
-        targets: names of the models to attack, instead of the lowest.
-        generator: name of a writer; None takes recorded rewrites where the data have them, else rules.
-        verifier: name of the model that verifies rewrites; None leaves them to the rules.
-    """
-
-    names: Sequence[str] = ()
-    lowest: int | None = None
-    targets: Sequence[str] = ()
-    generator: str | None = None
-    asking: GeneratorOptions = field(default_factory=GeneratorOptions)
-    verifier: str | None = None
-
-
 def prepare(
     setup: Setup,
     *,
     data: str,
-    attack: AttackSettings,
     systems: Sequence[SystemChoice],
     models: Sequence[str] = (),
     responses: Sequence[str] = (),
+    attacks: Sequence[str] = (),
+    lowest: int | None = None,
+    targets: Sequence[str] = (),
+    generator: str | None = None,
+    asking: GeneratorOptions | None = None,
+    verifier: str | None = None,
     pairs: int | None = None,
     draws: int | None = None,
     limit: int | None = None,
@@ -70,11 +54,14 @@ def prepare(
         raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
     loaded = datasets.load(data, responses, seed)
     players = _select_players(models, loaded)
-    only = (_keep_players(case, players) for case in loaded.cases)
+    only = (
+        replace(case, responses=tuple(response for response in case.responses if response.author in players))
+        for case in loaded.cases
+    )
     cure = "name data with answers of several models"
     drawn = draw(loaded, only, lambda case: len(comparable_responses(case)) > 1, TOO_FEW, cure, limit, seed)
     for protocol in setup.protocols:
-        if why := match_obstacle(protocol):
+        if why := pair_obstacle(protocol):
             raise UsageError(f"{protocol.name} {why}; name another protocol")
     check_fit(setup.protocols, {"flip"}, drawn.cases, helped=setup.helped)
     answered = [[response.author for response in comparable_responses(case)] for case in drawn.cases]
@@ -84,42 +71,43 @@ def prepare(
     playing = _find_playing(paired, players, pairs, bool(models))
     for system in systems:
         system.check(playing)
-    attacks = _find_attacks(attack.names)
-    named = _split_names("target", attack.targets, playing)
-    lowest = _count_lowest(attack, attacks, playing)
-    on_record = any(is_recorded(one, cases) and not one.control for one in attacks)
-    writer = writer_choice.choose_writer(attack.generator, attack.asking, setup.helpers, on_record)
-    if absent := [a.name for a in attacks if writer.name == "recorded" and not is_recorded(a, cases)]:
+    treatments = _find_attacks(attacks)
+    named = _split_names("target", targets, playing)
+    fewest = _count_lowest(lowest, targets, treatments, playing)
+    on_record = any(is_recorded(one, cases) and not one.control for one in treatments)
+    asking = asking or GeneratorOptions()
+    writer = writer_choice.choose_writer(generator, asking, setup.helpers, on_record)
+    if absent := [a.name for a in treatments if writer.name == "recorded" and not is_recorded(a, cases)]:
         raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,
-        **writer_choice.describe_writer(writer, attack.asking, attack.verifier, setup.helpers, attacks),
+        **writer_choice.describe_writer(writer, asking, verifier, setup.helpers, treatments),
         "models": playing,
         "pairs": pairs,
-        "attacks": [one.name for one in attacks],
-        "lowest": lowest,
+        "attacks": [one.name for one in treatments],
+        "lowest": fewest,
         "targets": sorted(named),
         "systems": [system.record for system in systems],
         "draws": draws,
-        "controls": [one.name for one in attacks if one.control],
+        "controls": [one.name for one in treatments if one.control],
         "self_judging": setup.kin_notes({writer.name}, playing),
     }
-    verify = verifying.make_verifier(attack.verifier) if attack.verifier else None
+    verify = verifying.make_verifier(verifier) if verifier else None
     judge, protocols = setup.judge, setup.protocols
-    config = TournamentConfig(judge, protocols, attacks, writer, paired, seed, verify, setup.manner, setup.helped)
+    config = TournamentConfig(judge, protocols, treatments, writer, paired, seed, verify, setup.manner, setup.helped)
 
     def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
         yield (judge_baseline(case, config) for case in cases)
-        if attacks:
-            targets = find_targets(job.parameters, rows)
-            yield (judge_attacks(case, config, targets) for case in cases)
+        if treatments:
+            attacked = find_targets(job.parameters, rows)
+            yield (judge_attacks(case, config, attacked) for case in cases)
 
     job = setup.start(
         registry.get_study("leaderboard"),
         parameters,
         cases=cases,
         stages=stages,
-        samples=partial(_samples, config, cases, named, lowest),
+        samples=partial(_samples, config, cases, named, fewest),
         heading=tuple(_heading(config, parameters)),
     )
     return job
@@ -148,7 +136,6 @@ def _samples(
 
 
 def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[str] | None) -> int:
-    """Count matches, or those with a target."""
     return sum(targets is None or not targets.isdisjoint(pair) for pairs in matches for pair in pairs)
 
 
@@ -161,7 +148,6 @@ def _heading(config: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _select_players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
-    """Select the models named, else all."""
     known = {response.author for case in loaded.cases for response in comparable_responses(case)}
     players = _split_names("model", names, known) or known
     if len(players) < 2:
@@ -193,10 +179,6 @@ def _find_playing(
     return sorted(playing)
 
 
-def _keep_players(case: Case, players: frozenset[str]) -> Case:
-    return replace(case, responses=tuple(response for response in case.responses if response.author in players))
-
-
 def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:
     attacks = tuple(map(registry.get_attack, sorted(set(names))))
     for attack in attacks:
@@ -207,18 +189,18 @@ def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:
     return attacks
 
 
-def _count_lowest(attack: AttackSettings, attacks: Sequence[Attack], playing: Sequence[str]) -> int:
+def _count_lowest(lowest: int | None, targets: Sequence[str], attacks: Sequence[Attack], playing: Sequence[str]) -> int:
     """Count the models attacked from the bottom; 0 where they are named, or nothing is attacked."""
     if not attacks:
-        if attack.targets or attack.lowest is not None:
+        if targets or lowest is not None:
             raise UsageError("--lowest and --target choose whom to attack; name the attack with --attack")
         return 0
-    if attack.targets:
-        if attack.lowest is not None:
+    if targets:
+        if lowest is not None:
             raise UsageError("--target names the models to attack; leave out --lowest")
         return 0
     most = len(playing) - 1
-    lowest = min(3, most) if attack.lowest is None else attack.lowest
+    lowest = min(3, most) if lowest is None else lowest
     if not 1 <= lowest <= most:
         raise UsageError(f"--lowest {lowest}: expected 1 to {most}, one less than the models that play")
     return lowest

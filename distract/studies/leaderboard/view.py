@@ -15,8 +15,7 @@ from distract.report.tables import grid, run_line, title
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard, describe_way
 from distract.studies.leaderboard.boards.shift import Shift
 from distract.studies.leaderboard.boards.standings import Board, Standing
-from distract.studies.leaderboard.document import LeaderboardResult, describe_targets, remarks
-from distract.studies.leaderboard.measures import RunShift
+from distract.studies.leaderboard.measures import LeaderboardResult, RunShift, describe_targets, remarks
 from distract.studies.rewrite_view import rewrite_notes
 
 ATTACKED = "▲"

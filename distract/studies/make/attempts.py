@@ -20,17 +20,12 @@ BROKEN = "constraint broken"
 
 @dataclass(frozen=True, slots=True)
 class MakeResult:
-    """The case made from one prompt.
+    """The case made from one prompt."""
 
-    Attributes:
-        case: None where none could be made.
-        reasons: why there is no case, or what the case lacks. Each is a stable slug, mostly with a colon and a detail.
-        evidence: ``attempts`` (requests to the generator, absent without any) and what was measured.
-    """
-
-    case: Case | None
+    case: Case | None  # None where none could be made
+    # Why there is no case, or what the case lacks. Each is a stable slug, mostly with a colon and a detail.
     reasons: tuple[str, ...] = ()
-    evidence: Evidence = ()
+    evidence: Evidence = ()  # ``attempts`` (requests to the generator, absent without any) and what was measured
 
 
 def ask_generator(
@@ -47,7 +42,10 @@ def ask_generator(
     for attempt in range(asking.retries + 1):
         messages = prompt.fill({**slots, "feedback": _feedback(reasons, meanings or {})})
         (reply,) = yield [asking.request(messages, seed=seed, sample=attempt, like=like)]
-        reasons = flaws(reply) or _unwritable_reasons(reply.text)
+        reasons = flaws(reply)
+        # A server may send half of a surrogate pair, which no file can hold.
+        if not reasons and any("\ud800" <= c <= "\udfff" for c in reply.text):
+            reasons = ("not valid Unicode",)
         if not reasons:
             value, reasons = yield from read(reply.text.strip())
             if not reasons:
@@ -55,13 +53,7 @@ def ask_generator(
     return None, reasons, asking.retries + 1
 
 
-def _unwritable_reasons(text: str) -> tuple[str, ...]:
-    # A server may send half of a surrogate pair, which no file can hold.
-    return ("not valid Unicode",) if any("\ud800" <= c <= "\udfff" for c in text) else ()
-
-
 def _feedback(reasons: Sequence[str], meanings: Mapping[str, str]) -> str:
-    """Tell the generator why its last attempt was rejected."""
     if not reasons:
         return ""
     lines = "\n".join(f"- {reason} ({meanings[reason]})" if reason in meanings else f"- {reason}" for reason in reasons)
@@ -73,7 +65,8 @@ def yield_document(results: Sequence[MakeResult]) -> dict[str, Any]:
     cases = [result.case for result in results if result.case is not None]
     evidences = [dict(result.evidence) for result in results]
     attempts = [float(evidence["attempts"]) for evidence in evidences if "attempts" in evidence]
-    reasons = Counter(name for result in results for name in dict.fromkeys(map(_reason_group, result.reasons)))
+    groups = [{reason if slug(reason) == BROKEN else slug(reason) for reason in one.reasons} for one in results]
+    reasons = Counter(name for group in groups for name in group)
     severities = Counter(str(r.severity) for case in cases for r in case.responses if r.severity is not None)
     return {
         "asked": len(results),
@@ -82,10 +75,6 @@ def yield_document(results: Sequence[MakeResult]) -> dict[str, Any]:
         "reasons": dict(sorted(reasons.items())),
         "severities": dict(sorted(severities.items())),
     }
-
-
-def _reason_group(reason: str) -> str:
-    return reason if slug(reason) == BROKEN else slug(reason)
 
 
 def check_author(author: str, reserved: Sequence[str]) -> str:

@@ -197,7 +197,6 @@ def _is_limit(c: Constraint) -> bool:
 
 
 def _min_words(c: Constraint) -> int:
-    """Minimum number of words of an answer that follows it."""
     counts = [value for name, value in c.arguments if name.startswith("num_") and isinstance(value, int)]
     if "less than" in dict(c.arguments).values() or c.kind not in _LEAST_WORDS:
         return 0

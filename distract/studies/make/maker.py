@@ -13,6 +13,7 @@ from distract.core.records import Case, Lineage, Role
 from distract.core.usage import Answerer, Tally
 from distract.data import datasets
 from distract.data.good_responses import good_response
+from distract.data.prompt_parts import split_prompt
 from distract.rewriting import verifier as verifying
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import sample
@@ -22,25 +23,17 @@ from distract.studies.make.attempts import MakeResult, check_author, yield_docum
 
 @dataclass(frozen=True)
 class MakeJob:
-    """A maker's plans, one for each drawn prompt.
+    """A maker's plans, one for each drawn prompt."""
 
-    Attributes:
-        name: name of the data.
-        size: number of prompts in the data.
-        left_out: number of useless prompts, by reason.
-        prompt: SHA-256 (hex) of the prompt file.
-        verifier: name of the model that verifies; None checks by rules only.
-    """
-
-    name: str
-    size: int
+    name: str  # name of the data
+    size: int  # number of prompts in the data
     plans: Sequence[Plan[MakeResult]]
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, int]  # number of useless prompts, by reason
     generator: str
-    prompt: str
+    prompt: str  # SHA-256 (hex) of the prompt file
     asking: GeneratorOptions
     seed: int
-    verifier: str | None = None
+    verifier: str | None = None  # name of the model that verifies; None checks by rules only
 
     @property
     def parameters(self) -> dict[str, float | int]:
@@ -81,7 +74,7 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
     """
     check_author(generator, ())
     loaded = datasets.load_prompts(data)
-    usable = [prompt for prompt in loaded.prompts if tweakset.is_usable(prompt)]
+    usable = [prompt for prompt in loaded.prompts if split_prompt(prompt.text, prompt.constraints) is not None]
     if not usable:
         raise UsageError(f"{data}: {tweakset.NOT_SPLIT} in any prompt")
     unusable = {tweakset.NOT_SPLIT: len(loaded.prompts) - len(usable)}

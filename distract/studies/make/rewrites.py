@@ -34,8 +34,6 @@ from distract.studies.attack.session import AttackSelection
 from distract.studies.rewrite_counts import agreements, count_reasons, rejections
 from distract.studies.setup import sample_first
 
-NO_PRICES: Mapping[Role, Price] = MappingProxyType({})
-
 
 def record_rewrites(case: Case, parameters: audit.AuditConfig) -> Plan[CaseResult]:
     """Write every rewrite of a case that a run could need; controls are left to the rules of a run."""
@@ -106,9 +104,14 @@ class DataFile:
         return dump(summary)
 
 
-def prepare(selected: AttackSelection, out: Path, prices: Mapping[Role, Price] = NO_PRICES) -> Job[RewriteResult]:
+def prepare(
+    selected: AttackSelection, out: Path, prices: Mapping[Role, Price] = MappingProxyType({})
+) -> Job[RewriteResult]:
     """Prepare the job of ``distract rewrite``."""
-    design = _parameters(selected)
+    scope, seed, verifier = selected.scope, selected.seed, selected.verifier
+    design = audit.AuditConfig(
+        "", (), scope.attacks, selected.writer, scope.designs, seed, scope.degradations, verifier
+    )
     if not any(True for case in selected.cases for _ in _rewrite_tasks(case, design)):
         raise UsageError("nothing to write: every run writes controls by rule; name another --attack")
 
@@ -173,13 +176,6 @@ def _is_made_by(attack: Attack, response: Response) -> bool:
     if response.attack is not None:
         return attack.name == response.attack
     return attack.severity is not None and attack.severity == response.severity
-
-
-def _parameters(selected: AttackSelection) -> audit.AuditConfig:
-    scope = selected.scope
-    return audit.AuditConfig(
-        "", (), scope.attacks, selected.writer, scope.designs, selected.seed, scope.degradations, selected.verifier
-    )
 
 
 def _lineage(rewrite: Rewrite, selected: AttackSelection) -> Lineage:

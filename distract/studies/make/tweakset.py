@@ -40,11 +40,6 @@ def prompt_file() -> Prompt:
     return load("distract.studies.make", "compliant")
 
 
-def is_usable(prompt: ConstrainedPrompt) -> bool:
-    """Whether a prompt can be split into its question and its format."""
-    return split_prompt(prompt.text, prompt.constraints) is not None
-
-
 def make_tweak(
     prompt: ConstrainedPrompt, asking: GeneratorOptions, author: str, seed: int, size: int = 3
 ) -> Plan[MakeResult]:

@@ -26,23 +26,15 @@ call a."""
 
 @dataclass(frozen=True, slots=True)
 class JudgeRows:
-    """One judge under one protocol, on any number of data sets.
-
-    Attributes:
-        rules: rules that derive verdicts from the same replies; empty where there is only one way.
-        rows: rows by rule; under ``""`` those that serve all rules.
-        ties: whether a verdict can be a tie.
-        convention: authors whose ``published_*`` figures to compute; empty for none.
-        calls: number of requests per comparison, where rows do not hold it.
-    """
+    """One judge under one protocol, on any number of data sets."""
 
     judge: str
     protocol: str
-    rules: tuple[str, ...]
-    rows: Mapping[str, tuple[Row, ...]]
-    ties: bool = True
-    convention: Convention = ""
-    calls: int | None = None
+    rules: tuple[str, ...]  # rules that derive verdicts from the same replies; empty where there is only one way
+    rows: Mapping[str, tuple[Row, ...]]  # rows by rule; under ``""`` those that serve all rules
+    ties: bool = True  # whether a verdict can be a tie
+    convention: Convention = ""  # authors whose ``published_*`` figures to compute; empty for none
+    calls: int | None = None  # number of requests per comparison, where rows do not hold it
 
     @property
     def headline(self) -> str | None:
@@ -61,29 +53,20 @@ class JudgeRows:
 
 @dataclass(frozen=True, slots=True)
 class PairVerdicts:
-    """The verdicts on one comparison.
-
-    Attributes:
-        turned: whether a is the second response of the unit.
-        cluster: name of the prompt.
-        label: preference of people.
-        verdicts: verdict in each order, in terms of a and b; None is invalid.
-        shown: the response that stood first in each order; empty where they are not side by side.
-        overall: verdict over all orders.
-        calls: number of requests, shared out among the comparisons that they serve; None where unknown.
-        tokens: number of tokens, likewise.
-    """
+    """The verdicts on one comparison."""
 
     unit: ComparisonUnit
-    turned: bool
-    cluster: str
+    turned: bool  # whether a is the second response of the unit
+    cluster: str  # name of the prompt
     subset: str
-    label: Outcome | None
-    verdicts: tuple[Outcome | None, ...]
+    label: Outcome | None  # preference of people
+    verdicts: tuple[Outcome | None, ...]  # verdict in each order, in terms of a and b; None is invalid
+    # The response that stood first in each order; empty where they are not side by side.
     shown: tuple[Literal["a", "b"], ...]
-    overall: Outcome | None
+    overall: Outcome | None  # verdict over all orders
+    # Number of requests, shared out among the comparisons that they serve; None where unknown.
     calls: float | None = None
-    tokens: float | None = None
+    tokens: float | None = None  # number of tokens, likewise
 
     @property
     def data(self) -> str:
@@ -113,7 +96,7 @@ class Comparisons:
     ``excluded`` counts those that were not judged, by data set and subset.
     """
 
-    made: tuple[PairVerdicts, ...]
+    pairs: tuple[PairVerdicts, ...]
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def select(self, data: str | None, subset: str | None) -> Comparisons:
@@ -122,26 +105,19 @@ class Comparisons:
         def fits(place: tuple[str, str]) -> bool:
             return data in (None, place[0]) and subset in (None, place[1])
 
-        kept = tuple(pair for pair in self.made if fits((pair.data, pair.subset)))
-        return Comparisons(kept, Counter({place: n for place, n in self.excluded.items() if fits(place)}))
+        pairs = tuple(pair for pair in self.pairs if fits((pair.data, pair.subset)))
+        return Comparisons(pairs, Counter({place: n for place, n in self.excluded.items() if fits(place)}))
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement(Figure):
-    """One measured figure of meta-evaluation.
-
-    Attributes:
-        data: the data set; None for all of a run's together.
-        subset: part of the data set; None for the whole.
-        order: ``given``, ``swapped`` or ``both``, for a kappa.
-        compared: ``better``, ``worse`` or ``not distinguishable``, for a difference.
-    """
+    """One measured figure of meta-evaluation."""
 
     judge: str = ""
-    data: str | None = None
-    subset: str | None = None
-    order: str | None = None
-    compared: str | None = None
+    data: str | None = None  # the data set; None for all of a run's together
+    subset: str | None = None  # part of the data set; None for the whole
+    order: str | None = None  # ``given``, ``swapped`` or ``both``, for a kappa
+    compared: str | None = None  # ``better``, ``worse`` or ``not distinguishable``, for a difference
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From a labelled case to rows: one for each protocol and labelled pair, and more for the controls.
+"""Turn a labelled case into rows: one for each protocol and labelled pair, and more for the controls.
 
 A control judges the pair again without any relevant change.
 """
@@ -13,35 +13,30 @@ from itertools import combinations
 
 from distract.core.plan import Plan, gather
 from distract.core.plugin import Attack, Comparison, Protocol
-from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Rewrite, Row
+from distract.core.records import BASELINE, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row
 from distract.judging.comparison import judge_comparison, label, resample_comparison, side
 from distract.judging.orders import DEFAULT, Manner
-from distract.rewriting.writers import WRITERS, rewrite
+from distract.rewriting.memory import Memory, obtain_rewrite
+from distract.rewriting.writers import WRITERS, Verifier, Writer
 
 ResponsePair = tuple[Response, Response]
-Memory = dict[tuple[Response, str], Rewrite | None]
-"""Rewrites by original and control."""
 
 
 @dataclass(frozen=True)
 class MetaConfig:
-    """The parameters of a run.
-
-    Attributes:
-        controls: attacks without any relevant change.
-        resample: whether to repeat sampled verdicts.
-        seed: seed for the controls and the shuffled orders.
-        shuffled: data sets that always list the better response at the same place, so that the order must be drawn.
-    """
+    """The parameters of a run."""
 
     judge: str
     protocols: tuple[Protocol, ...]
     manner: Manner = DEFAULT
     helped: bool = False
-    controls: tuple[Attack, ...] = ()
-    resample: bool = False
-    seed: int = 0
+    controls: tuple[Attack, ...] = ()  # attacks without any relevant change
+    resample: bool = False  # whether to repeat sampled verdicts
+    seed: int = 0  # for the controls and the shuffled orders
+    # Data sets that always list the better response at the same place, so that the order must be drawn.
     shuffled: frozenset[str] = frozenset()
+    writer: Writer = WRITERS["rules"]
+    verifier: Verifier | None = None
 
 
 def labelled_pairs(case: Case) -> list[ResponsePair]:
@@ -78,19 +73,13 @@ def is_one_sided(cases: Iterable[Case]) -> bool:
 
 
 def _draw_order(case: Case, pair: ResponsePair, seed: int) -> ResponsePair:
-    """Draw an order by seed, case and authors."""
     names = [f"{response.author}\x1e{response.severity}" for response in pair]
     turned = hashlib.sha256("\x1e".join([str(seed), case.id, *names]).encode()).digest()[0] % 2
     return (pair[1], pair[0]) if turned else pair
 
 
 def _judge_pair(
-    data: str,
-    case: Case,
-    pair: ResponsePair,
-    protocol: Protocol,
-    p: MetaConfig,
-    memory: Memory,
+    data: str, case: Case, pair: ResponsePair, protocol: Protocol, p: MetaConfig, memory: Memory
 ) -> Plan[list[Row]]:
     a, b = pair
     row = Row(
@@ -112,7 +101,7 @@ def _judge_pair(
     if before.excluded is not None:
         return rows
     for control in p.controls:
-        after = yield from _judge_control(row, comparison, protocol, control, p, memory)
+        after = yield from _judge_control(replace(row, attack=control.name), case, pair, protocol, control, p, memory)
         if after.judgments and after.keys == before.keys:
             after = replace(row, attack=control.name, excluded=UNCHANGED)
         rows.append(after)
@@ -123,23 +112,15 @@ def _judge_pair(
 
 
 def _judge_control(
-    row: Row,
-    comparison: Comparison,
-    protocol: Protocol,
-    control: Attack,
-    p: MetaConfig,
-    memory: Memory,
+    row: Row, case: Case, pair: ResponsePair, protocol: Protocol, control: Attack, p: MetaConfig, memory: Memory
 ) -> Plan[Row]:
     """Judge the pair with both responses rewritten by a control."""
-    row, both = replace(row, attack=control.name), list[Response]()
-    for original in (comparison.first, comparison.second):
-        key = original, control.name
-        if key not in memory:
-            memory[key] = yield from rewrite(WRITERS["rules"], comparison.case, original, control, p.seed)
-        written = memory[key]
-        if written is None or not written.is_accepted:
-            return replace(row, excluded="rewrite rejected")
-        both.append(written.response)
+    both = list[Response]()
+    for original in pair:
+        rewrite = yield from obtain_rewrite(case, original, control, p, memory)
+        if isinstance(rewrite, str):
+            return replace(row, excluded=rewrite)
+        both.append(rewrite)
     a, b = both
-    same = partial(replace, row, a=side(a), b=side(b))
-    return (yield from judge_comparison(same, protocol, Comparison(comparison.case, a, b), p.manner, p.helped))
+    changed = partial(replace, row, a=side(a), b=side(b))
+    return (yield from judge_comparison(changed, protocol, Comparison(case, a, b), p.manner, p.helped))

@@ -6,14 +6,12 @@ count as dependent (``intervals.effective_n``).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from distract.core.records import MIRROR
-from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, adjust_p_values
+from distract.stats.figure import CONFIDENCE, PairedValues, adjust_p_values
 from distract.studies.meta.comparisons import (
     ORDERS,
     Agreement,
@@ -21,7 +19,6 @@ from distract.studies.meta.comparisons import (
     DataPlace,
     JudgeRows,
     PairVerdicts,
-    add_interval,
 )
 
 
@@ -32,11 +29,11 @@ def differences(judged: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) ->
     results = list[Agreement]()
     for data, subset in everywhere:
         family = list[Agreement]()
-        right = {name: _read_correctness(whole.select(data, subset).made) for name, whole in comparisons.items()}
+        right = {name: _read_correctness(whole.select(data, subset).pairs) for name, whole in comparisons.items()}
         for one, other in combinations(sorted(right), 2):
             empty = Agreement("accuracy", one, headline[one], "none", judge=judged[0].judge, data=data, subset=subset)
             empty = replace(empty, against=other, against_rule=headline[other], against_attack="none")
-            family.append(_difference(empty, right[one], right[other]))
+            family.append(_pair_verdicts(right[one], right[other]).fill(empty))
         results += [
             figure
             if figure.p_adjusted is None
@@ -63,26 +60,14 @@ def _read_correctness(pairs: Iterable[PairVerdicts]) -> Correctness:
     return correctness
 
 
-def _difference(empty: Agreement, first: Correctness, second: Correctness) -> Agreement:
-    shared, alone = _pair_verdicts(first, second)
-    figure = replace(empty, n=len(shared), excluded=alone)
-    if not shared:
-        return figure
-    clusters = [cluster for cluster, _, _ in shared]
-    a, b = [value for _, value, _ in shared], [value for _, _, value in shared]
-    interval = intervals.difference_interval(a, b, clusters, CONFIDENCE)
-    value = (math.fsum(a) - math.fsum(b)) / len(shared)
-    return replace(add_interval(figure, interval), value=value, p_value=intervals.paired_p(a, b, clusters))
-
-
-def _pair_verdicts(first: Correctness, second: Correctness) -> tuple[list[tuple[str, float, float]], int]:
-    """Pair valid verdicts on the same comparison in the same order, and count those without a partner.
+def _pair_verdicts(first: Correctness, second: Correctness) -> PairedValues:
+    """Pair valid verdicts on the same comparison in the same order.
 
     Where the two have different kinds of orders (a score of each response has none, three responses are rotated), every
     verdict of one is paired with every verdict of the other, so that the difference is that of accuracies.
     """
     shared = list[tuple[str, float, float]]()
-    alone = 0
+    alone = [0, 0]
     for unit in dict.fromkeys((*first, *second)):
         (cluster, one), (_, other) = first.get(unit, ("", {})), second.get(unit, ("", {}))
         alike = one.keys() == other.keys() or {*one, *other} <= ORDERS.keys()
@@ -90,9 +75,10 @@ def _pair_verdicts(first: Correctness, second: Correctness) -> tuple[list[tuple[
         right = [(one[order], other[beside], order, beside) for order, beside in pairs]
         valid = [(a, b, order, beside) for a, b, order, beside in right if a is not None and b is not None]
         shared += [(cluster, a, b) for a, b, _, _ in valid]
-        alone += sum(v is not None for v in one.values()) - len({order for _, _, order, _ in valid})
-        alone += sum(v is not None for v in other.values()) - len({beside for _, _, _, beside in valid})
-    return shared, alone
+        alone[0] += sum(v is not None for v in one.values()) - len({order for _, _, order, _ in valid})
+        alone[1] += sum(v is not None for v in other.values()) - len({beside for _, _, _, beside in valid})
+    clusters, a, b = zip(*shared, strict=True) if shared else ((), (), ())
+    return PairedValues(a, b, clusters, (alone[0], alone[1]))
 
 
 def _classify_difference(difference: float, p_adjusted: float) -> str:

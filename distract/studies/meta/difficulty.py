@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean
 
 from distract.stats import agreement
 from distract.stats.figure import CONFIDENCE
@@ -31,19 +31,12 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class Difficulty:
-    """Number of comparisons by the share of verdicts that are right; an invalid verdict is not right.
+    """Number of comparisons by the share of verdicts that are right; an invalid verdict is not right."""
 
-    Attributes:
-        n: number of comparisons that every judge had under every protocol.
-        bins: counts from the hardest tenth (right in less than 10%) to the easiest (at least 90%).
-        never: number of comparisons without a right verdict.
-        always: number of comparisons with right verdicts only.
-    """
-
-    n: int
-    bins: tuple[int, ...]
-    never: int
-    always: int
+    n: int  # number of comparisons that every judge had under every protocol
+    bins: tuple[int, ...]  # counts from the hardest tenth (right in less than 10%) to the easiest (at least 90%)
+    never: int  # number of comparisons without a right verdict
+    always: int  # number of comparisons with right verdicts only
 
 
 def whole_place(figures: Sequence[Agreement]) -> DataPlace:
@@ -97,16 +90,11 @@ def difficulty(judged: Sequence[JudgeRows]) -> Difficulty:
     right: dict[object, list[float]] = defaultdict(list)
     times: Counter[object] = Counter()
     for judge in judged:
-        for pair in judge.comparisons.made:
+        for pair in judge.comparisons.pairs:
             if pair.label is not None:
                 times[pair.unit] += 1
                 right[pair.unit] += [float(verdict == pair.label) for verdict in pair.verdicts]
-    shares = [mean(right[unit]) for unit, number in times.items() if number == len(judged) and right[unit]]
+    shares = [fmean(right[unit]) for unit, number in times.items() if number == len(judged) and right[unit]]
     counts = Counter(min(BINS - 1, int(share * BINS + 1e-9)) for share in shares)
     bins = tuple(counts[index] for index in range(BINS))
     return Difficulty(len(shares), bins, sum(share == 0 for share in shares), sum(share == 1 for share in shares))
-
-
-def mean(values: Sequence[float]) -> float:
-    """Average at least one value."""
-    return math.fsum(values) / len(values)

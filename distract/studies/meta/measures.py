@@ -53,8 +53,8 @@ def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[A
 
 def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str | None]) -> Iterator[Agreement]:
     """Accuracy over the orders and in all of them, and Cohen's kappa."""
-    known = [pair for pair in part.made if pair.label is not None]
-    excluded = part.excluded.total() + len(part.made) - len(known)
+    known = [pair for pair in part.pairs if pair.label is not None]
+    excluded = part.excluded.total() + len(part.pairs) - len(known)
     verdicts = [(pair, verdict) for pair in known for verdict in pair.verdicts]
     empty = replace(here, excluded=excluded, invalid=sum(verdict is None for _, verdict in verdicts))
     yield _accuracy(
@@ -70,8 +70,10 @@ def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str
 
 def _orders(whole: Comparisons) -> list[str | None]:
     """List the orders to report a kappa for: both and each one, the only one, or None without side by side."""
-    each: list[str | None] = [ORDERS[first] for first in sorted({first for pair in whole.made for first in pair.shown})]
-    several = any(len(pair.verdicts) > 1 for pair in whole.made)
+    each: list[str | None] = [
+        ORDERS[first] for first in sorted({first for pair in whole.pairs for first in pair.shown})
+    ]
+    several = any(len(pair.verdicts) > 1 for pair in whole.pairs)
     return ["both", *each] if several else each or [None]
 
 
@@ -92,9 +94,9 @@ def _kappa(empty: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None
 def _order_figures(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
     """The effect of the order shown on verdicts; without side by side there is none."""
     here = replace(here, excluded=part.excluded.total())
-    yield _share(replace(here, measure="invalid_rate"), part.made, lambda pair: not pair.is_valid)
-    if any(len(pair.verdicts) > 1 for pair in everything.made):
-        sided = [pair for pair in part.made if len(pair.verdicts) > 1]
+    yield _share(replace(here, measure="invalid_rate"), part.pairs, lambda pair: not pair.is_valid)
+    if any(len(pair.verdicts) > 1 for pair in everything.pairs):
+        sided = [pair for pair in part.pairs if len(pair.verdicts) > 1]
         whole = [pair for pair in sided if pair.is_valid]
         empty = replace(here, invalid=len(sided) - len(whole))
         yield _share(replace(empty, measure="equal_verdicts"), whole, lambda pair: pair.is_equal)
@@ -102,8 +104,8 @@ def _order_figures(here: Agreement, part: Comparisons, everything: Comparisons) 
         units, clusters = [pair.verdicts for pair in whole], [pair.cluster for pair in whole]
         alpha = replace(empty, measure="self_agreement", unit="alpha", value=agreement.alpha(units), n=len(whole))
         yield add_interval(alpha, agreement.alpha_interval(units, clusters, CONFIDENCE))
-    if any(pair.shown for pair in everything.made):
-        slots = [(pair, pair.verdicts[index], shown) for pair in part.made for index, shown in enumerate(pair.shown)]
+    if any(pair.shown for pair in everything.pairs):
+        slots = [(pair, pair.verdicts[index], shown) for pair in part.pairs for index, shown in enumerate(pair.shown)]
         strict = [(pair, verdict == shown) for pair, verdict, shown in slots if verdict in ("a", "b")]
         invalid = sum(verdict is None for _, verdict, _ in slots)
         ties = len(slots) - len(strict) - invalid
@@ -116,9 +118,9 @@ def _order_figures(here: Agreement, part: Comparisons, everything: Comparisons) 
 def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
     """Calls and tokens of a comparison, where any are known."""
     for unit in ("calls", "tokens"):
-        if all(getattr(pair, unit) is None for pair in everything.made):
+        if all(getattr(pair, unit) is None for pair in everything.pairs):
             continue
-        known = [(pair.cluster, value) for pair in part.made if (value := getattr(pair, unit)) is not None]
+        known = [(pair.cluster, value) for pair in part.pairs if (value := getattr(pair, unit)) is not None]
         if not known:
             yield replace(here, measure=unit, unit=unit)
             continue
@@ -138,14 +140,14 @@ def _published_figures(
     LLMBar: an unparsed verdict is wrong and stays in n; two unparsed ones are equal. JudgeBench: a pair is right when
     more of its verdicts name the better response than the other one; a tie and an unparsed verdict name neither.
     """
-    known = [pair for pair in part.made if pair.label is not None]
+    known = [pair for pair in part.pairs if pair.label is not None]
     accuracy = replace(here, measure="published_accuracy")
     if convention == "judgebench":
         yield _share(accuracy, known, _is_mostly_right)
     if convention != "llmbar":
         return
     yield _accuracy(accuracy, [(pair, verdict) for pair in known for verdict in pair.verdicts])
-    if all(len(pair.verdicts) > 1 for pair in everything.made):
+    if all(len(pair.verdicts) > 1 for pair in everything.pairs):
         yield _share(replace(here, measure="published_accuracy_both_orders"), known, lambda pair: pair.is_right)
         yield _share(replace(here, measure="published_equal"), known, lambda pair: pair.is_equal)
 
@@ -158,18 +160,18 @@ def _is_mostly_right(pair: PairVerdicts) -> bool:
 def _parser_figures(judge: JudgeRows, everywhere: Sequence[DataPlace]) -> Iterator[Agreement]:
     """How often our parser agrees with the stored verdict, invalid ones included."""
     stored, parsed = (collect_comparisons(judge.by(rule), None) for rule in (STORED, PARSED))
-    read = {pair.unit: pair.verdicts for pair in parsed.made}
+    read = {pair.unit: pair.verdicts for pair in parsed.pairs}
     for data, subset in everywhere:
         here = Agreement("parser_agreement", judge.protocol, None, "none", judge=judge.judge, data=data, subset=subset)
-        both = [(pair, read[pair.unit]) for pair in stored.select(data, subset).made if pair.unit in read]
+        both = [(pair, read[pair.unit]) for pair in stored.select(data, subset).pairs if pair.unit in read]
         same = [(pair.cluster, a == b) for pair, other in both for a, b in zip(pair.verdicts, other, strict=True)]
         yield fill_rate(here, [float(equal) for _, equal in same], [cluster for cluster, _ in same])
 
 
 def _change_rate(here: Agreement, before: Comparisons, after: Comparisons) -> Agreement:
     """How often a control changes the verdict over all orders."""
-    first = {pair.unit: pair for pair in before.made}
-    both = [(pair, first[pair.unit]) for pair in after.made if pair.unit in first]
+    first = {pair.unit: pair for pair in before.pairs}
+    both = [(pair, first[pair.unit]) for pair in after.pairs if pair.unit in first]
     valid = [(pair, old) for pair, old in both if pair.overall is not None and old.overall is not None]
     excluded = before.excluded.total() + after.excluded.total()
     empty = replace(here, measure="verdict_change_rate", invalid=len(both) - len(valid), excluded=excluded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from distract.judging import BASE
 from distract.stats import agreement
@@ -14,10 +15,10 @@ from distract.studies.meta.difficulty import (
     accuracies,
     correlations,
     difficulty,
-    mean,
     whole_place,
 )
 from distract.studies.meta.measures import figures as figures_of
+from distract.studies.meta.published_judges import JudgeSource
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
 """Names of plain pairwise choice: ours, and those in LLMBar's and ReIFE's published runs."""
@@ -25,72 +26,54 @@ BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
 
 @dataclass(frozen=True, slots=True)
 class ProtocolStanding:
-    """A protocol over the judges that have every protocol compared.
-
-    Attributes:
-        mean_rank: mean over judges, 1 is the most accurate; equal ones share a mean rank.
-        strong_gain: mean accuracy minus the base's over the stronger half of the judges; None without a base.
-        weak_gain: the same over the weaker half; a middle judge is in neither.
-    """
+    """A protocol over the judges that have every protocol compared."""
 
     protocol: str
     judges: int
     mean_accuracy: float
-    mean_rank: float
+    mean_rank: float  # mean over judges, 1 is the most accurate; equal ones share a mean rank
     best_judge: str
     best_accuracy: float
+    # Mean accuracy minus the base's over the stronger half of the judges; None without a base.
     strong_gain: float | None
-    weak_gain: float | None
+    weak_gain: float | None  # the same over the weaker half; a middle judge is in neither
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeStanding:
-    """A judge over its protocols.
-
-    Attributes:
-        half: ``strong`` or ``weak``, by accuracy under the base if all judges have it, else by ``mean_accuracy``.
-        accuracy: accuracy under the base; None without it.
-        mean_accuracy: mean over the protocols that all judges have; over the judge's own if there are none.
-        best_protocol: the protocol with the largest gain over the base, which may be a loss; None without a base.
-        gain: accuracy minus the base's on the verdicts valid under both, with its interval.
-        p_adjusted: exact McNemar test, after Holm over all pairs of the judge's protocols.
-    """
+    """A judge over its protocols."""
 
     judge: str
+    # ``strong`` or ``weak``, by accuracy under the base if all judges have it, else by ``mean_accuracy``.
     half: str | None
-    accuracy: float | None
-    mean_accuracy: float
+    accuracy: float | None  # accuracy under the base; None without it
+    mean_accuracy: float  # mean over the protocols that all judges have; over the judge's own if there are none
+    # The protocol with the largest gain over the base, which may be a loss; None without a base.
     best_protocol: str | None = None
-    gain: float | None = None
+    gain: float | None = None  # accuracy minus the base's on the verdicts valid under both, with its interval
     low: float | None = None
     high: float | None = None
-    p_adjusted: float | None = None
+    p_adjusted: float | None = None  # exact McNemar test, after Holm over all pairs of the judge's protocols
     compared: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Judges compared.
+    """Judges compared."""
 
-    Attributes:
-        base: the protocol that others are compared with; None if no judge has it.
-        comparisons: number of labelled comparisons that every judge has under every shared protocol (under all of its
-            own if there are none); all figures but the correlations between data sets are based on them.
-        protocols: most accurate first.
-        judges: most accurate first.
-    """
-
-    base: str | None
+    base: str | None  # the protocol that others are compared with; None if no judge has it
+    # Number of labelled comparisons that every judge has under every shared protocol (under all of its own if there
+    # are none); all figures but the correlations between data sets are based on them.
     comparisons: int
-    protocols: tuple[ProtocolStanding, ...]
-    judges: tuple[JudgeStanding, ...]
+    protocols: tuple[ProtocolStanding, ...]  # most accurate first
+    judges: tuple[JudgeStanding, ...]  # most accurate first
     correlations: tuple[Correlation, ...]
     difficulty: Difficulty
 
 
-def find_base(protocols: Sequence[str], named: str | None = None) -> str | None:
+def find_base(protocols: Sequence[str], requested: str | None = None) -> str | None:
     """Find the protocol to compare others with: the one named, else the first known base present."""
-    known = (named,) if named else BASES
+    known = (requested,) if requested else BASES
     return next((name for name in known if name in protocols), None)
 
 
@@ -113,7 +96,7 @@ def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], ba
         return None  # no comparison is shared, or none has a valid verdict
     common = set.intersection(*protocols.values())
     # Protocols that only some judges have would not compare the judges.
-    means = {name: mean([accuracy[name, p] for p in sorted(common or protocols[name])]) for name in protocols}
+    means = {name: fmean([accuracy[name, p] for p in sorted(common or protocols[name])]) for name in protocols}
     strength = {name: accuracy[name, base] if base in common else means[name] for name in protocols}
     order = sorted(protocols, key=lambda name: (-strength[name], name))
     half = dict.fromkeys(order[: len(order) // 2], "strong")
@@ -136,12 +119,12 @@ def _group_protocols(accuracy: Mapping[tuple[str, str], float]) -> dict[str, set
 
 
 def _labelled_units(judge: JudgeRows) -> frozenset[ComparisonUnit]:
-    return frozenset(pair.unit for pair in judge.comparisons.made if pair.label is not None)
+    return frozenset(pair.unit for pair in judge.comparisons.pairs if pair.label is not None)
 
 
 def _keep_units(judge: JudgeRows, units: frozenset[ComparisonUnit]) -> JudgeRows:
-    kept = {rule: tuple(row for row in rows if comparison_unit(row)[0] in units) for rule, rows in judge.rows.items()}
-    return replace(judge, rows=kept)
+    rows = {rule: tuple(row for row in rows if comparison_unit(row)[0] in units) for rule, rows in judge.rows.items()}
+    return replace(judge, rows=rows)
 
 
 def _protocol_standings(
@@ -159,7 +142,7 @@ def _protocol_standings(
     def gain(protocol: str, which: str) -> float | None:
         if base is None or base not in common:
             return None
-        return mean([accuracy[name, protocol] - accuracy[name, base] for name in names if half.get(name) == which])
+        return fmean([accuracy[name, protocol] - accuracy[name, base] for name in names if half.get(name) == which])
 
     standings = []
     for protocol in common:
@@ -168,8 +151,8 @@ def _protocol_standings(
             ProtocolStanding(
                 protocol,
                 len(names),
-                mean([accuracy[name, protocol] for name in names]),
-                mean([ranked[name][protocol] for name in names]),
+                fmean([accuracy[name, protocol] for name in names]),
+                fmean([ranked[name][protocol] for name in names]),
                 best,
                 accuracy[best, protocol],
                 gain(protocol, "strong"),
@@ -209,3 +192,23 @@ def _orient_difference(figure: Agreement, base: str | None) -> tuple[str, Agreem
     if figure.against == base:
         return figure.protocol or "", figure, 1
     return figure.against or "", figure, -1
+
+
+@dataclass(frozen=True)
+class MetaResult:
+    """The result of a command; ``panel`` compares the judges, and is None with fewer than two."""
+
+    sources: tuple[JudgeSource, ...]
+    figures: tuple[Agreement, ...]
+    base: str | None
+    panel: Panel | None = None
+    controls: tuple[str, ...] = ()
+
+
+def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> MetaResult:
+    """Measure judges, and compare them where there are several."""
+    judged = [one for source in sources for one in source.judged]
+    controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
+    measured = figures_of(judged, controls)
+    base = find_base([one.protocol for one in judged], base)
+    return MetaResult(tuple(sources), tuple(measured), base, compare_judges(judged, measured, base), controls)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from distract.core.errors import UsageError
 from distract.core.records import BASELINE, Row
@@ -60,7 +61,7 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
         return {}
     differ = {}
     for rule in run.rules:
-        counts = count_verdicts(collect_comparisons(run.rows[rule], None).made)
+        counts = count_verdicts(collect_comparisons(run.rows[rule], None).pairs)
         differ[rule] = {
             name: {"published": run.statistics[name], "ours": _format_count(name, *count)}
             for name, count in counts.items()
@@ -72,11 +73,11 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
 def count_verdicts(pairs: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
     """Count k of n as LLMBar does: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
     n = len(pairs)
-    given, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
+    unswapped, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
     return {
-        "correct_False": (given, n),
+        "correct_False": (unswapped, n),
         "correct_True": (swapped, n),
-        _AVERAGE: (given + swapped, 2 * n),
+        _AVERAGE: (unswapped + swapped, 2 * n),
         "correct_both": (sum(pair.is_right for pair in pairs), n),
         "equal": (sum(pair.is_equal for pair in pairs), n),
     }
@@ -99,3 +100,45 @@ def _is_same(published: object, name: str, k: int, n: int) -> bool:
         return (name == _AVERAGE or counts == f"{k} / {n}") and abs(float(share.rstrip("%")) - 100 * k / n) < 0.0501
     except ValueError:
         return False
+
+
+@dataclass(frozen=True)
+class JudgeSource:
+    """One judge with the origin of its verdicts."""
+
+    name: str
+    judged: tuple[JudgeRows, ...]  # the judge under each protocol
+    record: Mapping[str, Any]  # the parameters behind the verdicts, as JSON values
+    controls: tuple[str, ...] = ()  # names of the controls in its rows
+    notes: tuple[str, ...] = ()  # warnings for the reader, one line each
+
+    def reasons(self, kind: Literal["excluded", "invalid"]) -> Counter[str]:
+        """Count exclusions, also under a control, or invalid verdicts, by reason."""
+        rows = [row for one in self.judged for row in one.by(one.headline)]
+        if kind == "excluded":
+            under = {row.attack: "" if row.attack == BASELINE else f"under {row.attack}: " for row in rows}
+            return Counter(under[row.attack] + row.excluded for row in rows if row.excluded)
+        rows = [row for row in rows if row.attack == BASELINE]
+        return Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure)
+
+
+def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
+    """Build judges from stored verdicts, in the order of their names."""
+    judges = []
+    for name in sorted({run.judge for run in runs}):
+        own = [run for run in runs if run.judge == name]
+        sources = [
+            {
+                "protocol": run.protocol,
+                "data": run.data,
+                "file": run.source,
+                "sha256": run.sha256,
+                **check_reproduction(run),
+            }
+            for run in own
+        ]
+        notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in own for note in run.notes)
+        attacks = {row.attack for run in own for rows in run.rows.values() for row in rows}
+        controls = tuple(sorted(attacks - {BASELINE}))
+        judges.append(JudgeSource(name, group_runs(own), {"replayed": sources}, controls, notes=notes))
+    return judges

@@ -1,4 +1,4 @@
-"""Prepare the jobs of ``distract meta``, one for each judge, or say in one line what does not fit."""
+"""Prepare the jobs of ``distract meta``, one for each judge, or report in one line what does not fit."""
 
 from __future__ import annotations
 
@@ -24,21 +24,14 @@ from distract.studies.setup import SAMPLE, Setup
 
 @dataclass(frozen=True)
 class MetaSelection:
-    """The labelled cases on which to compare judges with people.
+    """The labelled cases on which to compare judges with people."""
 
-    Attributes:
-        sets: the data sets by a unique name.
-        cases: the drawn cases with the name of their data set, in the order of the data.
-        left_out: number of cases without a label, or left out by a reader, by reason.
-        shuffled: data sets that always list the better response at the same place; the order is drawn there.
-        limit: number of cases to draw of each data set; None for all.
-    """
-
-    sets: Mapping[str, DataSet]
-    cases: tuple[tuple[str, Case], ...]
-    left_out: Mapping[str, int]
+    sets: Mapping[str, DataSet]  # the data sets by a unique name
+    cases: tuple[tuple[str, Case], ...]  # the drawn cases with the name of their data set, in the order of the data
+    left_out: Mapping[str, int]  # number of cases without a label, or left out by a reader, by reason
+    # Data sets that always list the better response at the same place; the order is drawn there.
     shuffled: frozenset[str]
-    limit: int | None
+    limit: int | None  # number of cases to draw of each data set; None for all
     seed: int
 
     @property
@@ -70,8 +63,8 @@ def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, se
         left_out["nobody says which response is better"] += len(one.cases) - len(labelled)
         cases += [(name, case) for case in sample(labelled, limit, seed)]
     shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if is_one_sided(one.cases))
-    kept = {reason: n for reason, n in sorted(left_out.items()) if n}
-    return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), kept, shuffled, limit, seed)
+    reasons = {reason: n for reason, n in sorted(left_out.items()) if n}
+    return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), reasons, shuffled, limit, seed)
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:

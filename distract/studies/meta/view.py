@@ -16,8 +16,9 @@ from rich.text import Text
 from distract.core.printable import format_exclusions, interval, line, p_value, percent
 from distract.report.tables import grid, title
 from distract.studies.meta.comparisons import Agreement
-from distract.studies.meta.document import JudgeSource, MetaResult
+from distract.studies.meta.panel import MetaResult
 from distract.studies.meta.panel_view import VERSUS, panel_parts
+from distract.studies.meta.published_judges import JudgeSource
 
 WIDE = 5
 """Number of data set columns that fit side by side."""

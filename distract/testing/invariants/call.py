@@ -21,7 +21,8 @@ from distract.data.datasets import DataSet
 from distract.judging.findings import InvariantFinding
 from distract.judging.judge import Judge
 from distract.stats.figure import headline
-from distract.studies.attack.minimal import describe_edits, find_smallest
+from distract.studies.attack.minimal.changed_words import describe_edits
+from distract.studies.attack.minimal.smallest import find_smallest
 from distract.testing.invariants import messages
 from distract.testing.invariants.decision import InvariantEvidence, PassCriteria, collect_evidence
 from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation

@@ -17,9 +17,10 @@ from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
 from distract.data.good_responses import compliant_response
 from distract.judging.comparison import judge_comparison, side
-from distract.studies.consistency.design import TURNS, set_obstacle, triple_obstacle
+from distract.studies.consistency.design import TURNS, set_obstacle
 from distract.studies.consistency.draw import Quadruple, Triple, draw_quadruples, draw_triples
 from distract.studies.consistency.measures import compare_outcomes, find_chain
+from distract.studies.eligibility import pair_obstacle
 from distract.testing.invariants.call import invariant
 from distract.testing.invariants.changes import make_rewrite
 from distract.testing.invariants.messages import difference
@@ -54,7 +55,7 @@ def _quadruples(case: Case, seed: int) -> Sequence[Quadruple]:
 def _comparison_obstacle(protocol: Protocol) -> str | None:
     if protocol.orders == "none":
         return "scores each response alone, so its verdicts cannot go in a circle"
-    return triple_obstacle(protocol)
+    return pair_obstacle(protocol)
 
 
 @invariant(

@@ -19,7 +19,7 @@ from distract.core.plugin import Attack
 from distract.core.records import BASELINE, Case, Edit, Lineage, Response, apply_edits
 from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, build_response, find_writer
-from distract.studies.attack.minimal import find_edits, group_edits
+from distract.studies.attack.minimal.edits import find_edits, group_edits
 from distract.testing.strategies import word_lists
 from distract.testing.strategies.drawn_cases import Data, choose_cases, pairs
 from distract.testing.strategies.requirements import constrained

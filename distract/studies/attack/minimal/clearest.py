@@ -78,7 +78,6 @@ def search_flip(
 def _find_response(
     case: Case, author: str, severity: int | None, turns: tuple[str, ...] | None = None
 ) -> Response | None:
-    """Find an original of the case, with these turns if known."""
     matches = (response for response in case.originals if (response.author, response.severity) == (author, severity))
     return next((response for response in matches if turns in (None, response.turns)), None)
 

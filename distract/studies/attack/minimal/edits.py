@@ -54,7 +54,6 @@ def _edit_turn(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
 
 
 def _edit_gap(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    """Yield the edits between two words that stay."""
     if len(old) != len(new):
         old, new = _chunks(texts[0], old), _chunks(texts[1], new)
     yield from (_replace_words if len(old) == len(new) else _delete_and_insert)(turn, texts, old, new)

@@ -7,7 +7,7 @@ a try without each remaining one, so that the result is minimal even if more is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from distract.core.plan import Plan
@@ -61,10 +61,6 @@ class _Answers:
     ask: Ask
     most: int
     answers: dict[Subset, bool]
-    given: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.given = len(self.answers)
 
     @property
     def best(self) -> Subset:
@@ -74,7 +70,8 @@ class _Answers:
     def look_up(self, sets: Sequence[Subset]) -> Plan[Mapping[Subset, bool]]:
         """Return the answer for each subset; unknown ones are asked about together."""
         new = [one for one in dict.fromkeys(sets) if one not in self.answers]
-        if len(self.answers) - self.given + len(new) > self.most:
+        # Nobody asked about the empty and the full set.
+        if len(self.answers) - 2 + len(new) > self.most:
             raise _BudgetSpent
         if new:
             self.answers.update(zip(new, (yield from self.ask(new)), strict=True))

@@ -29,7 +29,6 @@ class _Pair:
     case: Case
     protocol: Protocol
     rule: str | None
-    rewrite: Response
     other: Response
     first: bool
     manner: Manner
@@ -80,7 +79,7 @@ def find_smallest(
     """Search for the fewest edits that still flip a verdict."""
     if len(original.turns) != len(rewrite.turns):
         return "the rewrite has another number of turns than the original"
-    pair = _Pair(case, protocol, rule, rewrite, other, first, manner, helped)
+    pair = _Pair(case, protocol, rule, other, first, manner, helped)
     yield from pair.judge([original, rewrite])
     for text, turns, expected in (
         ("original", original.turns, MIRROR[pair.winning_outcome]),

@@ -10,7 +10,7 @@ from rich.text import Text
 from distract.core.printable import count, line
 from distract.core.records import MinimalFlip
 from distract.report.tables import grid
-from distract.studies.attack.minimal import count_words, describe_edits
+from distract.studies.attack.minimal.changed_words import count_words, describe_edits
 
 TOP = 10
 """Words to show."""

@@ -41,22 +41,17 @@ PLAYED = 40_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatedMatches:
-    """Matches rated as they are, and once more under each draw.
-
-    Attributes:
-        table: ratings under each draw, shape (draws, models); None with fewer than two prompts.
-        prompts: number of prompts of each model, shape (models,).
-    """
+    """Matches rated as they are, and once more under each draw."""
 
     matches: Matches
     system: RatingSystem
     ratings: Ratings
-    table: Floats | None
-    prompts: Ints
+    table: Floats | None  # ratings under each draw, shape (draws, models); None with fewer than two prompts
+    prompts: Ints  # number of prompts of each model, shape (models,)
 
 
 def draw_prompts(matches: Matches, system: RatingSystem, seed: int, count: int | None = None) -> Draws:
-    """Draw prompts, as many times as are worth their time where no count is given."""
+    """Draw prompts ``count`` times, by default as often as the system's speed allows."""
     if count is None:
         worth = PLAYED // len(matches) if "order" in system.parameters else DRAWS
         count = min(DRAWS, max(FEWEST, worth))
@@ -149,18 +144,20 @@ def derive_board(rated: RatedMatches) -> Board:
         )
         for i in np.argsort(place, kind="stable").tolist()
     ]
+    units, name = count_units(matches), "matches" if matches.cluster is None else "prompts"
+    rough = [f"{units} {name} only: intervals, ranges of ranks and chances are rough"] if 1 < units < ROUGH else []
     return Board(
         system=ratings.system,
         unit=unit,
         parameters=ratings.parameters,
         standings=tuple(standings),
         matches=len(matches),
-        prompts=count_units(matches),
+        prompts=units,
         invalid=matches.invalid,
         draws=0 if table is None else len(table),
         interval=None if not known.any() else "bootstrap" if ratings.covariance is None else "sandwich",
         extra=ratings.extra,
-        notes=(*ratings.notes, *groups.notes(matches), *why, *_few_prompts_notes(matches)),
+        notes=(*ratings.notes, *groups.notes(matches), *why, *rough),
     )
 
 
@@ -170,12 +167,6 @@ def widen_draws(rated: RatedMatches) -> Floats:
     m = np.array([count_units(rated.matches)])
     factor: Floats = standard_error(np.ones(1), m) * quantile(m) / ndtri(0.975)
     return rated.ratings.rating + factor * (rated.table - rated.ratings.rating)
-
-
-def _few_prompts_notes(matches: Matches) -> list[str]:
-    n = count_units(matches)
-    unit = "matches" if matches.cluster is None else "prompts"
-    return [f"{n} {unit} only: intervals, ranges of ranks and chances are rough"] if 1 < n < ROUGH else []
 
 
 def is_level(*boards: Matches) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,58 +36,42 @@ from distract.studies.leaderboard.boards.standings import Board
 
 @dataclass(frozen=True, slots=True)
 class RatingChange:
-    """The change of one model.
-
-    Attributes:
-        before: rating before; None where the model is not on the board.
-        change: after minus before.
-        low: lower end of the 95% interval of the change; None where there is none, and then a note says why.
-        rank_before: 1 is best. Equal models share the middle of their ranks here, so that leaving a tie for the better
-            is a rise, and for the worse a fall.
-        p_rose: share of draws in which its rank after is better than its rank before, among the models on both
-            boards; None where nothing varies from prompt to prompt.
-    """
+    """The change of one model."""
 
     model: str
-    before: float | None
+    before: float | None  # rating before; None where the model is not on the board
     after: float | None
-    change: float | None
-    low: float | None
+    change: float | None  # after minus before
+    low: float | None  # lower end of the 95% interval of the change; None where there is none, and then a note says why
     high: float | None
+    # 1 is best. Equal models share the middle of their ranks here, so that leaving a tie for the better is a rise,
+    # and for the worse a fall.
     rank_before: float | None
     rank_after: float | None
+    # Share of draws in which its rank after is better than its rank before, among the models on both boards; None
+    # where nothing varies from prompt to prompt.
     p_rose: float | None
     p_fell: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Two boards of one rating system, and the changes from one to the other.
-
-    Attributes:
-        changes: one for each model of either board, by rank before, then by name; new models come last.
-        tau: Kendall's tau-b between the two boards, over the models on both; None where one board ranks them equal.
-        tau_low: lower end of the 95% range of tau over draws.
-        models: number of models on both boards.
-        prompts: number of prompts on either board.
-        paired: whether the boards share prompts, and draws of them.
-        shared: number of prompts on both boards.
-        draws: number of draws; 0 where one board has fewer than two prompts.
-        notes: warnings for the reader, one line each, beside those of the boards.
-    """
+    """Two boards of one rating system, and the changes from one to the other."""
 
     before: Board
     after: Board
+    # One for each model of either board, by rank before, then by name; new models come last.
     changes: tuple[RatingChange, ...]
+    # Kendall's tau-b between the two boards, over the models on both; None where one board ranks them equal.
     tau: float | None
-    tau_low: float | None
+    tau_low: float | None  # lower end of the 95% range of tau over draws
     tau_high: float | None
-    models: int
-    prompts: int
-    paired: bool
-    shared: int
-    draws: int
-    notes: tuple[str, ...]
+    models: int  # number of models on both boards
+    prompts: int  # number of prompts on either board
+    paired: bool  # whether the boards share prompts, and draws of them
+    shared: int  # number of prompts on both boards
+    draws: int  # number of draws; 0 where one board has fewer than two prompts
+    notes: tuple[str, ...]  # warnings for the reader, one line each, beside those of the boards
 
 
 def merge_prompts(before: Matches, after: Matches) -> tuple[Matches, Matches]:
@@ -101,12 +85,9 @@ def merge_prompts(before: Matches, after: Matches) -> tuple[Matches, Matches]:
         number = {name: index for index, name in enumerate(names)}
         numbers = np.array([number[name] for name in after.prompts], np.int32)
         return replace(before, prompts=names), replace(after, prompts=names, cluster=numbers[after.cluster])
-    if (
-        before.cluster is None
-        and after.cluster is None
-        and len(before) <= MAX_WEIGHTS // DRAWS
-        and _has_same_slots(before, after)
-    ):
+    is_small = before.cluster is None and after.cluster is None and len(before) <= MAX_WEIGHTS // DRAWS
+    is_same = before.models == after.models and np.array_equal([before.a, before.b], [after.a, after.b])
+    if is_small and is_same:
         slots, names = np.arange(len(before), dtype=np.int32), tuple(map(str, range(1, len(before) + 1)))
         return replace(before, prompts=names, cluster=slots), replace(after, prompts=names, cluster=slots)
     return before, after
@@ -117,8 +98,9 @@ def measure_shift(
 ) -> Shift:
     """Rate both and compare them."""
     before, after = merge_prompts(before, after)
-    paired = before.cluster is not None and after.cluster is not None
-    shared = _count_shared(before, after) if paired else 0
+    paired, shared = False, 0
+    if before.cluster is not None and after.cluster is not None:
+        paired, shared = True, len(np.intersect1d(before.cluster, after.cluster))
     others = draws if paired else draw_units(after, draws.seed + 1, draws.count)
     one, two = rate_matches(before, system, parameters, draws), rate_matches(after, system, parameters, others)
     boards = derive_board(one), derive_board(two)
@@ -137,7 +119,9 @@ def measure_shift(
     names = dict.fromkeys(standing.model for board in boards for standing in board.standings)
     return Shift(
         *boards,
-        changes=tuple(_change(name, places[0].get(name), places[1].get(name), drawn.get(name)) for name in names),
+        changes=tuple(
+            _change(name, places[0].get(name), places[1].get(name), drawn.get(name, (None,) * 4)) for name in names
+        ),
         tau=taus[0],
         tau_low=taus[1],
         tau_high=taus[2],
@@ -153,14 +137,8 @@ def measure_shift(
 _Place = tuple[float, float]
 """A rating and its rank."""
 
-
-class _DrawnChange(NamedTuple):
-    """The interval of a model's change, and the shares of draws in which it rose and fell."""
-
-    low: float | None = None
-    high: float | None = None
-    rose: float | None = None
-    fell: float | None = None
+_DrawnChange = tuple[float | None, float | None, float | None, float | None]
+"""The interval of a model's change, and the shares of draws in which it rose and fell."""
 
 
 def _places(rated: RatedMatches) -> dict[str, _Place]:
@@ -169,31 +147,11 @@ def _places(rated: RatedMatches) -> dict[str, _Place]:
     return dict(zip(rated.matches.models, places, strict=True))
 
 
-def _change(name: str, before: _Place | None, after: _Place | None, drawn: _DrawnChange | None) -> RatingChange:
-    low, high, rose, fell = drawn or _DrawnChange()
-    return RatingChange(
-        model=name,
-        before=before[0] if before else None,
-        after=after[0] if after else None,
-        change=after[0] - before[0] if before and after else None,
-        low=low,
-        high=high,
-        rank_before=before[1] if before else None,
-        rank_after=after[1] if after else None,
-        p_rose=rose,
-        p_fell=fell,
-    )
-
-
-def _count_shared(before: Matches, after: Matches) -> int:
-    assert before.cluster is not None
-    assert after.cluster is not None
-    return len(np.intersect1d(before.cluster, after.cluster))
-
-
-def _has_same_slots(before: Matches, after: Matches) -> bool:
-    same = np.array_equal(before.a, after.a) and np.array_equal(before.b, after.b)
-    return same and before.models == after.models
+def _change(name: str, before: _Place | None, after: _Place | None, drawn: _DrawnChange) -> RatingChange:
+    (was, rank_before), (now, rank_after) = before or (None, None), after or (None, None)
+    change = None if was is None or now is None else now - was
+    low, high, rose, fell = drawn
+    return RatingChange(name, was, now, change, low, high, rank_before, rank_after, rose, fell)
 
 
 def _compare_draws(
@@ -222,11 +180,11 @@ def _compare_draws(
     moved = middle_ranks(wide[1], unit) - middle_ranks(wide[0], unit)
     rose, fell = (moved < 0).mean(axis=0), (moved > 0).mean(axis=0)
     changes = {
-        name: _DrawnChange(
-            low=None if still[i] else float(change[i] - half[i]),
-            high=None if still[i] else float(change[i] + half[i]),
-            rose=None if nothing else float(rose[i]),
-            fell=None if nothing else float(fell[i]),
+        name: (
+            None if still[i] else float(change[i] - half[i]),
+            None if still[i] else float(change[i] + half[i]),
+            None if nothing else float(rose[i]),
+            None if nothing else float(fell[i]),
         )
         for i, name in enumerate(common)
         if not alone[i]

@@ -55,7 +55,7 @@ class SystemChoice:
         return self.parameters.get(ANCHOR) in (None, *matches.models)
 
     def draws(self, matches: Matches, seed: int, count: int | None) -> Draws:
-        """Draw prompts of matches, as many as are worth their time where no number is given."""
+        """Draw the prompts of matches; see ``draw_prompts``."""
         return draw_prompts(matches, self.system, seed, count)
 
     def board(self, matches: Matches, seed: int, count: int | None) -> Board:
@@ -64,7 +64,7 @@ class SystemChoice:
 
 
 def choose_systems(specs: Sequence[str], anchor: str | None = None) -> tuple[SystemChoice, ...]:
-    """Parse the rating systems asked for, each once; the default ones without any."""
+    """Parse rating systems, each once; without any, return the default ones."""
     parsed = [parse_spec(spec) for spec in specs] or [(one, {}) for one in ratings.systems().values() if one.default]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
         able = ", ".join(system.name for system in ratings.systems().values() if ANCHOR in system.parameters)
@@ -80,7 +80,7 @@ def choose_systems(specs: Sequence[str], anchor: str | None = None) -> tuple[Sys
 
 
 def renaming_notes(specs: Sequence[str]) -> list[str]:
-    """Tell the new names of systems that are asked for by their former names, one line each."""
+    """Report the new name of each system that a spec names by its former one."""
     names = {spec.partition(":")[0].strip() for spec in specs}
     return [f"{s.former} is called {s.name}: {s.summary}" for s in ratings.systems().values() if s.former in names]
 

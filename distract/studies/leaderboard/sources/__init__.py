@@ -11,6 +11,7 @@ from distract.data import datasets, sources
 from distract.data.formats import detect_format
 from distract.data.rows import field_names
 from distract.judging.published import own_runs as folders
+from distract.judging.published.output_files import head
 from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores, vote_files
 from distract.studies.leaderboard.sources.runs import from_rows
 from distract.studies.leaderboard.sources.source import MatchSource
@@ -70,7 +71,7 @@ def _detect_format(path: Path) -> str:
     """Detect a format by its beginning; votes come before the data sets that are made of them."""
     if path.is_dir():
         return _detect_folder(path)
-    text = _read_beginning(path).decode("utf-8-sig", "replace")
+    text = head(path, _BEGINNING).decode("utf-8", "replace")
     if not text.strip():
         raise DataError("is empty; expected matches", path=path)
     fields = field_names(text)
@@ -79,7 +80,7 @@ def _detect_format(path: Path) -> str:
     if scores.is_score(fields) and not arena.is_vote(fields):
         return SCORES
     # A file that is no JSON can only be a table of votes or scores.
-    if arena.is_vote(fields) or not fields or not text.lstrip().startswith(("{", "[")):
+    if arena.is_vote(fields) or not fields or not text.startswith(("{", "[")):
         return ARENA
     form = detect_format(text)
     # The native format takes every object; one with a winner is a vote that lacks something, and its reader says what.
@@ -102,14 +103,6 @@ def _detect_folder(path: Path) -> str:
     judges = sorted(folder.name for folder in path.iterdir() if folder.is_dir() and judgments.has_judgments(folder))
     hint = f"the folder of one judge ({', '.join(judges[:3])} …)" if judges else "a file in it"
     raise DataError(f"is a directory without a run or judgments; name {hint}", path=path)
-
-
-def _read_beginning(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(_BEGINNING)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
 
 
 def _exists(path: str) -> bool:

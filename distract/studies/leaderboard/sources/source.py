@@ -26,28 +26,18 @@ Lengths = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchSource:
-    """One set of matches and its origin.
+    """One set of matches and its origin."""
 
-    Attributes:
-        name: name of the file or folder, or of the judge.
-        format: a key of ``distract.studies.leaderboard.sources.FORMATS``.
-        protocol: None for votes and for judgments of others.
-        rule: rule that turns scores into verdicts.
-        attack: the condition: ``none`` before any rewrite.
-        left_out: number of rows that are no match, by reason; ``matches`` counts those without a valid verdict.
-        sha256: checksum of the file, or of the checksums of several; empty for rows in memory.
-        notes: warnings for the reader, one line each.
-    """
-
-    name: str
-    format: str
+    name: str  # name of the file or folder, or of the judge
+    format: str  # a key of ``distract.studies.leaderboard.sources.FORMATS``
     matches: Matches
-    protocol: str | None = None
-    rule: str | None = None
-    attack: str = BASELINE
+    protocol: str | None = None  # None for votes and for judgments of others
+    rule: str | None = None  # rule that turns scores into verdicts
+    attack: str = BASELINE  # the condition: ``none`` before any rewrite
+    # Number of rows that are no match, by reason; ``matches`` counts those without a valid verdict.
     left_out: Mapping[str, int] = field(default_factory=dict)
-    sha256: str = ""
-    notes: tuple[str, ...] = ()
+    sha256: str = ""  # checksum of the file, or of the checksums of several; empty for rows in memory
+    notes: tuple[str, ...] = ()  # warnings for the reader, one line each
 
 
 @dataclass(slots=True)

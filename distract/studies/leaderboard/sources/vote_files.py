@@ -30,19 +30,13 @@ TableRow = tuple[int, Sequence[object]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A file of rows.
-
-    Attributes:
-        fields: column names; those of the first object in JSON.
-        first: values of the first row; empty where there is none.
-        typed: False for CSV, where everything is text.
-        rows: yields each row's line (its number, in Parquet) and its values in the columns named.
-    """
+    """A file of rows."""
 
     path: Path
-    fields: tuple[str, ...]
-    first: Mapping[str, object]
-    typed: bool
+    fields: tuple[str, ...]  # column names; those of the first object in JSON
+    first: Mapping[str, object]  # values of the first row; empty where there is none
+    typed: bool  # False for CSV, where everything is text
+    # Yields each row's line (its number, in Parquet) and its values in the columns named.
     rows: Callable[[Sequence[str]], Iterator[TableRow]]
 
     def fail(self, line: int, field: str, problem: str) -> NoReturn:
