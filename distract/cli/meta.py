@@ -15,9 +15,10 @@ from distract.cli.options import (
     option,
     protocol_option,
     reference_option,
+    verbose_option,
 )
 from distract.cli.run import check_conclusive, run_in_terminal, set_up
-from distract.cli.shared import check_options, command, echo, print_lines, print_result, safe_line
+from distract.cli.shared import check_options, command, echo, echo_more, print_lines, print_result, safe_line
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
 @control_option
 @draw_options
 @option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
+@verbose_option
 @asking_options
 def meta(
     judges: tuple[str, ...],
@@ -50,6 +52,7 @@ def meta(
     limit: int,
     seed: int,
     out: Path | None,
+    verbose: bool,
     as_json: bool,
     base: str | None,
     **more: Any,
@@ -82,7 +85,7 @@ def meta(
             raise UnknownName("base", base, known, "name it with --protocol too")
     sources = [*_run_judges(live, selected, out, base, more), *replayed]
     result = document.measure_judges(sources, base)
-    print_result(as_json, document.result_document(result), report.report_parts(result))
+    echo_more(print_result(as_json, document.result_document(result), report.report_parts(result), verbose))
     judged = [protocol for source in sources for protocol in source.judged]
     check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
 

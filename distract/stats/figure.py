@@ -36,6 +36,7 @@ class Figure:
         p_value: exact two-sided McNemar test of a difference.
         p_adjusted: p_value after Holm, over all differences shown together.
         effective_n: n shrunk by the dependence of cases that share a prompt.
+        reasons: why comparisons were excluded, with counts, if known; for people, in no document.
     """
 
     measure: str
@@ -57,6 +58,7 @@ class Figure:
     p_value: float | None = None
     p_adjusted: float | None = None
     effective_n: float | None = None
+    reasons: tuple[tuple[str, int], ...] = ()
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -88,6 +90,7 @@ def round_values(values: Mapping[str, Any]) -> dict[str, Any]:
 def flatten(figure: Figure, *more: str) -> dict[str, Any]:
     """A figure as rounded JSON values; ``more`` names further fields that only differences have."""
     values = round_values(asdict(figure))
+    del values["reasons"]
     if figure.against is None:
         for name in (*_ONLY_DIFFERENCES, *more):
             del values[name]

@@ -480,13 +480,13 @@ def test_a_judge_that_ties_is_not_called_consistent() -> None:
             parameters_of("pairwise", "absolute"), judged(ties_or_four, of(), names=["pairwise", "absolute"])
         ).split()
     )
-    assert "pairwise: no chain in 4 triples, so that none can be broken: that is no consistency; too few" in text
-    assert "absolute: no chain in 4 triples by rating" in text
+    assert "pairwise: no chain in 4 triples, so none can be broken: that is no consistency; too few" in text
+    assert "absolute, by rating: no chain in 4 triples" in text
 
 
 def test_an_invalid_answer_is_counted_once_however_many_triples_it_is_in() -> None:
     text = " ".join(printed(parameters_of("pairwise"), judged(lambda r: Reply("?"), of(), names=["pairwise"])).split())
-    assert "pairwise: no intransitivity: no triple with three valid verdicts." in text
+    assert "pairwise: no intransitivity: no valid verdict in 4 comparisons." in text
     assert "invalid: no verdict (12)" in text
 
 

@@ -98,7 +98,7 @@ def test_statistics_of_others_never_break_the_document(run: Any, text: str, more
 def test_unlabelled_judgments_say_why_there_is_no_accuracy(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
     assert ran.code == 0
-    assert "no accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
+    assert "No accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
     assert "Accuracy: verdicts" not in ran.out
     fits(ran.out)
 
@@ -331,11 +331,22 @@ def test_a_judge_is_asked_and_the_same_command_again_makes_no_call(run: Any) -> 
     assert (again.code, again.out) == (0, ran.out)
     assert "this run is complete in r: no call is made" in again.err
     assert "replies:" not in again.err
-    text = run(*arguments)
-    assert (text.code, text.out) == (0, run("report", "r").out)
+    text = run(*arguments, "--verbose")
+    assert (text.code, text.out) == (0, run("report", "r", "--verbose").out)
+    short, report = run(*arguments).out, run("report", "r").out
+    assert short.removesuffix("the same command with --verbose\n") == report.removesuffix(
+        "distract report r --verbose\n"
+    )
+    assert "changes under" not in short
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    for said in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
+    for said in (
+        "base 66.7",
+        "changes under null 0.0",
+        "changes under resample no eligible case: all 6 ",
+        "pairwise 66.7",
+        "n.s.",
+    ):
         assert said in text.words
 
 
@@ -442,8 +453,8 @@ def test_a_control_that_changes_nothing_says_nothing(run: Any) -> None:
     assert ran.code == 0
     changed = ran.figure("verdict_change_rate", protocol="base", attack="null")
     assert (changed["value"], changed["n"], changed["excluded"]) == (None, 0, 6)
-    text = run(*arguments)
-    assert "changes under null –" in text.words
+    text = run(*arguments, "--verbose")
+    assert "changes under null no eligible case: all 6 comparisons were left out" in text.words
     # Each of six cases under three protocols.
     assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
 
@@ -618,7 +629,7 @@ def source(judge: str, *asked: tuple[str, str, str], shift: int = 0, **more: Any
 def test_a_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
     asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
     text = printed(source(name, *asked), source("z", *asked, shift=1))
-    table = text[text.index("Protocols over") : text.index("strong, weak")]
+    table = text[text.index("Protocols over") : text.index("Judges, most")]
     assert "…" not in table
     # The mean and the best of either protocol.
     assert table.count("66.7") == 4
@@ -631,7 +642,7 @@ def test_wide_characters_leave_room_for_the_totals() -> None:
     )
     table = text[: text.index("One by one")]
     assert "…" not in table
-    assert table.count("66.7") == 12
+    assert table.count("66.7") == 13
 
 
 @pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])

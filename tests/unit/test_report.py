@@ -92,8 +92,9 @@ def test_severities_are_shown_in_order_with_a_bar_and_fit_eighty_columns() -> No
             protocols
         )
         assert "████████··" in text
-        assert "it ranked the good response above the worse one in 720 of 960, least often at severity 1+" in " ".join(
-            text.split()
+        assert (
+            ": the good response beat the worse one in 720 of 960 comparisons, least often at severity 1+"
+            in " ".join(text.split())
         )
 
 
@@ -106,7 +107,7 @@ def test_a_sentence_says_what_happened_and_how_sure_it_is() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)]
     rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
     text = " ".join(printed(rows, ["f"]).split())
-    assert "pairwise: 3 of 4 losing responses won after their rewrite, under f (95% interval" in text
+    assert "pairwise: 3 of 4 losing responses won after their f rewrite (75.0%, 95% interval" in text
     assert "too few to be sure" in text
 
 
@@ -118,7 +119,7 @@ def test_reasons_for_what_is_missing_are_listed() -> None:
     text = printed(rows, ["f"])
     assert "excluded: rewrite rejected (1)" in text
     assert "invalid: no verdict (1)" in text
-    assert "no flip rate: no eligible case with a valid verdict" in " ".join(text.split())
+    assert "no flip rate: no valid verdict in 1 comparison" in " ".join(text.split())
 
 
 def test_the_document_is_flat_and_rounded() -> None:

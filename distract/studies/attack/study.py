@@ -14,7 +14,7 @@ from distract.studies.attack.document import AttackResult, document
 from distract.studies.rewrite_counts import CompactRewrites
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    pass
 
 
 class _AttackSums:
@@ -50,7 +50,7 @@ class _AttackSums:
         )
 
 
-def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[Any]:
     from distract.studies.attack.view import run_report
 
     return run_report(parameters, measured)
