@@ -1,6 +1,6 @@
 """The words of tables, explained: the one place for what stands under a table.
 
-``docs/reading-results.md`` holds every word here with the same explanation, and may add to it.
+The glossary of ``docs/reading-results.md`` holds every word with the same explanation, and may add to it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GLOSSARY: Mapping[str, str] = {
     "excl.": "left out",
     "by score": "mean of the ratings",
     "by rating": "most likely rating",
-    "–": "nothing to measure, or a tie is impossible",
+    "–": "not measured, or not possible",
     "calls": "judge calls per comparison",
     "tokens": "tokens per comparison",
     "◆": "Pareto front, no other flips less for this cost or costs less for this rate",
@@ -38,7 +38,7 @@ GLOSSARY: Mapping[str, str] = {
     "mass": "probability on the possible verdicts, in %",
     "invalid": "unreadable verdicts, in %",
     "none": "before any rewrite",
-    "noise": "flip rate under the control, in %",
+    "noise": "flips under the control",
     "limit": "threshold of this check, in %",
     "open": "undecided, as another check failed",
     "rise": "now minus before, in points, over its one-sided bounds",
@@ -61,9 +61,7 @@ GLOSSARY: Mapping[str, str] = {
     "rose in %": "draws of prompts in which the rank rose",
     "fell in %": "draws of prompts in which the rank fell",
     "flips": "smallest flips that need the word",
-    "kept": "in both texts",
-    "lost": "missing from the rewrite",
-    "invented": "new in the rewrite",
+    "kept, lost, invented": "facts of the original that the rewrite has, lacks, or has in addition",
 }
 """Each abbreviation or term of a table with its meaning, in the order in which legends explain them."""
 

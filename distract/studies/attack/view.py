@@ -195,7 +195,7 @@ def _describe_flips(flips: Sequence[Figure]) -> str:
     if len(flips) == 1:
         return f"{k} of {n} losing responses won after their {line(at[0].attack)} rewrite ({range_})"
     names = " and ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")
-    most = f", most often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else ""
+    most = f", most often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else f" (per attack {range_})"
     return f"{k} of {n} losing responses won after their rewrite{most}"
 
 

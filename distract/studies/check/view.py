@@ -33,7 +33,7 @@ def pair_report(checked: CheckResult, colour: bool) -> Iterator[RenderableType]:
         parts = [", ".join(map(line, part)) for part in (difference.kept, difference.lost, difference.invented)]
         table.add_row(Text(kind), *(Text(part or "–") for part in parts))
     yield table
-    yield Text(explain(("kept", "lost", "invented")), style="dim")
+    yield Text(explain({"kept, lost, invented"}), style="dim")
     yield Text("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence))
     yield Text("")
     yield mark_difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite), colour)

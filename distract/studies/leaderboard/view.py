@@ -12,7 +12,7 @@ from distract.core.printable import count, format_exclusions, line, percent
 from distract.core.records import BASELINE
 from distract.report.tables import Detail, Table, TableRow, cautions, notes, run_line
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard, describe_way
-from distract.studies.leaderboard.boards.shift import Shift
+from distract.studies.leaderboard.boards.shift import RatingChange, Shift
 from distract.studies.leaderboard.boards.standings import Board, Standing
 from distract.studies.leaderboard.document import LeaderboardResult, describe_targets, remarks
 from distract.studies.leaderboard.measures import RunShift
@@ -88,15 +88,18 @@ def _name_comparison(pair: BoardComparison) -> str:
 
 
 def _describe_comparison(pair: BoardComparison) -> str:
-    return f"{_name_comparison(pair)}: {_describe_moves(pair.shift)}. {_format_tau(pair.shift)}."
+    changes = pair.shift.changes
+    moved = [c for c in changes if c.rank_before != c.rank_after and None not in (c.rank_before, c.rank_after)]
+    return (
+        f"{_name_comparison(pair)}: {len(moved)} of {count(len(changes), 'model')} changed rank{_list_moves(moved)}. "
+        f"{_format_tau(pair.shift)}."
+    )
 
 
-def _describe_moves(shift: Shift) -> str:
-    """Say which models changed their rank."""
-    moves = [c for c in shift.changes if c.rank_before != c.rank_after and None not in (c.rank_before, c.rank_after)]
-    places = (f"{line(c.model)} ({_format_rank(c.rank_before)} → {_format_rank(c.rank_after)})" for c in moves)
-    moved = f"{len(moves)} of {count(len(shift.changes), 'model')} changed rank"
-    return f"{moved}: {', '.join(places)}" if moves else moved
+def _list_moves(changes: Sequence[RatingChange]) -> str:
+    """Name models with their ranks before and after; empty without any."""
+    moves = [f"{line(c.model)} ({_format_rank(c.rank_before)} → {_format_rank(c.rank_after)})" for c in changes]
+    return f": {', '.join(moves)}" if moves else ""
 
 
 def _describe_leader(board: Board) -> str:
@@ -176,21 +179,13 @@ def _board_notes(board: Board) -> Iterator[str]:
 def _describe_shift(run: RunShift) -> str:
     changes = {change.model: change for change in run.shift.changes}
     attacked = [changes[name] for name in run.targets if name in changes]
-    rose = sum(
-        c.rank_before is not None and c.rank_after is not None and c.rank_after < c.rank_before for c in attacked
-    )
-    moves = (
-        f"{line(c.model)} ({_format_rank(c.rank_before)} → {_format_rank(c.rank_after)})"
-        for c in attacked
-        if c.rank_before != c.rank_after
-    )
-    moved = "; ".join(moves)
+    rose = [c for c in attacked if c.rank_before and c.rank_after and c.rank_after < c.rank_before]
     standing = f", {count(run.standing, 'other')} could not be rewritten and stood as before" if run.standing else ""
     lost = f" {count(run.lost, 'comparison')} not valid both before and after are on neither board." if run.lost else ""
     board = run.shift.before
     return (
-        f"{_describe(run)} · {run.choice.label}: {rose} of {count(len(attacked), 'attacked model')} rose in rank after "
-        f"{line(run.attack)}{f': {moved}' if moved else ''}. {_format_tau(run.shift)}. "
+        f"{_describe(run)} · {run.choice.label}: {len(rose)} of {count(len(attacked), 'attacked model')} rose in rank "
+        f"after {line(run.attack)}{_list_moves(rose)}. {_format_tau(run.shift)}. "
         f"{count(board.matches, 'match', 'matches')} on {count(board.prompts, 'prompt')}, {run.again:,} judged again; "
         f"{count(run.rewritten, 'response')} rewritten{standing}.{lost}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -18,15 +18,21 @@ def panel_sentences(panel: Panel) -> Iterable[RenderableType]:
     total = count(panel.comparisons, "comparison")
     if panel.protocols:
         first = panel.protocols[0]
+        best = [line(one.protocol) for one in panel.protocols if one.mean_accuracy == first.mean_accuracy]
         yield Text(
-            f"Over {count(first.judges, 'judge')} and the {total} that all of them have, {line(first.protocol)} agrees "
-            f"best with the labels: {percent(first.mean_accuracy)}% on average."
+            f"Over {count(first.judges, 'judge')} and the {total} that all of them have, "
+            f"{join_alike(best, 'matches', 'match')} the label most often: {percent(first.mean_accuracy)}% on average."
         )
     if panel.judges:
         judge = panel.judges[0]
         accuracy = percent(judge.mean_accuracy if judge.accuracy is None else judge.accuracy)
         under = f" under {line(panel.base)}" if panel.base and judge.accuracy is not None else " on average"
         yield Text(f"{line(judge.judge)} is the most accurate judge: {accuracy}%{under}.")
+
+
+def join_alike(names: Sequence[str], one: str, several: str) -> str:
+    """Join names that share a figure, with their verb."""
+    return f"{names[0]} {one}" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} alike {several}"
 
 
 def panel_parts(panel: Panel) -> Iterable[RenderableType | Detail]:

@@ -17,7 +17,7 @@ from distract.report.glossary import empty_reason
 from distract.report.tables import VERDICTS, Cells, Detail, Table, TableRow, name_protocol, notes
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.document import JudgeSource, MetaResult
-from distract.studies.meta.panel_view import panel_parts, panel_sentences
+from distract.studies.meta.panel_view import join_alike, panel_parts, panel_sentences
 
 WIDE = 5
 """Number of data set columns that fit side by side."""
@@ -98,15 +98,16 @@ def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | No
     shown = {one.protocol: one.headline for one in source.judged}
     own = [f for f in figures if f.against is None and f.rule in (None, shown.get(f.protocol or ""))]
     accuracies = [f for f in own if f.measure == "accuracy"]
-    if best := max((f for f in accuracies if f.n), key=lambda f: f.value or 0.0, default=None):
-        few = ": too few to be sure" if best.n < FEW else ""
-        versus = _format_versus(_find_base_difference(figures, best.protocol, base), base)
-        than = {"": "", "n.s.": f"; not significantly different from {line(base or '')}"}
-        most = "the label" if len([f for f in accuracies if f.n]) == 1 else "the label most often"
+    measured = [f for f in accuracies if f.n]
+    if best := [f for f in measured if f.value == max(one.value or 0.0 for one in measured)]:
+        first, few = best[0], ": too few to be sure" if best[0].n < FEW else ""
+        versus = _format_versus(_find_base_difference(figures, first.protocol, base), base)
+        than = f"; not significantly different from {line(base or '')}" if versus == "n.s." else ""
+        than = f"; significantly {versus} than {line(base or '')}" if versus in ("better", "worse") else than
         yield (
-            f"{name_protocol(best.protocol, best.rule)} matches {most}: {best.k} of {count(best.n, 'verdict')} "
-            f"({percent(best.value)}%, 95% interval {interval(best.low, best.high)}%{few})"
-            f"{than.get(versus, f'; significantly {versus} than {line(base or str())}')}."
+            f"{join_alike([name_protocol(f.protocol, f.rule) for f in best], 'matches', 'match')} the label"
+            f"{' most often' if len(measured) > len(best) else ''}: {first.k} of {count(first.n, 'verdict')} "
+            f"({percent(first.value)}%, 95% interval {interval(first.low, first.high)}%{few}){than}."
         )
     elif any(f.invalid for f in accuracies):
         yield f"No accuracy: {empty_reason(accuracies[0])}."
