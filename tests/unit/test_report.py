@@ -160,7 +160,7 @@ def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
             "readable verdict."),
         (flips("f", "=?"), ["f"], "no eligible case with a valid verdict: 1 baseline was a tie, 1 verdict could not "
             "be read."),
-        ([row("c", [A, B])], [], "The verdict changed with the order in 1 of 1 pairs before any rewrite, so its other "
+        ([row("c", [A, B])], [], "The verdict changed with the order in 1 of 1 pair before any rewrite, so its other "
             "figures say little."),
         ([row("c", [A, B]), row("d", [A, A])], [], "The verdict changed with the order in 1 of 2 pairs before any "
             "rewrite."),

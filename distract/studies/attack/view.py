@@ -164,10 +164,13 @@ def _sentences(
             least = f", least often at {_place_name(lowest)} ({lowest.k} of {lowest.n})"
         share = f"the good response beat the worse one in {k} of {n} comparisons{least}"
         yield accuracies[0].rule, share if n else f"no accuracy: {_describe_gap(accuracies)}"
-    for f in own:
-        if f.measure == "order_inconsistency" and f.attack == BASELINE and f.severity is None and f.k:
-            doubt = ", so its other figures say little" if f.k / f.n > UNSTEADY else ""
-            yield None, f"the verdict changed with the order in {f.k} of {f.n} pairs before any rewrite{doubt}"
+    orders = [f for f in own if f.measure == "order_inconsistency"]
+    before = [f for f in orders if f.attack == BASELINE and f.severity is None]
+    k, n = _sum_counts(before or orders)
+    if k:
+        place = f"{count(n, 'pair')} before any rewrite" if before else count(n, "comparison")
+        doubt = ", so its other figures say little" if k / n > UNSTEADY else ""
+        yield None, f"the verdict changed with the order in {k} of {place}{doubt}"
     k, n = _sum_counts([f for f in own if f.measure == "invalid_rate"])
     if k:
         yield None, f"{k} of {count(n, 'comparison')} gave no readable verdict"

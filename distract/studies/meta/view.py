@@ -117,7 +117,7 @@ def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | No
         if f.measure == "equal_verdicts" and f.n and f.k is not None and f.k < f.n / 2:
             yield f"{line(f.protocol or '')}: both orders agree in only {f.k} of {count(f.n, 'comparison')}."
         elif f.measure == "invalid_rate" and f.k:
-            yield f"{line(f.protocol or '')}: {f.k} of {count(f.n, 'verdict')} could not be read."
+            yield f"{line(f.protocol or '')}: {f.k} of {count(f.n, 'comparison')} gave no readable verdict."
 
 
 def _find_base_difference(figures: Sequence[Agreement], protocol: str | None, base: str | None) -> Agreement | None:
