@@ -132,7 +132,7 @@ def show(parts: Iterable[RenderableType | Detail], console: Console | None = Non
 
 def name_protocol(protocol: str | None, rule: str | None) -> str:
     """Name a protocol with its rule."""
-    return line(protocol or "") + (f" by {rule}" if rule else "")
+    return line(f"{protocol or ''} by {rule}" if rule else protocol or "")
 
 
 def title(text: str) -> Text:

@@ -655,6 +655,29 @@ def test_a_title_of_a_column_has_four_lines_at_most(words: int, lines: int) -> N
     assert told == [*(shown if words <= 4 else [*shown[:3], "…"]), ""]
 
 
+@pytest.mark.parametrize(
+    ("protocols", "sentence"),
+    [
+        (("base",), "judge j base matches the label: 8 of 12 verdicts (66.7%, 95% interval"),
+        (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
+    ],
+)
+def test_a_judge_begins_with_its_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
+    text = " ".join(printed(source("j", *((name, "d", "") for name in protocols))).split())
+    assert text.startswith(sentence)
+    assert ": too few to be sure)" in text[: text.index("Accuracy: ")]
+    assert "base: both orders agree in only 2 of 6 comparisons." in text
+
+
+def test_several_judges_begin_with_the_best_protocol_and_judge() -> None:
+    asked = [("base", "d", ""), ("cot", "d", "")]
+    text = " ".join(printed(source("[b]x", *asked), source("y", *asked, shift=1)).split())
+    assert text.startswith(
+        "Over 2 judges and the 6 comparisons that all of them have, base and cot alike match the label most often: "
+        "66.7% on average. [b]x is the most accurate judge: 66.7% under base."
+    )
+
+
 def test_a_protocol_of_one_data_set_of_two_still_has_figures() -> None:
     text = printed(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
     after = text[text.index("One by one") :]

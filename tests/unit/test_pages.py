@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from itertools import takewhile
 from pathlib import Path
 
 import click
 import pytest
+from commanding import tables
 from pages import PAGES, ROOT, blocks, text_of
 
 from distract.cli.main import cli
@@ -79,28 +79,24 @@ def glossary() -> dict[str, str]:
     return dict(re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE))
 
 
-def tables() -> list[tuple[str, list[str], str]]:
-    """The tables that pages show: where, the headings of the columns, and what stands below until an empty line."""
-    found = []
-    for block in blocks("console"):
-        for _, output in block.commands():
-            lines = output.splitlines()
-            for at, line in enumerate(lines):
-                if at and set(line) == {"─"}:
-                    headings = [heading for heading in re.split(r"  +", lines[at - 1].strip()) if heading]
-                    below = " ".join(takewhile(str.strip, lines[at + 1 :]))
-                    found.append((block.name, headings, below))
-    return found
+def shown_tables() -> list[tuple[str, list[str], str]]:
+    """The tables that pages show: where, the headings of the columns, and what stands below."""
+    return [
+        (block.name, *table)
+        for block in blocks("console")
+        for _, output in block.commands()
+        for table in tables(output)
+    ]
 
 
 def test_the_glossary_explains_words_as_tables_do() -> None:
     known = glossary()
     assert [word for word, meaning in GLOSSARY.items() if not known.get(word, "").startswith(meaning)] == []
     words = {word for words in known for word in (words, *words.split(", "))}
-    assert {heading for _, headings, _ in tables() for heading in headings} <= words
+    assert {heading for _, headings, _ in shown_tables() for heading in headings} <= words
 
 
 def test_every_abbreviation_of_a_table_is_explained_below_it() -> None:
-    for place, headings, below in tables():
+    for place, headings, below in shown_tables():
         unexplained = [heading for heading in headings if heading not in PLAIN and f"{heading}: " not in below]
         assert unexplained == [] or below.endswith("…"), place

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from builders import row, verdict
+from commanding import fits
 from gate_builders import made
 from rich.console import Console
 
@@ -53,6 +54,7 @@ def printed(rows: list[Row], attacks: list[str], width: int = 80, verbose: bool 
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
     show(run_report(parameters, measured(parameters, rows)), console, verbose)
     assert isinstance(console.file, io.StringIO)
+    fits(console.file.getvalue())
     return console.file.getvalue()
 
 
@@ -302,3 +304,4 @@ def test_a_gate_shows_every_decision_whole_with_the_longest_names() -> None:
         lines = console.file.getvalue().splitlines()
         assert all(len(one.rstrip()) <= 80 for one in lines)
         assert any(one.rstrip().endswith(verdict_.decision) for one in lines)
+        assert lines[0].startswith(f"{verdict_.decision.upper()}: ")
