@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PROTOCOLS = ("absolute", "pairwise")
 """The default protocols: the paper's two, side by side."""
 
-JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "as_json")
+JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "verbose", "as_json")
 """The options that apply to matches already played."""
 
 

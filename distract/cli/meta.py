@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from distract.studies.meta.document import JudgeSource, MetaResult
     from distract.studies.meta.session import MetaSelection
 
-ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
+ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "as_json")
 """The options that apply when all verdicts are replayed."""
 
 

@@ -14,19 +14,20 @@ from distract.core.runs import load
 
 def test_the_lowest_are_restyled_and_both_boards_stand_side_by_side(run: Run) -> None:
     data("d.jsonl")
-    found = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run")
+    found = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--verbose")
     assert found.code == 0, found.err
     fits(found.out)
     assert "before" in found.out
     assert "after" in found.out
-    assert found.out.count("Kendall's tau between the two boards") == 3
+    assert found.words.count("Kendall's tau between the two boards") == 3
+    assert found.words.index("2 of 2 attacked models rose in rank after assertiveness") < found.words.index("rose in %")
     document = json.loads(Path("run/summary.json").read_text())
     assert {board["condition"] for board in document["boards"]} == {"baseline", "attacked"}
     for one in document["shift"]:
         assert len(one["attacked"]) == 2
         rose = [row for row in one["rows"] if row["model"] in one["attacked"]]
         assert all(row["change"] > 0 and row["p_rose"] > 0.5 for row in rose)
-    shown = run("report", "run")
+    shown = run("report", "run", "--verbose")
     assert shown.out.rstrip() == found.out.partition("\nrun folder:")[0].rstrip()
     assert run("report", "run", "--json").document == document
     again = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--json")

@@ -233,7 +233,7 @@ def test_a_reason_stands_in_place_of_the_figures_and_wraps_below_them() -> None:
 
 def test_details_wait_for_verbose_and_warnings_do_not() -> None:
     rows = [*flips("f", "x...??"), row("d", [A, B])]
-    changes = {"self_judging": ["a judge may prefer its own style"], "left_out": {"no label": 3}}
+    changes: dict[str, Any] = {"self_judging": ["a judge may prefer its own style"], "left_out": {"no label": 3}}
     short, long = (printed(rows, ["f"], verbose=verbose, **changes) for verbose in (False, True))
     for warning in ("a judge may prefer", "gave no readable verdict", "changed with the order", "invalid: no verdict"):
         assert warning in " ".join(short.split())
