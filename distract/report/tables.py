@@ -23,6 +23,9 @@ from distract.stats.figure import Figure
 VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 """How tables word the result of a test."""
 
+FEW = 30
+"""With fewer units, a sentence calls them too few, and intervals are rough."""
+
 Cell = str | Text
 Cells = Sequence[Cell] | str
 """The cells of a row, or in words why it has none."""
@@ -101,6 +104,12 @@ def rate_cells(rate: Any) -> list[Cell]:
     """Format a rate for the columns ``%``, ``95% CI`` and ``k/n``."""
     # A protocol that cannot tie has no number of ties.
     return [percent(rate.value), interval(rate.low, rate.high), f"{'–' if rate.value is None else rate.k}/{rate.n}"]
+
+
+def describe_rate(rate: Any) -> str:
+    """Word a rate with its interval, and whether it rests on too few."""
+    few = ": too few to be sure" if rate.n < FEW else ""
+    return f"{percent(rate.value)}%, 95% interval {interval(rate.low, rate.high)}%{few}"
 
 
 def counted_cells(figure: Figure, *more: str) -> Cells:

@@ -205,19 +205,19 @@ def test_a_run_that_asks_for_none_is_what_it_was(tmp_path: Path, finished: Loade
 
 
 def test_the_command_says_shows_and_shows_again(run: Run) -> None:
-    made = run(*ONE, "--minimal", "3", "--out", "r")
+    made = run(*ONE, "--minimal", "3", "--out", "r", "--verbose")
     assert made.code == 0
     assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in made.err
     assert "Words that flip this judge" in made.out
     assert "beyond added 2/3" in made.words
     assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words
-    assert made.out == run("report", "r").out + "\nrun folder: r\n"
+    assert made.out == run("report", "r", "--verbose").out + "\nrun folder: r\n"
     as_json = run(*ONE, "--minimal", "3", "--out", "r", "--json")
     assert "no call is made" in as_json.err
     assert as_json.out == Path("r/summary.json").read_text(encoding="utf-8") == run("report", "r", "--json").out
     Path("r/manifest.json").unlink()
     assert run("report", "r", "--json").document["minimal"] == as_json.document["minimal"]
-    assert run("report", "r").out == made.out.removesuffix("\nrun folder: r\n")
+    assert run("report", "r", "--verbose").out == made.out.removesuffix("\nrun folder: r\n")
     fits(made.out)
 
 

@@ -97,5 +97,5 @@ def test_an_example_is_shown_by_the_command_and_by_the_report(run: Callable[...,
 
 def test_what_is_read_leaves_nothing(run: Callable[..., Ran]) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
-    assert "unreadable" not in ran.out
+    assert "unreadable answer" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

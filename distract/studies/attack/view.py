@@ -12,7 +12,18 @@ from rich.text import Text
 from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
 from distract.report.glossary import empty_reason
-from distract.report.tables import Detail, Table, TableRow, cautions, counted_cells, name_protocol, notes, run_line
+from distract.report.tables import (
+    FEW,
+    Detail,
+    Table,
+    TableRow,
+    cautions,
+    counted_cells,
+    describe_rate,
+    name_protocol,
+    notes,
+    run_line,
+)
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.document import AttackResult
 from distract.studies.attack.ranking_view import ranking_parts
@@ -23,9 +34,6 @@ MANY = 3
 
 LONGEST = 40
 """Longest row title that leaves room for the columns."""
-
-FEW = 30
-"""With fewer verdicts (or prompts that give several), intervals are called wide or rough."""
 
 UNSTEADY = 0.5
 """If more verdicts than this change with the order, the other figures say little."""
@@ -193,8 +201,7 @@ def _describe_flips(flips: Sequence[Figure]) -> str:
         return f"no flip rate: {_describe_gap(flips)}"
     highest = max(f.value for f in flips if f.value is not None)
     at = [f for f in flips if f.value == highest]
-    few = ": too few to be sure" if at[0].n < FEW else ""
-    range_ = f"{percent(highest)}%, 95% interval {interval(at[0].low, at[0].high)}%{few}"
+    range_ = describe_rate(at[0])
     if len(flips) == 1:
         return f"{k} of {n} losing responses won after their {line(at[0].attack)} rewrite ({range_})"
     names = " and ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")

@@ -10,16 +10,12 @@ from rich.text import Text
 
 from distract.core.printable import count, format_exclusions, line, percent
 from distract.report.glossary import empty_reason
-from distract.report.tables import Detail, Table, TableRow, cautions, counted_cells, name_protocol, notes, run_line
+from distract.report.tables import FEW, Detail, Table, TableRow, cautions, counted_cells, name_protocol, notes, run_line
 from distract.stats.figure import headline
 from distract.studies.consistency.design import describe_sets
 from distract.studies.consistency.document import ConsistencyResult
 from distract.studies.consistency.measures import MEASURES, PlacedFigure
 from distract.studies.consistency.paper import CRITERIA, PUBLISHED
-
-FEW = 30
-"""Number of units below which a sentence says that they are few."""
-
 
 _TITLES = {
     "triple": "Intransitive triples: a over b and b over c, yet not a over c (lower is better)",

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
 from distract.report.glossary import empty_reason
-from distract.report.tables import VERDICTS, Cells, Detail, Table, TableRow, name_protocol, notes
+from distract.report.tables import VERDICTS, Cells, Detail, Table, TableRow, describe_rate, name_protocol, notes
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.document import JudgeSource, MetaResult
 from distract.studies.meta.panel_view import join_alike, panel_parts, panel_sentences
@@ -27,9 +27,6 @@ LONG = 8
 
 KAPPAS = ("kappa_False", "kappa_True")
 """LLMBar's kappas, whose gold labels and verdicts have different names, so that most of them never agree."""
-
-FEW = 30
-"""With fewer verdicts, a sentence calls them too few."""
 
 LINES = 4
 """Maximum number of lines of a column title."""
@@ -100,14 +97,14 @@ def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | No
     accuracies = [f for f in own if f.measure == "accuracy"]
     measured = [f for f in accuracies if f.n]
     if best := [f for f in measured if f.value == max(one.value or 0.0 for one in measured)]:
-        first, few = best[0], ": too few to be sure" if best[0].n < FEW else ""
+        first = best[0]
         versus = _format_versus(_find_base_difference(figures, first.protocol, base), base)
         than = f"; not significantly different from {line(base or '')}" if versus == "n.s." else ""
         than = f"; significantly {versus} than {line(base or '')}" if versus in ("better", "worse") else than
         yield (
             f"{join_alike([name_protocol(f.protocol, f.rule) for f in best], 'matches', 'match')} the label"
             f"{' most often' if len(measured) > len(best) else ''}: {first.k} of {count(first.n, 'verdict')} "
-            f"({percent(first.value)}%, 95% interval {interval(first.low, first.high)}%{few}){than}."
+            f"({describe_rate(first)}){than}."
         )
     elif any(f.invalid for f in accuracies):
         yield f"No accuracy: {empty_reason(accuracies[0])}."
