@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
+
+from distract.report.glossary import GLOSSARY
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,20 @@ class CommandResult:
         return " ".join(self.out.split())
 
 
+def tables(out: str) -> list[tuple[list[str], str]]:
+    """The headings of each table that was printed, and what stands below it until an empty line."""
+    lines = [one.strip() for one in out.splitlines()]
+    return [
+        (re.split(r"  +", lines[at - 1]), " ".join(takewhile(bool, lines[at + 1 :])))
+        for at, one in enumerate(lines)
+        if at and {*one} == {"─"}
+    ]
+
+
 def fits(out: str) -> None:
-    """Eighty columns, and nothing that moves a cursor."""
+    """Eighty columns, nothing that moves a cursor, and every abbreviation of a table explained below it."""
+    for headings, below in tables(out):
+        assert [one for one in headings if one in GLOSSARY and f"{one}: " not in below] == []
     assert [one for one in out.splitlines() if len(one.rstrip()) > 80] == []
     assert "\x1b" not in out
     assert "\x07" not in out

@@ -14,6 +14,7 @@ from distract.cli.options import (
     option,
     protocol_option,
     run_options,
+    verbose_option,
 )
 from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
 from distract.cli.shared import command
@@ -31,8 +32,9 @@ PROTOCOLS = ("pairwise", "rank")
 )
 @manner_options
 @draw_options
+@verbose_option
 @run_options
-def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **more: Any) -> None:
+def consistency(judge: str, verbose: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any) -> None:
     """Measure whether the judge is transitive, and whether a third response changes its verdict on two others.
 
     Needs data with three or four responses per prompt. Choice sets are shown in one order each, whatever --orders.
@@ -42,5 +44,5 @@ def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **mo
     setup, _ = set_up(judge, more, PROTOCOLS)
     job = session.prepare(setup, limit=more.pop("limit") or None, **more)
     finished = run_in_terminal(job, store, is_fresh=fresh)
-    print_run(finished, as_json)
+    print_run(finished, as_json, verbose)
     check_conclusive(finished.run.rows)

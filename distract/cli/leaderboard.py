@@ -15,9 +15,10 @@ from distract.cli.options import (
     protocol_option,
     rewriting_options,
     run_options,
+    verbose_option,
 )
 from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
-from distract.cli.shared import check_options, command, echo, echo_json, print_lines, print_result, safe_line
+from distract.cli.shared import check_options, command, echo, echo_json, echo_more, print_lines, print_result, safe_line
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 PROTOCOLS = ("absolute", "pairwise")
 """The default protocols: the paper's two, side by side."""
 
-JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "as_json")
+JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "verbose", "as_json")
 """The options that apply to matches already played."""
 
 
@@ -61,6 +62,7 @@ JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed",
 )
 @rewriting_options
 @draw_options
+@verbose_option
 @run_options
 def leaderboard(
     matches: str | None,
@@ -69,6 +71,7 @@ def leaderboard(
     anchor: str | None,
     draws: int | None,
     seed: int,
+    verbose: bool,
     as_json: bool,
     only_plan: bool,
     store: Path | None,
@@ -91,7 +94,8 @@ def leaderboard(
         played = sources.read(matches)
         boards = board_pairs.rate_sources(played, rating_systems, draws, seed)
         comparison = board_pairs.compare_boards(played, other, rating_systems, draws, seed)
-        print_result(as_json, study.matches_document(boards, comparison), report.matches_parts(boards, comparison))
+        parts = report.matches_parts(boards, comparison)
+        echo_more(print_result(as_json, study.matches_document(boards, comparison), parts, verbose))
         return
     job = _prepare_job(rating_systems, draws, seed, more)
     if other:
@@ -110,7 +114,7 @@ def leaderboard(
     if as_json and comparison:
         echo_json(study.add_comparison(str(finished.run.summary), comparison))
     else:
-        print_run(finished, as_json, report.comparison_parts(comparison))
+        print_run(finished, as_json, verbose, report.comparison_parts(comparison))
     check_conclusive(finished.run.rows)
 
 

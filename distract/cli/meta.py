@@ -15,9 +15,10 @@ from distract.cli.options import (
     option,
     protocol_option,
     reference_option,
+    verbose_option,
 )
 from distract.cli.run import check_conclusive, run_in_terminal, set_up
-from distract.cli.shared import check_options, command, echo, print_lines, print_result, safe_line
+from distract.cli.shared import check_options, command, echo, echo_more, print_lines, print_result, safe_line
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from distract.studies.meta.published_judges import JudgeSource
     from distract.studies.meta.session import MetaSelection
 
-ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
+ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "as_json")
 """The options that apply when all verdicts are replayed."""
 
 
@@ -43,6 +44,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "as_json")
 @control_option
 @draw_options
 @option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
+@verbose_option
 @asking_options
 def meta(
     judges: tuple[str, ...],
@@ -51,6 +53,7 @@ def meta(
     limit: int,
     seed: int,
     out: Path | None,
+    verbose: bool,
     as_json: bool,
     base: str | None,
     **more: Any,
@@ -83,7 +86,7 @@ def meta(
             raise UnknownName("base", base, known, "name it with --protocol too")
     sources = [*_run_judges(live, selected, out, base, more), *replayed]
     result = panel.measure_judges(sources, base)
-    print_result(as_json, study.document(result), report.report_parts(result))
+    echo_more(print_result(as_json, study.document(result), report.report_parts(result), verbose))
     judged = [protocol for source in sources for protocol in source.judged]
     check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
 

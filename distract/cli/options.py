@@ -65,6 +65,7 @@ control_option = option(
     "--control", is_flag=True, help="Measure the noise too: run the null attack and resample sampled verdicts."
 )
 json_option = option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else.")
+verbose_option = option("--verbose", is_flag=True, help="Show all tables and notes.")
 out_option = option("--out", type=PATH, help="Run folder. Default: a folder under .distract/runs.")
 store_option = option("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
 catalogue_option = option("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")

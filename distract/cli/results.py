@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
-from distract.cli.options import PATH, json_option, option
-from distract.cli.shared import command, echo_json, print_result, warn
+from distract.cli.options import PATH, json_option, option, verbose_option
+from distract.cli.shared import command, echo_json, echo_more, print_result, warn
 
 
 @command()
 @click.argument("run", type=PATH)
+@verbose_option
 @json_option
-def report(run: Path, as_json: bool) -> None:
-    """Print the tables of a RUN again, without a model."""
+def report(run: Path, verbose: bool, as_json: bool) -> None:
+    """Print the report of a RUN again, without a model."""
     from distract.cli.run import unread_parts
     from distract.core import registry, runs
     from distract.core.job import summarise
@@ -26,7 +27,8 @@ def report(run: Path, as_json: bool) -> None:
         echo_json(loaded.summary)
         return
     finished = summarise(registry.get_study(loaded.command), loaded)
-    print_result(as_json, finished.document, chain(finished.report, unread_parts(loaded)))
+    parts = chain(finished.report, unread_parts(loaded))
+    echo_more(print_result(as_json, finished.document, parts, verbose), run)
 
 
 @command()

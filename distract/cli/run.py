@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distract.cli.shared import echo, exit_with, print_lines, print_result, report_usage, safe_line
+from distract.cli.shared import echo, echo_more, exit_with, print_lines, print_result, report_usage, safe_line
 from distract.studies.listener import Listener
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from distract.core.runs import LoadedRun
     from distract.core.study import R
     from distract.core.usage import Price, Tally
+    from distract.report.tables import Detail
     from distract.rewriting.generator_options import GeneratorOptions
     from distract.studies.setup import Setup
 
@@ -70,11 +71,15 @@ def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_
     return execution.run_job(job, store, Terminal(), doing=doing)
 
 
-def print_run(finished: FinishedRun[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:
-    """Print the document of a run, or its tables, ``more`` parts and its folder."""
-    print_result(as_json, finished.run.summary, chain(finished.report, unread_parts(finished.run), more))
+def print_run(
+    finished: FinishedRun[Any], as_json: bool, verbose: bool, more: Iterable[RenderableType | Detail] = ()
+) -> None:
+    """Print the document of a run, or its report, ``more`` parts and its folder."""
+    parts = chain(finished.report, unread_parts(finished.run), more)
+    is_cut = print_result(as_json, finished.run.summary, parts, verbose)
     if not as_json:
         echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
+    echo_more(is_cut, finished.run.path, start="")
 
 
 def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:

@@ -7,10 +7,12 @@ A command turns options into calls and results into output. It imports what it n
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from distract.core.records import Role
     from distract.core.runs import LoadedRun
     from distract.core.usage import Price, Tally
+    from distract.report.tables import Detail
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
 
@@ -123,14 +126,26 @@ def echo_json(document: object) -> None:
     echo(re.sub(r"##(?=\w*\[)", r"#\\u0023", text.rstrip("\n")))
 
 
-def print_result(as_json: bool, document: object, parts: Iterable[RenderableType]) -> None:
-    """Print a result for machines or for people; the parts, if lazy, are made only for people."""
+def print_result(
+    as_json: bool, document: object, parts: Iterable[RenderableType | Detail], verbose: bool = True
+) -> bool:
+    """Print a result for machines or for people, and return whether details were left out.
+
+    The parts, if lazy, are made only for people.
+    """
     from distract.report.tables import show
 
     if as_json:
         echo_json(document)
-    else:
-        show(parts)
+        return False
+    return show(parts, verbose=verbose)
+
+
+def echo_more(is_cut: bool, run: Path | None = None, start: str = "\n") -> None:
+    """Print the command that shows the details that were left out, if any."""
+    if is_cut:
+        command = f"distract report {safe_line(shlex.quote(str(run)))}" if run else "the same command with"
+        echo(f"{start}more: {command} --verbose")
 
 
 class CommandExit(Exception):

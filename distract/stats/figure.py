@@ -38,6 +38,7 @@ class Figure:
     p_value: float | None = None  # exact two-sided McNemar test
     p_adjusted: float | None = None  # p_value after Holm, over all differences shown together
     effective_n: float | None = None  # n shrunk by the dependence of cases that share a prompt
+    reasons: tuple[tuple[str, int], ...] = ()  # why comparisons were excluded, with counts, if known; in no document
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -69,6 +70,7 @@ def round_values(values: Mapping[str, Any]) -> dict[str, Any]:
 def flatten(figure: Figure, *more: str) -> dict[str, Any]:
     """A figure as rounded JSON values; ``more`` names further fields that only differences have."""
     values = round_values(asdict(figure))
+    del values["reasons"]
     if figure.against is None:
         for name in (*_ONLY_DIFFERENCES, *more):
             del values[name]

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.core.printable import count, format_exclusions, interval, line, percent
+from distract.core.printable import count, format_exclusions, line
 from distract.core.records import Rewrite
-from distract.report.tables import grid
+from distract.report.glossary import empty_reason
+from distract.report.tables import Detail, Table, TableRow, notes, rate_cells
 from distract.stats.figure import Figure
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons, layer_verdicts
 
+REASONS = 3
+"""Reasons for rejection to show, the most frequent ones, without ``--verbose``."""
 
-def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType]:
+
+def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType | Detail]:
     """Show how many rewrites were rejected."""
-    table = grid("rejected", "%", "95% CI", "k/n")
-    for f in figures:
-        if f.measure == "rejection_rate":
-            name = f.attack if f.severity is None else f"severity {f.severity}"
-            table.add_row(Text(line(name)), percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}")
-    yield table
-    yield from (Text(f"\n{note}", style="dim") for note in rewrite_notes(rewrites))
+    yield from rejection_parts(rewrites)
+    rows: list[TableRow] = [
+        (
+            "",
+            line(f.attack if f.severity is None else f"severity {f.severity}"),
+            rate_cells(f) if f.n else empty_reason(f),
+        )
+        for f in figures
+        if f.measure == "rejection_rate"
+    ]
+    yield Table("", ("rejected", "%", "95% CI", "k/n"), rows)
+    yield from notes(agreement_notes(rewrites))
 
 
 def yield_report(counts: Mapping[str, Any]) -> Iterable[RenderableType]:
@@ -43,14 +52,23 @@ def yield_report(counts: Mapping[str, Any]) -> Iterable[RenderableType]:
         yield Text(format_exclusions("left out before the draw", counts["left_out"]), style="dim")
 
 
-def rewrite_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterable[str]:
-    """Describe why rewrites were rejected, and whether rules and verifier agree."""
+def rejection_parts(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[RenderableType | Detail]:
+    """Say how many rewrites were rejected and why; rare reasons are a detail."""
     # Count a rewrite once under each of its reasons, as in the document.
     reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
-    if reasons:
-        rejected = sum(not rewrite.is_accepted for rewrite in rewrites)
-        listed = "; ".join(f"{line(reason)} ({n})" for reason, n in reasons.most_common())
-        yield f"rejected: {rejected} of {count(len(rewrites), 'rewrite')}: {listed}"
+    if not reasons:
+        return
+    listed = [f"{line(reason)} ({n})" for reason, n in reasons.most_common()]
+    rejected = sum(not rewrite.is_accepted for rewrite in rewrites)
+    more = f"; {count(len(listed) - REASONS, 'more reason')}" if len(listed) > REASONS else ""
+    total = count(len(rewrites), "rewrite")
+    yield from notes([f"rejected: {rejected} of {total}: {'; '.join(listed[:REASONS])}{more}"])
+    if more:
+        yield from map(Detail, notes([f"rejected also: {'; '.join(listed[REASONS:])}"]))
+
+
+def agreement_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[str]:
+    """Say whether rules and verifier agree."""
     verdicts = Counter(layers for rewrite in rewrites if (layers := layer_verdicts(rewrite)) is not None)
     if n := verdicts.total():
         agree = verdicts[True, True] + verdicts[False, False]

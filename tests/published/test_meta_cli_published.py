@@ -52,7 +52,7 @@ def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
         for judge in ("GPT-4", "ChatGPT", "LLaMA2")
         for protocol in ("CoT", "Vanilla")
     ]
-    ran = run("meta", *(part for path in paths for part in ("--judge", f"replay:{path}")))
+    ran = run("meta", *(part for path in paths for part in ("--judge", f"replay:{path}")), "--verbose")
     assert (ran.code, ran.err) == (0, "")
     fits(ran.out)
     for said in (
@@ -72,13 +72,15 @@ def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
         "published: both orders 90.0",
         "published: equal 91.0",
         "calls 2.0",
-        "exact McNemar, Holm",
+        "p: exact McNemar test, after Holm",
         "CoT by stored – Vanilla by stored -7.0",
         "CoT on Natural, by stored: the counts are as published",
         "CoT on Natural: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's",
-        "Protocols over 3 judges: accuracy in %, gains in points",
+        "Protocols over 3 judges: accuracy in %, gains over Vanilla in points",
         "Vanilla 85.8 1.0 0.0 0.0 best: GPT-4, 95.5 CoT 81.5 2.0 -1.0 -5.0 best: GPT-4, 94.5",
-        "on the 100 comparisons that all of them have; strong, weak: gain over Vanilla in either half of the judges",
+        "Over 3 judges and the 100 comparisons that all of them have, Vanilla matches the label most often: 85.8%",
+        "GPT-4 is the most accurate judge: 95.5% under Vanilla.",
+        "strong: the better half of the judges; weak: the other half of the judges",
         "Judges, most accurate first",
         "GPT-4 95.5 95.0 strong",
         "Largest gain over Vanilla on the same verdicts",
@@ -89,7 +91,7 @@ def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
         "never right 0, always right 33",
     ):
         assert said in ran.words, said
-    folder = run("meta", "--judge", f"replay:{LLMBAR / 'Natural'}")
+    folder = run("meta", "--judge", f"replay:{LLMBAR / 'Natural'}", "--verbose")
     assert folder.out == ran.out, "a folder holds the same runs"
     chosen = run("meta", "--judge", f"replay:{LLMBAR / 'Natural'}", "--base", "CoT")
     assert "Vanilla by stored 81.5 75.0–86.9 163/200 better" in chosen.words

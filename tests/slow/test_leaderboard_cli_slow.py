@@ -14,20 +14,21 @@ from distract.core.runs import load
 
 def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
     data("d.jsonl")
-    result = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run")
-    assert result.code == 0, result.err
-    fits(result.out)
-    assert "before" in result.out
-    assert "after" in result.out
-    assert result.out.count("Kendall's tau between the two boards") == 3
+    found = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--verbose")
+    assert found.code == 0, found.err
+    fits(found.out)
+    assert "before" in found.out
+    assert "after" in found.out
+    assert found.words.count("Kendall's tau between the two boards") == 3
+    assert found.words.index("2 of 2 attacked models rose in rank after assertiveness") < found.words.index("rose in %")
     document = json.loads(Path("run/summary.json").read_text())
     assert {board["condition"] for board in document["boards"]} == {"baseline", "attacked"}
     for one in document["shift"]:
         assert len(one["attacked"]) == 2
         rose = [row for row in one["rows"] if row["model"] in one["attacked"]]
         assert all(row["change"] > 0 and row["p_rose"] > 0.5 for row in rose)
-    report = run("report", "run")
-    assert report.out.rstrip() == result.out.partition("\nrun folder:")[0].rstrip()
+    shown = run("report", "run", "--verbose")
+    assert shown.out.rstrip() == found.out.partition("\nrun folder:")[0].rstrip()
     assert run("report", "run", "--json").document == document
     again = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--json")
     assert again.document == document

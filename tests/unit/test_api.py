@@ -30,7 +30,7 @@ from distract.studies import execution
 
 Command = Callable[..., CommandResult]
 
-OF_COMMANDS = {"as_json", "profile", "junit", "github", "summary"}
+OF_COMMANDS = {"as_json", "profile", "verbose", "junit", "github", "summary"}
 """Options about what a command prints."""
 
 TEXT: Any = "A text, of the wrong type."

@@ -46,7 +46,9 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
     garbage = run("attack", "--judge", "planted:garbage", *PLANTED, "--out", "r")
     assert garbage.code == 3
     assert garbage.err.splitlines()[-1].startswith("distract: no verdict was valid")
-    assert run("report", "r").code == 0
+    report = run("report", "r")
+    assert (report.code, report.out.splitlines()[-1]) == (0, "more: distract report r --verbose")
+    assert "more: " not in run("report", "r", "--verbose").out
     gate = run("gate", "r", "--max-flip-rate", "0.5")
     assert (gate.code, "INCONCLUSIVE" in gate.out) == (3, True)
     assert run("gate", "r", "--max-flip-rate", "0.5", "--certify").code == 1

@@ -503,15 +503,14 @@ def test_tying_judge_is_not_called_consistent() -> None:
             judge_cases(ties_or_four, make_case(), names=["pairwise", "absolute"]),
         ).split()
     )
-    assert "pairwise: no chain in 4 triples, so that none can be broken: that is no consistency; too few" in text
-    assert "absolute: no chain in 4 triples by rating" in text
+    assert "pairwise: no chain in 4 triples, so none can be broken: that is no consistency; too few" in text
+    assert "absolute, by rating: no chain in 4 triples" in text
 
 
 def test_invalid_answer_counts_once_across_triples() -> None:
-    text = " ".join(
-        render(parameters_of("pairwise"), judge_cases(lambda r: Reply("?"), make_case(), names=["pairwise"])).split()
-    )
-    assert "pairwise: no intransitivity: no triple with three valid verdicts." in text
+    rows = judge_cases(lambda r: Reply("?"), make_case(), names=["pairwise"])
+    text = " ".join(render(parameters_of("pairwise"), rows).split())
+    assert "pairwise: no intransitivity: no valid verdict in 4 comparisons." in text
     assert "invalid: no verdict (12)" in text
 
 

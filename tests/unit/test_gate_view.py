@@ -54,7 +54,8 @@ def test_rises_bounds_and_counts_are_shown() -> None:
     assert ["prolixity", "10.0", "40.0", "+30.0", "13/1", "40", "0.002"] in lines
     assert ["worse", "15.3–44.7"] in lines
     assert text.startswith("before: before · now: runs/now\n")
-    assert text.endswith("\nFAIL: the gate is a fail\njudge: a, then b\n")
+    assert "\nFAIL: the gate is a fail (largest rise 5 points, one-sided 95.0% bounds)\n" in text
+    assert text.endswith("\n\njudge: a, then b\n")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_rises_bounds_and_counts_are_shown() -> None:
         (replace(CHECK, decision="pass", value=0.05, lower=-0.2), "not worse", "-5.0"),
         (replace(CHECK, decision="inconclusive", needed=50), "too few", "+30.0"),
         (replace(CHECK, decision="inconclusive"), "open", "+30.0"),
-        (NOTHING, "too few", "–"),
+        (NOTHING, "too few", "no eligible case with a"),
     ],
 )
 def test_each_decision_has_its_words(one: Check, word: str, rise: str) -> None:

@@ -81,7 +81,12 @@ def test_boards_of_two_files_are_compared(run: Run) -> None:
     assert (by["a"]["rank_before"], by["a"]["rank_after"]) == (3, 1)
     assert by["a"]["change"] > 0 > by["c"]["change"]
     assert one["tau"] == -1
+    turned = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--verbose")
+    assert "more:" not in turned.words
+    assert "2 of 3 models changed rank: " in turned.words
+    assert "a (3 → 1)" in turned.words[: turned.words.index("Kendall's tau")]
     same = run("leaderboard", "--matches", "one.jsonl", "--against", "one.jsonl")
+    assert "0 of 3 models changed rank." in same.words
     assert same.code == 0
     assert "Kendall's tau between the two boards: 1.00" in same.words
     fits(same.out)

@@ -99,7 +99,7 @@ def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: 
 def test_unlabelled_judgments_explain_the_missing_accuracy(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
     assert ran.code == 0
-    assert "no accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
+    assert "No accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
     assert "Accuracy: verdicts" not in ran.out
     fits(ran.out)
 
@@ -334,12 +334,23 @@ def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
     assert (again.code, again.out) == (0, ran.out)
     assert "this run is complete in r: no call is made" in again.err
     assert "replies:" not in again.err
-    text = run(*arguments)
-    assert (text.code, text.out) == (0, run("report", "r").out)
+    text = run(*arguments, "--verbose")
+    assert (text.code, text.out) == (0, run("report", "r", "--verbose").out)
+    short, report = run(*arguments).out, run("report", "r").out
+    assert short.removesuffix("the same command with --verbose\n") == report.removesuffix(
+        "distract report r --verbose\n"
+    )
+    assert "changes under" not in short
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    for message in ("base 66.7", "changes under null 0.0", "changes under resample –", "pairwise 66.7", "n.s."):
-        assert message in text.words
+    for said in (
+        "base 66.7",
+        "changes under null 0.0",
+        "changes under resample no eligible case: all 6 ",
+        "pairwise 66.7",
+        "n.s.",
+    ):
+        assert said in text.words
 
 
 def test_gate_refuses_a_meta_run(run: Any) -> None:
@@ -445,8 +456,8 @@ def test_control_without_changes_says_nothing(run: Any) -> None:
     assert ran.code == 0
     changed = ran.figure("verdict_change_rate", protocol="base", attack="null")
     assert (changed["value"], changed["n"], changed["excluded"]) == (None, 0, 6)
-    text = run(*arguments)
-    assert "changes under null –" in text.words
+    text = run(*arguments, "--verbose")
+    assert "changes under null no eligible case: all 6 comparisons were left out" in text.words
     # Each of six cases under three protocols.
     assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
 
@@ -622,9 +633,9 @@ def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: An
 
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
 def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
-    places = [("base", "d", ""), ("fine-grained-diff", "d", "")]
-    text = render(source(name, *places), source("z", *places, shift=1))
-    table = text[text.index("Protocols over") : text.index("strong, weak")]
+    asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
+    text = render(source(name, *asked), source("z", *asked, shift=1))
+    table = text[text.index("Protocols over") : text.index("Judges, most")]
     assert "…" not in table
     # The mean and the best of either protocol.
     assert table.count("66.7") == 4
@@ -635,7 +646,7 @@ def test_wide_characters_leave_room_for_the_totals() -> None:
     text = render(source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5))))
     table = text[: text.index("One by one")]
     assert "…" not in table
-    assert table.count("66.7") == 12
+    assert table.count("66.7") == 13
 
 
 @pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
@@ -646,6 +657,29 @@ def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
     message = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
     titles = [f"title-{i:02}" for i in range(words)]
     assert message == [*(titles if words <= 4 else [*titles[:3], "…"]), ""]
+
+
+@pytest.mark.parametrize(
+    ("protocols", "sentence"),
+    [
+        (("base",), "judge j base matches the label: 8 of 12 verdicts (66.7%, 95% interval"),
+        (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
+    ],
+)
+def test_a_judge_begins_with_its_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
+    text = " ".join(render(source("j", *((name, "d", "") for name in protocols))).split())
+    assert text.startswith(sentence)
+    assert ": too few to be sure)" in text[: text.index("Accuracy: ")]
+    assert "base: both orders agree in only 2 of 6 comparisons." in text
+
+
+def test_several_judges_begin_with_the_best_protocol_and_judge() -> None:
+    asked = [("base", "d", ""), ("cot", "d", "")]
+    text = " ".join(render(source("[b]x", *asked), source("y", *asked, shift=1)).split())
+    assert text.startswith(
+        "Over 2 judges and the 6 comparisons that all of them have, base and cot alike match the label most often: "
+        "66.7% on average. [b]x is the most accurate judge: 66.7% under base."
+    )
 
 
 def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:

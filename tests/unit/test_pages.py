@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 import pytest
-from pages import PAGES, ROOT, blocks
+from command_result import tables
+from pages import PAGES, ROOT, blocks, text_of
 
 from distract.cli.main import cli
+from distract.report.glossary import GLOSSARY
 
 PYTEST = {"--judge", "--distract-store", "--slow-seconds", "--hypothesis-profile"}
 """Options of pytest that pages name."""
@@ -61,3 +63,40 @@ def test_block_that_is_not_run_says_why() -> None:
 
 def test_readme_is_one_page() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180
+
+
+PLAIN = {
+    *("%", "decision", "before", "after", "now", "against", "this", "change", "rank", "rating", "share %", "half"),
+    *("won", "lost", "tied", "matches", "comparisons", "value", "word", "fact", "kept", "invented", "rejected"),
+    *("flip rate", "flip rate above noise", "flip rate since baseline"),
+}
+"""Headings of columns that need no explanation under the table."""
+
+
+def glossary() -> dict[str, str]:
+    """Each word of the glossary with its meaning."""
+    text = text_of("docs/reading-results.md").partition("\n## Glossary\n")[2]
+    return dict(re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE))
+
+
+def shown_tables() -> list[tuple[str, list[str], str]]:
+    """The tables that pages show: where, the headings of the columns, and what stands below."""
+    return [
+        (block.name, *table)
+        for block in blocks("console")
+        for _, output in block.commands()
+        for table in tables(output)
+    ]
+
+
+def test_the_glossary_explains_words_as_tables_do() -> None:
+    known = glossary()
+    assert [word for word, meaning in GLOSSARY.items() if not known.get(word, "").startswith(meaning)] == []
+    words = {word for words in known for word in (words, *words.split(", "))}
+    assert {heading for _, headings, _ in shown_tables() for heading in headings} <= words
+
+
+def test_every_abbreviation_of_a_table_is_explained_below_it() -> None:
+    for place, headings, below in shown_tables():
+        unexplained = [heading for heading in headings if heading not in PLAIN and f"{heading}: " not in below]
+        assert unexplained == [] or below.endswith("…"), place

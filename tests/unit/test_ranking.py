@@ -244,7 +244,6 @@ def test_table_reads_as_expected() -> None:
     assert " 60.0% │B" in text
     assert "  0.0% │ " in text
     assert "was not run" not in text
-    assert "as few flips): p by score, base." in " ".join(text.split())
 
 
 @pytest.mark.parametrize("many", [2, 28, 40])
@@ -306,7 +305,6 @@ def test_calls_are_the_cost_without_tokens() -> None:
     text = render(list(ranks.values()))
     assert "calls for a comparison (log scale)" in text
     assert "        1.0\n" in text  # one end where there is no range
-    assert "no other has fewer flips for as few calls" in text
 
 
 def test_hostile_names_stay_text() -> None:
@@ -322,7 +320,7 @@ def test_table_without_rates_has_no_plot() -> None:
     empty = [make_standing(name, 0, 5.0, n=0, value=None, low=None, high=None) for name in "pq"]
     text = render(empty)
     assert not plot_lines(text)
-    assert "no flip rate" in text
+    assert "not measured; 123.4 calls, 5 tokens" in " ".join(text.split())
     assert "base was not run: add --protocol base to compare with it" in text
     assert "vs base" not in text
     assert "Pareto" not in text

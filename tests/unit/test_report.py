@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 from builders import row, verdict
+from command_result import fits
 from gate_builders import make_run
 from rich.console import Console
 
 from distract.core import registry
 from distract.core.printable import bar, count, interval, p_value, percent
 from distract.core.records import Row
-from distract.report.tables import show
+from distract.report.glossary import empty_reason
+from distract.report.tables import Table, TableRow, counted_cells, show
+from distract.stats.figure import Figure
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.study import _SHARED, document
 from distract.studies.attack.view import run_report
@@ -23,7 +26,7 @@ from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.view import gate_report
 
-A, B = verdict("a"), verdict("b")
+A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
 
 def measure(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
@@ -34,7 +37,7 @@ def measure(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
     return result
 
 
-def render(rows: list[Row], attacks: list[str], width: int = 80, **changes: object) -> str:
+def render(rows: list[Row], attacks: list[str], width: int = 80, verbose: bool = True, **changes: object) -> str:
     parameters: dict[str, Any] = {
         "judge": "[bold red]:m:[/] \x1b[31mred",
         "data": {"name": "d\x07.jsonl", "cases": 9},
@@ -50,8 +53,9 @@ def render(rows: list[Row], attacks: list[str], width: int = 80, **changes: obje
         **changes,
     }
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
-    show(run_report(parameters, measure(parameters, rows)), console)
+    show(run_report(parameters, measure(parameters, rows)), console, verbose)
     assert isinstance(console.file, io.StringIO)
+    fits(console.file.getvalue())
     return console.file.getvalue()
 
 
@@ -93,8 +97,9 @@ def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
             protocols
         )
         assert "████████··" in text
-        assert "it ranked the good response above the worse one in 720 of 960, least often at severity 1+" in " ".join(
-            text.split()
+        assert (
+            ": the good response beat the worse one in 720 of 960 comparisons, least often at severity 1+"
+            in " ".join(text.split())
         )
 
 
@@ -107,7 +112,7 @@ def test_sentence_states_the_result_and_its_certainty() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)]
     rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
     text = " ".join(render(rows, ["f"]).split())
-    assert "pairwise: 3 of 4 losing responses won after their rewrite, under f (95% interval" in text
+    assert "pairwise: 3 of 4 losing responses won after their f rewrite (75.0%, 95% interval" in text
     assert "too few to be sure" in text
 
 
@@ -119,7 +124,122 @@ def test_reasons_for_missing_results_are_listed() -> None:
     text = render(rows, ["f"])
     assert "excluded: rewrite rejected (1)" in text
     assert "invalid: no verdict (1)" in text
-    assert "no flip rate: no eligible case with a valid verdict" in " ".join(text.split())
+    assert "no flip rate: no valid verdict in 1 comparison" in " ".join(text.split())
+
+
+def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
+    """A case for each letter: its pair as judged before and under an attack.
+
+    ``x`` flips, ``.`` does not, ``=`` was a tie before, ``?`` has no verdict after, ``!`` has a rejected rewrite.
+    """
+    rows = []
+    for number, outcome in enumerate(outcomes):
+        name = f"c{number}"
+        rows.append(row(name, [TIE, TIE] if outcome == "=" else [A, A], protocol=protocol))
+        after = {"x": [B, B], ".": [A, A], "?": [verdict(None), verdict(None)]}.get(outcome, [])
+        excluded = "rewrite rejected" if outcome == "!" else None
+        if outcome != "=":
+            rows.append(row(name, after, protocol=protocol, attack=attack, target="b", excluded=excluded))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "attacks", "sentence"),
+    [
+        (flips("f", "x..."), ["f"], "1 of 4 losing responses won after their f rewrite (25.0%, 95% interval 4.6–69.9%: "
+            "too few to be sure)."),
+        (flips("f", "x" * 20 + "." * 20), ["f"], "20 of 40 losing responses won after their f rewrite (50.0%, 95% "
+            "interval 35.2–64.8%)."),
+        ([*flips("f", "x..."), *flips("g", "xx..")[1::2]], ["f", "g"], "3 of 8 losing responses won after their "
+            "rewrite, most often under g (2 of 4, 50.0%, 95% interval 15.0–85.0%: too few to be sure)."),
+        (flips("f", "...."), ["f"], "0 of 4 losing responses won after their f rewrite (0.0%, 95% interval"),
+        ([*flips("f", "...."), *flips("g", "....")[1::2]], ["f", "g"], "0 of 8 losing responses won after their "
+            "rewrite (per attack 0.0%, 95% interval"),
+        (flips("f", "===="), ["f"], "pairwise: no flip rate: no eligible case: all 4 baselines were ties."),
+        (flips("f", "="), ["f"], "no flip rate: no eligible case: 1 baseline was a tie."),
+        (flips("f", "!!"), ["f"], "no flip rate: no eligible case: all 2 rewrites were rejected."),
+        (flips("f", "=!"), ["f"], "no eligible case: 1 baseline was a tie, 1 rewrite was rejected."),
+        (flips("f", "??"), ["f"], "no flip rate: no valid verdict in 2 comparisons. 2 of 4 comparisons gave no "
+            "readable verdict."),
+        (flips("f", "=?"), ["f"], "no eligible case with a valid verdict: 1 baseline was a tie, 1 verdict could not "
+            "be read."),
+        ([row("c", [A, B])], [], "The verdict changed with the order in 1 of 1 pair before any rewrite, so its other "
+            "figures say little."),
+        ([row("c", [A, B]), row("d", [A, A])], [], "The verdict changed with the order in 1 of 2 pairs before any "
+            "rewrite."),
+        ([], [], "pairwise: nothing to sum up."),
+    ],
+)  # fmt: skip
+def test_sentences_come_first_and_say_what_was_found(rows: list[Row], attacks: list[str], sentence: str) -> None:
+    text = render(rows, attacks, verbose=False)
+    sentences, _, tables = text.partition("\n\nFlip rate")
+    assert sentence.removeprefix("pairwise: ").lower() in " ".join(sentences.split()).lower()
+    assert "0/0" not in tables
+
+
+def test_ties_are_counted_by_rule_and_controls_apart() -> None:
+    rows = [row(f"c{i}", [TIE, TIE], design="fixed", attack="f", target="b") for i in range(3)]
+    assert "pairwise: 3 of 3 good responses tied with their own rewrite." in render(rows, ["f"], ties=["pairwise"])
+    rows += [replace(one, attack="g") for one in rows]
+    text = " ".join(render(rows, ["f", "g"], ties=["pairwise"]).split())
+    assert "pairwise: 6 of 6 rewrites of good responses tied with the original." in text
+    rows = [*flips("f", "xx.."), *flips("null", "x...")[1::2]]
+    text = " ".join(render(rows, ["f", "null"], controls=["null"]).split())
+    assert "2 of 4 losing responses" in text
+    assert "Without a distractor, as noise, 1 of 4 under null flipped." in text
+
+
+@pytest.mark.parametrize(
+    ("figure", "reason"),
+    [
+        (Figure("m", None, None, "f"), "not measured"),
+        (Figure("m", None, None, "f", excluded=3), "no eligible case: all 3 comparisons were left out"),
+        (Figure("m", None, None, "f", excluded=1), "no eligible case: 1 comparison was left out"),
+        (Figure("m", None, None, "f", invalid=1), "no valid verdict in 1 comparison"),
+        (
+            Figure("m", None, None, "f", excluded=3, reasons=(("[b]why\x1b", 2), ("baseline is a tie", 1))),
+            "no eligible case: [b]why\\x1b (2), 1 baseline was a tie",
+        ),
+    ],
+)
+def test_a_figure_of_nothing_says_why(figure: Figure, reason: str) -> None:
+    assert counted_cells(figure) == empty_reason(figure) == reason
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (Table("", ("", "%", "k/n"), [("", "a", ["1.0", "1/2"])]), ["k/n"]),
+        (Table("", ("", "%"), [("pairwise by score", "a", ["–"]), ("", "b by rating", "no")]),
+            ["by score", "by rating", "–"]),
+        (Table("", ("", "vs base"), [("", "k/n", ["better <0.001"])]), ["vs base", "better"]),
+        (Table("", ("", "%"), [("", "n.s.", "n.s. is a reason")]), []),
+        (Table("", ("", "%"), [("", "▲ a", ["1"])], ("▲",)), ["▲"]),
+    ],
+)  # fmt: skip
+def test_a_legend_explains_the_words_that_occur(table: Table, words: list[str]) -> None:
+    assert [one.partition(": ")[0] for one in table.legend.split("; ") if one] == words
+
+
+def test_a_reason_stands_in_place_of_the_figures_and_wraps_below_them() -> None:
+    rows: list[TableRow] = [("g", " one", ["1.0", "2/3"]), ("g", " two", "a reason of many words")]
+    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
+    show([Table("T", ("", "%", "matches"), rows)], console)
+    assert isinstance(console.file, io.StringIO)
+    assert [one.rstrip() for one in console.file.getvalue().splitlines()] == [
+        *("", "T", "                      %  matches", "─" * 32, "g", " one                1.0      2/3"),
+        *(" two                a reason of", "                    many words"),
+    ]
+
+
+def test_details_wait_for_verbose_and_warnings_do_not() -> None:
+    rows = [*flips("f", "x...??"), row("d", [A, B])]
+    changes: dict[str, Any] = {"self_judging": ["a judge may prefer its own style"], "left_out": {"no label": 3}}
+    short, long = (render(rows, ["f"], verbose=verbose, **changes) for verbose in (False, True))
+    for warning in ("a judge may prefer", "gave no readable verdict", "changed with the order", "invalid: no verdict"):
+        assert warning in " ".join(short.split())
+    for detail in ("Reading the judge", "left out before the draw"):
+        assert (detail in short, detail in long) == (False, True)
 
 
 def test_document_is_flat_and_rounded() -> None:
@@ -185,3 +305,4 @@ def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
         lines = console.file.getvalue().splitlines()
         assert all(len(one.rstrip()) <= 80 for one in lines)
         assert any(one.rstrip().endswith(verdict_.decision) for one in lines)
+        assert lines[0].startswith(f"{verdict_.decision.upper()}: ")

@@ -100,5 +100,5 @@ def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -
 
 def test_readable_replies_leave_no_file(run: Callable[..., CommandResult]) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
-    assert "unreadable" not in ran.out
+    assert "unreadable answer" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

@@ -89,7 +89,9 @@ def _count_outcomes(
 def _shares(design: str, briefs: CompactRows, protocol: str, rule: str | None, place: Condition) -> list[Figure]:
     counted = _count_outcomes(design, briefs, protocol, rule, place)
     clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
-    empty = Figure("", protocol, rule, *place, invalid=counted.invalid, excluded=counted.reasons.total())
+    reasons = tuple(sorted(counted.reasons.items()))
+    excluded = counted.reasons.total()
+    empty = Figure("", protocol, rule, *place, invalid=counted.invalid, excluded=excluded, reasons=reasons)
     return [
         fill_rate(
             replace(empty, measure=measure),

@@ -51,6 +51,7 @@ class ProtocolRank:
     p_value: float | None = None
     p_adjusted: float | None = None
     pareto: bool = False
+    reasons: tuple[tuple[str, int], ...] = ()  # why units were excluded, for people; in no document
 
 
 def rank_protocols(
@@ -74,7 +75,8 @@ def rank_protocols(
 
 def document(standings: Iterable[ProtocolRank]) -> list[dict[str, Any]]:
     """Return JSON values, figures rounded to four decimals."""
-    return [round_values(asdict(standing)) for standing in standings]
+    documents = [round_values(asdict(standing)) for standing in standings]
+    return [{name: value for name, value in values.items() if name != "reasons"} for values in documents]
 
 
 def _pool_flips(flips: Sequence[CompactRow], rule: str | None, attacks: Sequence[str]) -> OutcomeCounts:
@@ -105,6 +107,7 @@ def _build_rank(protocol: str, rule: str | None, counts: OutcomeCounts, spent: U
         high=high,
         invalid=counts.invalid,
         excluded=counts.reasons.total(),
+        reasons=tuple(sorted(counts.reasons.items())),
         comparisons=spent.comparisons,
         calls=spent.calls / each,
         tokens=(spent.prompts + spent.answers) / each,

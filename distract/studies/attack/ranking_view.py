@@ -1,4 +1,4 @@
-"""The ranking of protocols on the terminal: a table, a plot in characters and the Pareto front.
+"""The ranking of protocols on the terminal: a table, and a plot in characters.
 
 Names are plain ``Text``, so that markup in them stays text.
 """
@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from distract.core.printable import count, interval, line, p_value, percent
+from distract.core.printable import count, p_value, percent
 from distract.judging import BASE
-from distract.report.tables import grid
+from distract.report.glossary import empty_reason
+from distract.report.tables import VERDICTS, Detail, Table, TableRow, name_protocol, rate_cells
 from distract.studies.attack.ranking import ProtocolRank
 
 WIDTH, HEIGHT = 56, 12
@@ -30,55 +30,40 @@ MARKS = string.ascii_uppercase + string.digits
 
 _FRONT = "◆"
 _STEP = "·"
-_VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 
 PlotCell = tuple[int, int]
 """Column and row, counted from the lower left."""
 
 
-def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType]:
-    """Show table, plot and front; nothing for a single protocol."""
+def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType | Detail]:
+    """Show a table and a plot; nothing for a single protocol."""
     if len(standings) < 2:
         return
-    yield Text(
-        "\nProtocols, most robust first: flip rate over all attacks, cost per comparison",
-        style="italic",
-    )
-    marked = dict(zip(MARKS, (s for s in standings if s.value is not None), strict=False))
+    drawn = [s for s in standings if s.value is not None]
+    marked = dict(zip(MARKS, drawn, strict=False)) if len(drawn) >= FEWEST else {}
     marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in marked.items()}
     yield _table(standings, marks)
-    if len({s.n for s in standings}) > 1:
-        shared = "; vs base over what both share" if any(s.against_base for s in standings) else ""
-        yield Text(f"each rate is over what was eligible and valid there{shared}", style="dim")
     if marks:
-        if len(marks) >= FEWEST:
-            yield from _plot([s for s in standings if s.value is not None], marks)
-        unit = standings[0].cost_unit
-        names = ", ".join(_name(s) for s in standings if s.pareto)
-        yield Text(
-            f"\n{_FRONT} Pareto front (no other has fewer flips for as few {unit}, or fewer {unit} for as few flips): "
-            f"{names}."
-        )
-    else:
-        yield Text("\nno flip rate: no eligible case with a valid verdict")
+        yield from map(Detail, _plot(drawn, marks))
     if len(standings) >= FEWEST and all(s.protocol != BASE for s in standings):
         yield Text(f"{BASE} was not run: add --protocol {BASE} to compare with it", style="dim")
 
 
-def _name(standing: ProtocolRank) -> str:
-    return line(f"{standing.protocol} by {standing.rule}" if standing.rule else standing.protocol)
-
-
 def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
     against = any(s.protocol == BASE for s in standings)
-    table = grid("", "%", "95% CI", "k/n", "calls", "tokens", *(["vs base"] if against else []))
+    rows: list[TableRow] = []
     for s in standings:
-        cells = [percent(s.value), interval(s.low, s.high), f"{s.k}/{s.n}", f"{s.calls:,.1f}", f"{s.tokens:,.0f}"]
-        if against:
-            cells.append(f"{_VERSUS[s.against_base]} {p_value(s.p_adjusted)}" if s.against_base else "")
-        label = Text(f"{marks.get(s.protocol, ' ')}{_FRONT if s.pareto else ' '} ")
-        table.add_row(label.append(_name(s), style="bold" if s.pareto else ""), *cells)
-    return table
+        label = Text(f"{marks.get(s.protocol, ' ' if marks else '')}{_FRONT if s.pareto else ' '} ")
+        label.append(name_protocol(s.protocol, s.rule), style="bold" if s.pareto else "")
+        versus = f"{VERDICTS[s.against_base]} {p_value(s.p_adjusted)}" if s.against_base else ""
+        cells = [*rate_cells(s), f"{s.calls:,.1f}", f"{s.tokens:,.0f}", *([versus] if against else [])]
+        rows.append(("", label, cells if s.n else f"{empty_reason(s)}; {cells[3]} calls, {cells[4]} tokens"))
+    return Table(
+        "Protocols, most robust first: flip rate over all attacks, cost per comparison",
+        ("", "%", "95% CI", "k/n", "calls", "tokens", *(["vs base"] if against else [])),
+        rows,
+        (*(["letters"] if marks else []), *([_FRONT] if any(s.pareto for s in standings) else [])),
+    )
 
 
 def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterable[Text]:

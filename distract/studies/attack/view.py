@@ -1,25 +1,33 @@
-"""A run on the terminal: tables of figures and one sentence per protocol.
-
-Cells are plain ``Text``, so that markup in a name stays text.
-"""
+"""A run on the terminal: what it found in sentences, then tables; what only some readers need is a detail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
-from distract.report.tables import grid
+from distract.report.glossary import empty_reason
+from distract.report.tables import (
+    FEW,
+    Detail,
+    Table,
+    TableRow,
+    cautions,
+    counted_cells,
+    describe_rate,
+    name_protocol,
+    notes,
+    run_line,
+)
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.ranking_view import ranking_parts
-from distract.studies.rewrite_view import rewrite_notes
+from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 MANY = 3
 """With more protocols than this, their differences are not shown pair by pair."""
@@ -27,120 +35,63 @@ MANY = 3
 LONGEST = 40
 """Longest row title that leaves room for the columns."""
 
-FEW = 30
-"""With fewer verdicts (or prompts that give several), intervals are called wide or rough."""
+UNSTEADY = 0.5
+"""If more verdicts than this change with the order, the other figures say little."""
 
 
-def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType]:
-    """Show the tables and sentences of a run."""
+def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType | Detail]:
+    """Show the sentences and tables of a run."""
     figures = measured.figures
-    data = parameters["data"]
-    cases = count(parameters["limit"], "case")
-    of = f" of {data['cases']}" if data["cases"] != parameters["limit"] else ""
-    yield Text(
-        f"judge {line(parameters['judge'])} · data {line(data['name'])}, {cases}{of}, seed {parameters['seed']} · "
-        f"rewrites: {line(parameters['generator'])}",
-        style="bold",
-    )
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    yield Text(f"{run_line(parameters)} · rewrites: {line(parameters['generator'])}", style="bold")
+    yield from notes((_paragraph(name, figures, rules[name], parameters["controls"]) for name in rules), "")
+    yield from _cautions(parameters, measured)
     if flips := _select_figures(figures, "flip_rate"):
-        yield _title("Flip rate: the response that lost wins after its rewrite (lower is better)")
-        yield _table(flips, {"softened": _value_formatter(figures, "softened_rate")})
+        title = "Flip rate: the response that lost wins after its rewrite (lower is better)"
+        yield _rates(title, flips, figures, {"softened": "softened_rate"})
     if wins := _select_figures(figures, "distractor_win_rate"):
-        yield _title("Tie rate: a good response against its own rewrite; else which one won, in %")
-        measures = {"rewrite": "distractor_win_rate", "original": "original_win_rate"}
-        ties = [
-            _matching_figure(figures, win, "tie_rate") or replace(win, value=None, low=None, high=None) for win in wins
-        ]
-        yield _table(ties, {name: _value_formatter(figures, measure) for name, measure in measures.items()})
+        title = "Tie rate: a good response against its own rewrite; else which one won"
+        ties = {f.place[1:]: f for f in _select_figures(figures, "tie_rate")}
+        rates = [ties.get(win.place[1:], replace(win, value=None, low=None, high=None)) for win in wins]
+        yield _rates(title, rates, figures, {"rewrite": "distractor_win_rate", "original": "original_win_rate"})
     if accuracies := _select_figures(figures, "severity_accuracy"):
-        yield _title("Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints")
         yield _severity_table(accuracies)
-    differences = [f for f in figures if f.against is not None and f.n]
-    if len(rules) > MANY:  # there would be hundreds; the ranking shows those with base, the summary all
-        differences = [f for f in differences if f.against == f.protocol]
-    if differences:
-        yield _title("Differences on the same cases, in points; exact McNemar test, p after Holm")
-        yield _difference_table(differences)
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
         from distract.studies.attack.minimal.view import minimal_parts
 
         yield from minimal_parts(measured.smallest)
-    yield _title("Reading the judge, in %: order inconsistency, mass on the choices, invalid")
-    yield _quality_table(figures)
-    for protocol in rules:
-        yield Text("\n" + _sentence(protocol, figures, rules[protocol], parameters["controls"]))
-    if left_out := parameters["left_out"]:
-        yield Text(f"\n{format_exclusions('left out before the draw', left_out)}", style="dim")
-    yield from (Text(f"\n{note}", style="dim") for note in _notes(measured))
-    yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
+    differences = [f for f in figures if f.against is not None and f.n]
+    if len(rules) > MANY:  # there would be hundreds; the ranking shows those with base, the summary all
+        differences = [f for f in differences if f.against == f.protocol]
+    if differences:
+        yield Detail(_difference_table(differences))
+    yield Detail(_quality_table(figures))
+    yield from map(Detail, notes(_details(parameters, measured)))
 
 
 def _select_figures(figures: Sequence[Figure], measure: str) -> list[Figure]:
     return [f for f in figures if f.measure == measure and f.against is None]
 
 
-def _matching_figure(figures: Sequence[Figure], figure: Figure, measure: str) -> Figure | None:
-    place = (figure.protocol, figure.rule, figure.attack, figure.severity)
-    matches = (f for f in _select_figures(figures, measure) if (f.protocol, f.rule, f.attack, f.severity) == place)
-    return next(matches, None)
-
-
-def _value_formatter(figures: Sequence[Figure], measure: str) -> Callable[[Figure], str]:
-    def value(figure: Figure) -> str:
-        match = _matching_figure(figures, figure, measure)
-        return percent(match.value if match else None)
-
-    return value
-
-
-def _title(text: str) -> Text:
-    return Text(f"\n{text}", style="italic")
-
-
-def _add_groups(table: Table, rows: Iterable[Sequence[str]]) -> Table:
-    """Fill a table from rows of group, label and cells, each group under a bold heading."""
-    last = None
-    for group, label, *cells in rows:
-        if group != last:
-            table.add_row(Text(group, style="bold"))
-        table.add_row(Text(label), *cells)
-        last = group
-    return table
-
-
-def _table(figures: Sequence[Figure], extra: Mapping[str, Callable[[Figure], str]]) -> Table:
-    return _add_groups(
-        grid("", "%", "95% CI", "k/n", *extra, "inv.", "excl."),
-        (
-            (
-                *(_protocol_name(f.protocol, f.rule), f" {line(f.attack)}"),
-                *(percent(f.value), interval(f.low, f.high), _format_share(f)),
-                *(value(f) for value in extra.values()),
-                *(str(f.invalid), str(f.excluded)),
-            )
-            for f in figures
-        ),
-    )
-
-
-def _format_share(f: Figure) -> str:
-    """Format k/n; a protocol that cannot tie has no number of ties."""
-    return f"{f.k}/{f.n}" if f.value is not None or not f.n else f"–/{f.n}"
+def _rates(title: str, rates: Sequence[Figure], figures: Sequence[Figure], beside: Mapping[str, str]) -> Table:
+    """Each rate with its interval, and other measures of the same comparisons beside it."""
+    values = {f.place: f.value for f in figures}
+    rows: list[TableRow] = []
+    for f in rates:
+        others = (percent(values.get((measure, *f.place[1:]))) for measure in beside.values())
+        rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", counted_cells(f, *others)))
+    return Table(title, ("", "%", "95% CI", "k/n", *beside, "inv.", "excl."), rows)
 
 
 def _severity_table(figures: Sequence[Figure]) -> Table:
-    return _add_groups(
-        grid("", "%", "95% CI", "k/n", "", "inv.", "excl."),
-        (
-            (
-                *(_protocol_name(f.protocol, f.rule), _place_name(f)),
-                *(percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", bar(f.value)),
-                *(str(f.invalid), str(f.excluded)),
-            )
+    return Table(
+        "Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints",
+        ("", "%", "95% CI", "k/n", "", "inv.", "excl."),
+        [
+            (name_protocol(f.protocol, f.rule), f" {_place_name(f)}", counted_cells(f, bar(f.value)))
             for f in sorted(figures, key=_severity_key)
-        ),
+        ],
     )
 
 
@@ -151,106 +102,131 @@ def _severity_key(f: Figure) -> tuple[Any, ...]:
 
 
 def _place_name(f: Figure) -> str:
-    attack = f"+{f.attack}" if f.severity and f.attack != BASELINE else f.attack if not f.severity else ""
-    return f" {line(f'severity {f.severity}{attack}' if f.severity else attack)}"
+    if not f.severity:
+        return line(f.attack)
+    return line(f"severity {f.severity}" + (f"+{f.attack}" if f.attack != BASELINE else ""))
 
 
 def _difference_table(figures: Sequence[Figure]) -> Table:
-    rows = list[Sequence[str]]()
+    rows: list[TableRow] = []
     for f in sorted(figures, key=_severity_key):
-        name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)} – {_protocol_name(f.against, f.against_rule)}"
+        name = f"{f.measure}, {name_protocol(f.protocol, f.rule)} – {name_protocol(f.against, f.against_rule)}"
         if f.against_attack != f.attack:
-            name = f"{f.measure}, {_protocol_name(f.protocol, f.rule)}: with – without"
+            name = f"{f.measure}, {name_protocol(f.protocol, f.rule)}: with – without"
         if len(name) > LONGEST:  # a longer name would widen the table
             name = name.replace(", ", "\n", 1)
-        cells = percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)
-        rows.append((name, _place_name(f), *cells))
-    return _add_groups(grid("", "points", "95% CI", "n", "p"), rows)
+        cells = [percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)]
+        rows.append((name, f" {_place_name(f)}", cells))
+    return Table("Differences on the same cases", ("", "points", "95% CI", "n", "p"), rows)
 
 
 def _quality_table(figures: Sequence[Figure]) -> Table:
-    rows = list[Sequence[str]]()
+    rows: list[TableRow] = []
     for invalid in sorted(_select_figures(figures, "invalid_rate"), key=_severity_key):
-        place = (invalid.protocol, invalid.attack, invalid.severity)
-        beside = {f.measure: f for f in figures if (f.protocol, f.attack, f.severity) == place and f.against is None}
+        beside = {f.measure: f for f in figures if f.place[1:] == invalid.place[1:]}
         orders = beside.get("order_inconsistency")
-        order = (percent(orders.value), f"{orders.k}/{orders.n}") if orders else ("", "")
-        cells = *order, percent(beside["choice_mass"].value), percent(invalid.value)
-        rows.append((line(invalid.protocol or ""), _place_name(invalid), *cells))
-    return _add_groups(grid("", "order", "k/n", "mass", "invalid"), rows)
+        order = [percent(orders.value), f"{orders.k}/{orders.n}"] if orders else ["", ""]
+        cells = [*order, percent(beside["choice_mass"].value), percent(invalid.value)]
+        rows.append((line(invalid.protocol or ""), f" {_place_name(invalid)}", cells if invalid.n else "not judged"))
+    return Table("Reading the judge", ("", "order", "k/n", "mass", "invalid"), rows, ("none",))
 
 
-def _sentence(protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
-    """Sum up one protocol in plain words, controls apart from distractors."""
-    rule = headline("flip_rate", rules)
+def _paragraph(protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
+    """Sum up one protocol; each sentence that is not by the rule of the one before names its own."""
+    text, last = line(protocol), None
+    for rule, sentence in _sentences(protocol, figures, rules, controls):
+        if last is None:
+            text += f"{f', by {rule}' if rule else ''}: {sentence}."
+        else:
+            text += f" By {rule}, {sentence}." if rule and rule != last else f" {sentence[0].upper()}{sentence[1:]}."
+        last = rule or last or ""
+    return text if last is not None else f"{text}: nothing to sum up."
+
+
+def _sentences(
+    protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]
+) -> Iterator[tuple[str | None, str]]:
+    """What a protocol shows, by its headline rules, with the rule; controls apart from distractors."""
     own = [f for f in figures if f.protocol == protocol and f.against is None]
-    noise = [f for f in own if f.measure == "flip_rate" and f.rule == rule and f.attack in controls]
-    if distracted := [f for f in own if f.measure in ("flip_rate", "tie_rate") and f.attack not in controls]:
-        own = [f for f in own if f.measure not in ("flip_rate", "tie_rate")] + distracted
-    flips = [f for f in own if f.measure == "flip_rate" and f.rule == rule]
-    ties = [f for f in own if f.measure == "tie_rate" and f.rule == headline("tie_rate", rules)]
-    parts = []
-    if n := sum(f.n for f in flips):
-        k = sum(f.k or 0 for f in flips)
-        highest = _describe_highest(flips) if k else ""
-        parts.append(f"{k} of {n} losing responses won after their rewrite{_format_rule(rule)}{highest}")
-    elif flips:
-        parts.append("no flip rate: no eligible case with a valid verdict")
-    if distracted and any(f.n for f in noise):
-        floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise if f.n)
-        parts.append(f"the noise floor is {floor}")
-    if n := sum(f.n for f in ties):
-        k = sum(f.k or 0 for f in ties)
-        by = _format_rule(headline("tie_rate", rules))
-        parts.append(f"it saw {k} of {n} rewrites of a good response as equal to it{by}")
-    elif ties:
-        parts.append("no tie rate: no valid verdict")
-    accuracies = [f for f in own if f.measure == "severity_accuracy" and f.rule == headline(f.measure, rules) and f.n]
+    own = [f for f in own if f.rule in (None, headline(f.measure, rules))]
+    flips, ties, accuracies = (
+        [f for f in own if f.measure == measure] for measure in ("flip_rate", "tie_rate", "severity_accuracy")
+    )
+    noise = [f for f in flips if f.attack in controls and f.n]
+    if flips := [f for f in flips if f.attack not in controls] or flips:
+        yield flips[0].rule, _describe_flips(flips)
+    if noise and noise[0] not in flips:
+        floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise)
+        yield flips[0].rule, f"without a distractor, as noise, {floor} flipped"
+    if ties := [f for f in ties if f.attack not in controls] or ties:
+        whose = "good responses tied with their own rewrite"
+        k, n = _sum_counts(ties)
+        if len(ties) > 1:
+            whose = "rewrites of good responses tied with the original"
+        yield ties[0].rule, f"{k} of {n} {whose}" if n else f"no tie rate: {_describe_gap(ties)}"
     if accuracies:
-        k, n = (sum(getattr(f, name) or 0 for f in accuracies) for name in "kn")
-        lowest = min(accuracies, key=lambda f: (f.value or 0.0, f.place))
-        where = (
-            f", least often at{_place_name(lowest)} ({lowest.k} of {lowest.n})" if k < n and len(accuracies) > 1 else ""
-        )
-        parts.append(
-            f"it ranked the good response above the worse one in {k} of {n}{_format_rule(accuracies[0].rule)}{where}"
-        )
-    parts += [
-        f"its verdict changed with the order in {f.k} of {f.n} pairs before any rewrite"
-        for f in own
-        if f.measure == "order_inconsistency" and f.attack == BASELINE and f.severity is None and f.k
-    ]
-    return f"{line(protocol)}: {'; '.join(parts) or 'nothing to sum up'}."
+        k, n = _sum_counts(accuracies)
+        lowest = min((f for f in accuracies if f.n), key=lambda f: (f.value or 0.0, f.place), default=None)
+        least = ""
+        if lowest and k < n and len(accuracies) > 1:
+            least = f", least often at {_place_name(lowest)} ({lowest.k} of {lowest.n})"
+        share = f"the good response beat the worse one in {k} of {n} comparisons{least}"
+        yield accuracies[0].rule, share if n else f"no accuracy: {_describe_gap(accuracies)}"
+    orders = [f for f in own if f.measure == "order_inconsistency"]
+    before = [f for f in orders if f.attack == BASELINE and f.severity is None]
+    k, n = _sum_counts(before or orders)
+    if k:
+        place = f"{count(n, 'pair')} before any rewrite" if before else count(n, "comparison")
+        doubt = ", so its other figures say little" if k / n > UNSTEADY else ""
+        yield None, f"the verdict changed with the order in {k} of {place}{doubt}"
+    k, n = _sum_counts([f for f in own if f.measure == "invalid_rate"])
+    if k:
+        yield None, f"{k} of {count(n, 'comparison')} gave no readable verdict"
 
 
-def _format_rule(rule: str | None) -> str:
-    return f" by {rule}" if rule else ""
+def _sum_counts(figures: Sequence[Figure]) -> tuple[int, int]:
+    return sum(f.k or 0 for f in figures), sum(f.n for f in figures)
 
 
-def _describe_highest(flips: Sequence[Figure]) -> str:
-    """Name the attack with the highest rate, or all that share it."""
+def _describe_gap(figures: Sequence[Figure]) -> str:
+    """Say why none of the figures has a comparison."""
+    reasons = {empty_reason(f) for f in figures}
+    return reasons.pop() if len(reasons) == 1 else "no eligible case with a valid verdict"
+
+
+def _describe_flips(flips: Sequence[Figure]) -> str:
+    """Count the flips, and name the attack with the highest rate, or all that share it."""
+    k, n = _sum_counts(flips)
+    if not n:
+        return f"no flip rate: {_describe_gap(flips)}"
     highest = max(f.value for f in flips if f.value is not None)
     at = [f for f in flips if f.value == highest]
-    names = ", ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")
-    wide = ", too few to be sure" if at[0].n < FEW else ""
-    range_ = interval(at[0].low, at[0].high)
+    range_ = describe_rate(at[0])
     if len(flips) == 1:
-        return f", under {names} (95% interval {range_}%{wide})"
-    return f", at the highest rate under {names} ({at[0].k} of {at[0].n}, 95% interval {range_}%{wide})"
+        return f"{k} of {n} losing responses won after their {line(at[0].attack)} rewrite ({range_})"
+    names = " and ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")
+    most = f", most often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else f" (per attack {range_})"
+    return f"{k} of {n} losing responses won after their rewrite{most}"
 
 
-def _notes(measured: AttackResult) -> Iterable[str]:
-    figures = measured.figures
+def _cautions(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[RenderableType | Detail]:
+    """What makes the figures less certain."""
+    yield from rejection_parts(measured.rewrites)
+    if _has_dependence(measured.figures) and measured.prompts < FEW:
+        yield from notes([f"{count(measured.prompts, 'prompt')} only: intervals are rough"])
+    yield from cautions(measured.invalid, parameters["self_judging"])
+
+
+def _has_dependence(figures: Sequence[Figure]) -> bool:
+    measures = ("flip_rate", "tie_rate", "severity_accuracy")
+    return any(f.effective_n is not None and f.effective_n < f.n for m in measures for f in _select_figures(figures, m))
+
+
+def _details(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[str]:
     if measured.excluded:
         yield format_exclusions("excluded", measured.excluded)
-    yield from rewrite_notes(measured.rewrites)
-    if measured.invalid:
-        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in measured.invalid.most_common(5))
-    shown = [f for measure in ("flip_rate", "tie_rate", "severity_accuracy") for f in _select_figures(figures, measure)]
-    if any(f.effective_n is not None and f.effective_n < f.n for f in shown):
-        rough = f"; {count(measured.prompts, 'prompt')} only: intervals are rough" if measured.prompts < FEW else ""
-        yield f"some prompts give several comparisons: intervals allow for their dependence{rough}"
-
-
-def _protocol_name(name: str | None, rule: str | None) -> str:
-    return line(name or "") + (f" by {rule}" if rule else "")
+    yield from agreement_notes(measured.rewrites)
+    if left_out := parameters["left_out"]:
+        yield format_exclusions("left out before the draw", left_out)
+    if _has_dependence(measured.figures):
+        yield "some prompts give several comparisons: intervals allow for their dependence"

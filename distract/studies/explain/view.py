@@ -59,13 +59,14 @@ def explanation_parts(explanation: Explanation, colour: bool) -> Iterator[Render
         yield Text(_describe_winner(flip, flip.after, "after its rewrite"))
         yield Text(f"cannot be explained: {line(smallest)}", style="yellow")
         return
+    yield Text(describe_smallest(smallest), style="bold")
     yield Text(_describe_winner(flip, smallest.after, "with these edits"))
     yield Text("")
     yield from mark_edits(smallest.original, smallest.edits, colour)
     yield Text("")
     stored = "found during the run" if explanation.stored is None else f"{explanation.stored:,} of them from the store"
     calls = f"{count(smallest.comparisons, 'comparison')}, {count(smallest.requests, 'judge call')}, {stored}"
-    yield Text(f"{describe_smallest(smallest)}; {calls}", style="bold")
+    yield Text(calls, style="dim")
 
 
 def _describe_winner(flip: Flip, after: tuple[float, float], condition: str) -> str:

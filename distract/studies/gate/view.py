@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import count, interval, line, p_value, percent
-from distract.report.tables import grid
+from distract.report.glossary import empty_reason
+from distract.report.tables import Cell, Table, TableRow, notes
 from distract.studies.gate.evidence import describe_effort, format_threshold, protocol_label
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits, least_n
@@ -28,23 +28,28 @@ _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_ri
 
 
 def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
-    """Show the checks of a gate, its decision and its cost."""
+    """Show the decision of a gate and its reason, its checks and its cost."""
+    yield _decision(verdict)
+    unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
+    if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
+        yield Text("still unknown:")
+        yield from (Text(f"  {protocol_label(check)}, {line(check.attack)}: {line(check.reason)}") for check in unknown)
     for measure in dict.fromkeys(check.measure for check in verdict.checks):
+        yield Text("")
         yield _table(measure, [check for check in verdict.checks if check.measure == measure])
     shares = sorted(check.eligible_share for check in verdict.checks if check.eligible_share is not None)
     if shares and shares[0] < 1:
         to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
         yield Text(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", style="dim")
-    decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
-    bound = f" ({_describe_bound(verdict)})" if verdict.checks else ""
-    yield decision + Text(f": {line(verdict.reason)}{bound}", style="default")
-    unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
-    if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
-        yield Text("still unknown:")
-        yield from (Text(f"  {protocol_label(check)}, {line(check.attack)}: {line(check.reason)}") for check in unknown)
     if verdict.effort:
         yield Text(describe_effort(verdict.effort))
     yield from (Text(line(note), style="dim") for note in verdict.notes)
+
+
+def _decision(verdict: Verdict) -> Text:
+    bound = f" ({_describe_bound(verdict)})" if verdict.checks else ""
+    decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
+    return decision + Text(f": {line(verdict.reason)}{bound}", style="default")
 
 
 def _table(measure: Measure, checks: Sequence[Check]) -> Table:
@@ -52,10 +57,9 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
     reference = [_REFERENCES[measure]] if measure in _REFERENCES else []
     limits = ["limit"] if own else []
     by = ", mean over prompts" if any(check.prompts for check in checks) else ""
-    table = grid(_TITLES[measure] + by, "%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
+    rows: list[TableRow] = []
     for check in checks:
-        table.add_row(
-            Text(f"{protocol_label(check)}, {line(check.attack)}"),
+        cells: list[Cell] = [
             percent(check.value),
             f"{check.k}/{check.n}",
             *([percent(check.reference)] if reference else []),
@@ -63,41 +67,34 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
             *([format_threshold(check.threshold)] if own else []),
             p_value(check.p_adjusted),
             Text("open", style="dim") if check.skipped else Text(check.decision, style=COLOURS[check.decision]),
-        )
-    return table
+        ]
+        empty = f"{'open' if check.skipped else check.decision}: {empty_reason(check)}"
+        rows.append(("", f"{protocol_label(check)}, {line(check.attack)}", cells if check.n else empty))
+    columns = ("%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
+    return Table("", (_TITLES[measure] + by, *columns), rows)
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
-    """Show the flip rates of two runs on the same pairs, and whether they rose."""
+    """Show whether the flip rates of two runs on the same pairs rose, and the rates."""
     yield Text(f"before: {line(baseline_name)} · now: {line(run_name)}", style="bold")
-    yield Text("\nFlip rates on the same pairs, in %", style="italic")
-    table = grid("", "before", "now", "rise", "+/−", "n", "p")
-    last = None
+    yield Text("\n") + _decision(verdict)
+    rows: list[TableRow] = []
     for check in verdict.checks:
-        name = line(check.protocol) + (f" by {check.rule}" if check.rule else "")
-        if name != last:
-            table.add_row(Text(name, style="bold"))
-        table.add_row(
-            Text(f" {line(check.attack)}\n") + Text(f"   {_describe_rise(check)}", style=COLOURS[check.decision]),
+        word = Text(f"   {_describe_rise(check)}", style=COLOURS[check.decision])
+        cells: list[Cell] = [
             percent(check.reference),
             percent(check.value),
             f"{_format_rise(check)}\n{interval(check.lower, check.upper)}",
             f"{check.only_here}/{check.only_there}",
             str(check.n),
             p_value(check.p_adjusted),
-        )
-        last = name
-    if verdict.checks:
-        yield table
-        yield Text(
-            f"rise: in points, over its one-sided {100 * verdict.confidence:g}% bounds; "
-            "+/−: flips only now, and only before; p: exact one-sided McNemar test, after Holm",
-            style="dim",
-        )
-    decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
-    yield Text("\n") + decision + Text(f": {line(verdict.reason)}")
-    for note in verdict.notes:
-        yield Text(line(note), style="dim")
+        ]
+        label = Text(f" {line(check.attack)}\n") + word
+        rows.append((protocol_label(check), label, cells if check.n else empty_reason(check)))
+    if rows:
+        columns = ("", "before", "now", "rise", "+/−", "n", "p")
+        yield Table("Flip rates on the same pairs, in %", columns, rows)
+    yield from notes(map(line, verdict.notes))
 
 
 def _format_rise(check: Check) -> str:

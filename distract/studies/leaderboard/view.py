@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from distract.core.printable import count, format_exclusions, line, percent
 from distract.core.records import BASELINE
-from distract.report.tables import grid, run_line, title
+from distract.report.tables import Detail, Table, TableRow, cautions, notes, run_line
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard, describe_way
-from distract.studies.leaderboard.boards.shift import Shift
+from distract.studies.leaderboard.boards.shift import RatingChange, Shift
 from distract.studies.leaderboard.boards.standings import Board, Standing
 from distract.studies.leaderboard.measures import LeaderboardResult, RunShift, describe_targets, remarks
-from distract.studies.rewrite_view import rewrite_notes
+from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 ATTACKED = "▲"
 """Marks a model whose responses were rewritten."""
@@ -27,49 +26,87 @@ PUBLISHED = (
 )
 
 
-def report_parts(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[RenderableType]:
-    """The tables and sentences of a run, top to bottom."""
+def report_parts(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[RenderableType | Detail]:
+    """The sentences and tables of a run, top to bottom."""
     measured = result.measured
     yield Text("\n".join(_heading(parameters, result.flaw)), style="bold")
-    for shift in measured.shifts:
-        yield title(f"{_describe(shift)} · {shift.choice.label}: before and after {line(shift.attack)} of {ATTACKED}")
-        yield from _shift_parts(shift.shift, ("before", "after"), frozenset(shift.targets))
-        yield Text(_describe_shift(shift))
-        boards = shift.shift.before, shift.shift.after
-        yield from _dim(*(note for board in boards for note in _board_notes(board)), *shift.shift.notes)
     shifted = {(shift.protocol, shift.rule, shift.choice.label) for shift in measured.shifts}
-    for board in measured.boards:
-        if board.attack == BASELINE and (board.protocol, board.rule, board.choice.label) not in shifted:
-            yield title(f"{_describe(board)} · {board.choice.label}: {_describe_board(board.board)}")
-            yield _board_table(board.board)
-            yield from _dim(*_board_notes(board.board))
-    yield from (Text(f"\n{line(why)}", style="yellow") for why in measured.absent)
-    yield from (Text(f"\n{note}") for note in remarks(parameters, measured))
-    if measured.shifts:
-        yield Text(f"\n{PUBLISHED}")
-    yield from (Text(f"\n{note}", style="dim") for note in _notes(parameters, result))
-    yield from (Text(f"\n{line(note)}", style="yellow") for note in parameters["self_judging"])
-
-
-def matches_parts(boards: Sequence[SourceBoard], compared: Sequence[BoardComparison]) -> Iterator[RenderableType]:
-    """The boards of existing matches, and their comparisons."""
+    boards = [b for b in measured.boards if b.attack == BASELINE]
+    boards = [b for b in boards if (b.protocol, b.rule, b.choice.label) not in shifted]
+    yield from notes(map(_describe_shift, measured.shifts), "")
+    yield from notes((f"{_describe(b)} · {b.choice.label}: {_describe_leader(b.board)}" for b in boards), "")
+    yield from notes(map(line, measured.absent), "yellow")
+    yield from notes(remarks(parameters, measured), "")
+    yield from _cautions(parameters, result)
+    for shift in measured.shifts:
+        name = f"{_describe(shift)} · {shift.choice.label}: before and after {line(shift.attack)} of {ATTACKED}"
+        yield from _shift_parts(name, shift.shift, ("before", "after"), frozenset(shift.targets))
+        both = shift.shift.before, shift.shift.after
+        yield from _dim(*(note for board in both for note in _board_notes(board)), *shift.shift.notes)
     for board in boards:
-        source = board.source
-        way = f" · {_describe(source)}" if source.protocol else ""
-        yield title(f"{line(source.name)}{way} · {board.choice.label}: {_describe_board(board.board)}")
-        yield _board_table(board.board)
-        left_out = [format_exclusions("left out", source.left_out)] if source.left_out else []
-        yield from _dim(*_board_notes(board.board), *source.notes, *left_out)
-    yield from comparison_parts(compared)
+        yield _board_table(f"{_describe(board)} · {board.choice.label}: {_describe_board(board.board)}", board.board)
+        yield from _dim(*_board_notes(board.board))
+    if measured.shifts:
+        yield Detail(Text(f"\n{PUBLISHED}"))
+    yield from map(Detail, notes(_details(parameters, result)))
 
 
-def comparison_parts(compared: Sequence[BoardComparison]) -> Iterator[RenderableType]:
+def matches_parts(
+    boards: Sequence[SourceBoard], compared: Sequence[BoardComparison]
+) -> Iterator[RenderableType | Detail]:
+    """The boards of existing matches, and their comparisons."""
+    yield from (Text(f"{_name_source(b)}: {_describe_leader(b.board)}") for b in boards)
+    yield from (Text(_describe_comparison(pair)) for pair in compared)
+    for board in boards:
+        yield _board_table(f"{_name_source(board)}: {_describe_board(board.board)}", board.board)
+        left_out = [format_exclusions("left out", board.source.left_out)] if board.source.left_out else []
+        yield from _dim(*_board_notes(board.board), *board.source.notes, *left_out)
+    yield from _comparison_tables(compared)
+
+
+def comparison_parts(compared: Sequence[BoardComparison]) -> Iterator[RenderableType | Detail]:
     """Boards beside those that they are compared with."""
+    yield from notes(map(_describe_comparison, compared), "")
+    yield from _comparison_tables(compared)
+
+
+def _comparison_tables(compared: Sequence[BoardComparison]) -> Iterator[RenderableType | Detail]:
     for pair in compared:
-        way = f" · {_describe(pair.source)}" if pair.source.protocol else ""
-        yield title(f"{line(pair.source.name)} against {line(pair.against.name)}{way} · {pair.choice.label}")
-        yield from _shift_parts(pair.shift, ("against", "this"))
+        yield from _shift_parts(_name_comparison(pair), pair.shift, ("against", "this"))
         yield from _dim(*pair.shift.before.notes, *pair.shift.after.notes, *pair.shift.notes)
+
+
+def _name_source(board: SourceBoard) -> str:
+    way = f" · {_describe(board.source)}" if board.source.protocol else ""
+    return f"{line(board.source.name)}{way} · {board.choice.label}"
+
+
+def _name_comparison(pair: BoardComparison) -> str:
+    way = f" · {_describe(pair.source)}" if pair.source.protocol else ""
+    return f"{line(pair.source.name)} against {line(pair.against.name)}{way} · {pair.choice.label}"
+
+
+def _describe_comparison(pair: BoardComparison) -> str:
+    changes = pair.shift.changes
+    moved = [c for c in changes if c.rank_before != c.rank_after and None not in (c.rank_before, c.rank_after)]
+    return (
+        f"{_name_comparison(pair)}: {len(moved)} of {count(len(changes), 'model')} changed rank{_list_moves(moved)}. "
+        f"{_format_tau(pair.shift)}."
+    )
+
+
+def _list_moves(changes: Sequence[RatingChange]) -> str:
+    """Name models with their ranks before and after; empty without any."""
+    moves = [f"{line(c.model)} ({_format_rank(c.rank_before)} → {_format_rank(c.rank_after)})" for c in changes]
+    return f": {', '.join(moves)}" if moves else ""
+
+
+def _describe_leader(board: Board) -> str:
+    """Say who leads."""
+    first = [line(row.model) for row in board.standings if row.rank == 1]
+    if not first:
+        return "no model has a rating"
+    return f"{' and '.join(first[:3])} {'leads' if len(first) == 1 else 'lead'} {count(len(board.standings), 'model')}"
 
 
 def _dim(*notes: str) -> Iterator[Text]:
@@ -95,39 +132,39 @@ def _describe_board(board: Board) -> str:
     return f"{count(board.matches, 'match', 'matches')}{prompts}{invalid}; intervals: {intervals}"
 
 
-def _board_table(board: Board) -> Table:
+def _board_table(name: str, board: Board) -> Table:
     """One board, best first; a system's own uncertainty replaces the counts of wins, losses and ties."""
     counts = ("won", "lost", "tied") if all(row.sigma is None for row in board.standings) else ("matches", "sigma")
-    table = grid("", "rank", "95%", "share %" if board.unit == "share" else "rating", "95% CI", *counts)
+    rows: list[TableRow] = []
     for row in board.standings:
         played = (row.wins, row.losses, row.ties) if len(counts) == 3 else (row.matches,)
         cells = [*map(_format_count, played), *([] if row.sigma is None else [f"{row.sigma:.2f}"])]
         rating, interval = _format_rating(row.rating, board), _format_interval(row.low, row.high, board)
-        table.add_row(Text(line(row.model)), str(row.rank), _format_ranks(row), rating, interval, *cells)
-    return table
+        rows.append(("", line(row.model), [str(row.rank), _format_ranks(row), rating, interval, *cells]))
+    unit = "share %" if board.unit == "share" else "rating"
+    return Table(name, ("", "rank", "95%", unit, "95% CI", *counts), rows)
 
 
 def _shift_parts(
-    shift: Shift, names: tuple[str, str], targets: frozenset[str] = frozenset()
-) -> Iterator[RenderableType]:
-    """Both boards side by side, then the changes."""
+    title: str, shift: Shift, names: tuple[str, str], targets: frozenset[str] = frozenset()
+) -> Iterator[RenderableType | Detail]:
+    """The changes; both boards side by side are a detail."""
     unit = shift.before
-    table = grid("", names[0], "95% CI", "rank", names[1], "95% CI", "rank")
-    changes = grid("", "change", "95% CI", "rank", "rose in %", "fell in %")
+    boards: list[TableRow] = []
+    changes: list[TableRow] = []
     sides = [{row.model: row for row in board.standings} for board in (shift.before, shift.after)]
     for row in shift.changes:
-        name = Text(f"{ATTACKED} {line(row.model)}" if row.model in targets else line(row.model))
-        table.add_row(name, *(cell for side in sides for cell in _standing_cells(side.get(row.model), unit)))
+        name = f"{ATTACKED} {line(row.model)}" if row.model in targets else line(row.model)
+        boards.append(("", name, [cell for side in sides for cell in _standing_cells(side.get(row.model), unit)]))
         change = _format_rating(row.change, unit, sign=True)
         interval = _format_interval(row.low, row.high, unit, sign=True)
         ranks = f"{_format_rank(row.rank_before)} → {_format_rank(row.rank_after)}"
-        changes.add_row(name, change, interval, ranks, percent(row.p_rose), percent(row.p_fell))
-    yield table
-    yield Text("")
-    yield changes
-    yield Text(_format_tau(shift))
+        changes.append(("", name, [change, interval, ranks, percent(row.p_rose), percent(row.p_fell)]))
+    terms = (ATTACKED,) if targets else ()
+    yield Table(title, ("", "change", "95% CI", "rank", "rose in %", "fell in %"), changes, terms)
     if any(rank is not None and rank % 1 for row in shift.changes for rank in (row.rank_before, row.rank_after)):
         yield Text("equal models share the middle of their ranks", style="dim")
+    yield Detail(Table(title, ("", names[0], "95% CI", "rank", names[1], "95% CI", "rank"), boards, terms))
 
 
 def _board_notes(board: Board) -> Iterator[str]:
@@ -141,27 +178,30 @@ def _board_notes(board: Board) -> Iterator[str]:
 def _describe_shift(run: RunShift) -> str:
     changes = {change.model: change for change in run.shift.changes}
     attacked = [changes[name] for name in run.targets if name in changes]
-    rose = sum(
-        c.rank_before is not None and c.rank_after is not None and c.rank_after < c.rank_before for c in attacked
-    )
+    rose = [c for c in attacked if c.rank_before and c.rank_after and c.rank_after < c.rank_before]
     standing = f", {count(run.standing, 'other')} could not be rewritten and stood as before" if run.standing else ""
     lost = f" {count(run.lost, 'comparison')} not valid both before and after are on neither board." if run.lost else ""
     board = run.shift.before
     return (
+        f"{_describe(run)} · {run.choice.label}: {len(rose)} of {count(len(attacked), 'attacked model')} rose in rank "
+        f"after {line(run.attack)}{_list_moves(rose)}. {_format_tau(run.shift)}. "
         f"{count(board.matches, 'match', 'matches')} on {count(board.prompts, 'prompt')}, {run.again:,} judged again; "
-        f"{count(run.rewritten, 'response')} rewritten{standing}. {rose} of {count(len(attacked), 'attacked model')} "
-        f"rose in rank.{lost}"
+        f"{count(run.rewritten, 'response')} rewritten{standing}.{lost}"
     )
 
 
-def _notes(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[str]:
+def _cautions(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[RenderableType | Detail]:
+    """What makes the boards less certain."""
+    yield from rejection_parts(result.rewrites)
+    if result.standing:
+        yield from notes([format_exclusions("not judged again, so that the first verdict stands", result.standing)])
+    yield from cautions(result.invalid, parameters["self_judging"])
+
+
+def _details(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[str]:
     if result.excluded:
         yield format_exclusions("not judged", result.excluded)
-    if result.standing:
-        yield format_exclusions("not judged again, so that the first verdict stands", result.standing)
-    if result.invalid:
-        yield "invalid: " + "; ".join(f"{line(reason)} ({n})" for reason, n in result.invalid.most_common(5))
-    yield from rewrite_notes(result.rewrites)
+    yield from agreement_notes(result.rewrites)
     if left_out := parameters["left_out"]:
         yield format_exclusions("left out before the draw", left_out)
 

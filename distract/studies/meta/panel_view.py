@@ -2,63 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from distract.core.printable import bar, count, interval, line, p_value, percent
-from distract.report.tables import grid, title
+from distract.report.tables import VERDICTS, Detail, Table, TableRow, title
 from distract.studies.meta.difficulty import Correlation
 from distract.studies.meta.panel import Panel
 
-VERSUS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
+
+def panel_sentences(panel: Panel) -> Iterable[RenderableType]:
+    """The protocol and the judge that agree best with the labels."""
+    total = count(panel.comparisons, "comparison")
+    if panel.protocols:
+        first = panel.protocols[0]
+        best = [line(one.protocol) for one in panel.protocols if one.mean_accuracy == first.mean_accuracy]
+        yield Text(
+            f"Over {count(first.judges, 'judge')} and the {total} that all of them have, "
+            f"{join_alike(best, 'matches', 'match')} the label most often: {percent(first.mean_accuracy)}% on average."
+        )
+    if panel.judges:
+        judge = panel.judges[0]
+        accuracy = percent(judge.mean_accuracy if judge.accuracy is None else judge.accuracy)
+        under = f" under {line(panel.base)}" if panel.base and judge.accuracy is not None else " on average"
+        yield Text(f"{line(judge.judge)} is the most accurate judge: {accuracy}%{under}.")
 
 
-def panel_parts(panel: Panel) -> Iterable[RenderableType]:
+def join_alike(names: Sequence[str], one: str, several: str) -> str:
+    """Join names that share a figure, with their verb."""
+    return f"{names[0]} {one}" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} alike {several}"
+
+
+def panel_parts(panel: Panel) -> Iterable[RenderableType | Detail]:
     """The tables of a panel, top to bottom."""
     base = line(panel.base or "")
-    if panel.protocols:
-        yield title(f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %, gains in points")
-        table = grid("", "mean", "rank", "strong", "weak")
-        for one in panel.protocols:
-            mean = (percent(one.mean_accuracy), f"{one.mean_rank:.1f}")
-            # Model names are long, and only the first column folds.
-            best = Text(f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}")
-            table.add_row(best, *mean, percent(one.strong_gain), percent(one.weak_gain))
-        yield table
-        gains = any(one.strong_gain is not None for one in panel.protocols)
-        halves = f"; strong, weak: gain over {base} in either half of the judges" if gains else ""
-        yield Text(f"on the {count(panel.comparisons, 'comparison')} that all of them have{halves}", style="dim")
-    yield title("Judges, most accurate first, in %; which half they are in")
-    table = grid("", *([_shorten(base)] if base else []), "mean", "half")
+    rows: list[TableRow] = []
+    for one in panel.protocols:
+        # Model names are long, and only the first column folds.
+        best = f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}"
+        cells = [percent(one.mean_accuracy), f"{one.mean_rank:.1f}", percent(one.strong_gain), percent(one.weak_gain)]
+        rows.append(("", best, cells))
+    if rows:
+        name = f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %, gains over {base} in points"
+        if not any(one.strong_gain is not None for one in panel.protocols):
+            name = f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %"
+        yield Table(name, ("", "mean", "mean rank", "strong", "weak"), rows)
+    rows = [
+        ("", line(one.judge), [*([percent(one.accuracy)] if base else []), percent(one.mean_accuracy), one.half or ""])
+        for one in panel.judges
+    ]
+    columns = ("", *([_shorten(base)] if base else []), "mean", "half")
+    yield Table("Judges, most accurate first, in %; which half they are in", columns, rows)
+    rows = []
     for judge in panel.judges:
-        plain = [percent(judge.accuracy)] if base else []
-        table.add_row(Text(line(judge.judge)), *plain, percent(judge.mean_accuracy), judge.half or "")
-    yield table
-    largest = [judge for judge in panel.judges if judge.best_protocol is not None]
-    if largest:
-        yield title(f"Largest gain over {base} on the same verdicts, in points; exact McNemar, Holm")
-        table = grid("", "points", "95% CI", "p (Holm)")
-        for judge in largest:
-            versus = f"{VERSUS.get(judge.compared or '', '')} {p_value(judge.p_adjusted)}".strip()
-            name = Text(f"{line(judge.judge)}: {line(judge.best_protocol or '')}")
-            table.add_row(name, percent(judge.gain), interval(judge.low, judge.high), versus)
-        yield table
+        if judge.best_protocol is not None:
+            versus = f"{VERDICTS.get(judge.compared or '', '')} {p_value(judge.p_adjusted)}".strip()
+            name = f"{line(judge.judge)}: {line(judge.best_protocol)}"
+            rows.append(("", name, [percent(judge.gain), interval(judge.low, judge.high), versus]))
+    if rows:
+        name = f"Largest gain over {base} on the same verdicts"
+        yield Table(name, ("", "points", "95% CI", "p"), rows)
     if panel.correlations:
-        yield title("Rank correlation (Spearman) of accuracies")
-        yield from map(_format_correlation, panel.correlations)
+        yield Detail(title("Rank correlation (Spearman) of accuracies"))
+        yield from map(Detail, map(_format_correlation, panel.correlations))
     difficulty = panel.difficulty
     if difficulty.n:
+        size = len(difficulty.bins)
+        rows = [
+            ("", f"{100 * index // size} to {100 * (index + 1) // size}%", [str(number), bar(number / difficulty.n)])
+            for index, number in enumerate(difficulty.bins)
+        ]
         cases = count(difficulty.n, "comparison")
-        yield title(f"Difficulty: share of all verdicts that are right, over {cases}")
-        table = grid("right in", "comparisons", "")
-        for index, number in enumerate(difficulty.bins):
-            low = 100 * index // len(difficulty.bins)
-            high = 100 * (index + 1) // len(difficulty.bins)
-            table.add_row(Text(f"{low} to {high}%"), str(number), bar(number / difficulty.n))
-        yield table
-        yield Text(f"never right {difficulty.never}, always right {difficulty.always}", style="dim")
+        name = f"Difficulty: share of all verdicts that are right, over {cases}"
+        yield Detail(Table(name, ("right in", "comparisons", ""), rows))
+        yield Detail(Text(f"never right {difficulty.never}, always right {difficulty.always}", style="dim"))
 
 
 def _format_correlation(c: Correlation) -> Text:

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import chop_cells
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from distract.core.printable import format_exclusions, interval, line, p_value, percent
-from distract.report.tables import grid, title
+from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
+from distract.report.glossary import empty_reason
+from distract.report.tables import VERDICTS, Cells, Detail, Table, TableRow, describe_rate, name_protocol, notes
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.panel import MetaResult
-from distract.studies.meta.panel_view import VERSUS, panel_parts
+from distract.studies.meta.panel_view import join_alike, panel_parts, panel_sentences
 from distract.studies.meta.published_judges import JudgeSource
 
 WIDE = 5
@@ -54,37 +54,72 @@ NAMES = {
 """The figures of one protocol, in display order."""
 
 
-def report_parts(result: MetaResult) -> Iterable[RenderableType]:
-    """The tables and sentences of a result, top to bottom."""
+def report_parts(result: MetaResult) -> Iterable[RenderableType | Detail]:
+    """The sentences and tables of a result, top to bottom."""
+    if result.panel is not None:
+        yield from panel_sentences(result.panel)
     for index, source in enumerate(result.sources):
-        yield Text(("\n" if index else "") + f"judge {line(source.name)}", style="bold")
+        yield Text(("\n" if index or result.panel else "") + f"judge {line(source.name)}", style="bold")
         yield from _judge_parts(source, [f for f in result.figures if f.judge == source.name], result.base)
     if result.panel is not None:
         yield from panel_parts(result.panel)
     elif len(result.sources) > 1:
-        yield Text(
-            "\nthe judges are not put side by side: they have no labelled comparison in common, with a valid verdict "
-            "of each, under the protocols that all were asked under",
-            style="dim",
+        yield from notes(
+            [
+                "the judges are not put side by side: they have no labelled comparison in common, with a valid verdict "
+                "of each, under the protocols that all were asked under"
+            ]
         )
 
 
-def _judge_parts(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[RenderableType]:
+def _judge_parts(
+    source: JudgeSource, figures: Sequence[Agreement], base: str | None
+) -> Iterator[RenderableType | Detail]:
     accuracies = [f for f in figures if f.measure == "accuracy" and f.against is None]
     places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
     whole = places[0] if places else (None, None)
+    total = [f for f in figures if (f.data, f.subset) == whole]
+    yield from map(Text, _sentences(source, total, base))
     if any(f.n for f in accuracies):
-        yield title("Accuracy: verdicts that match the label, over both orders, in %")
         yield from _accuracy_tables(source, accuracies, places, whole, figures, base)
-    yield title("One by one, in % but alpha, kappa, calls and tokens")
-    yield _measure_table(source, [f for f in figures if (f.data, f.subset) == whole and f.against is None])
-    differences = [f for f in figures if f.against is not None and f.n and (f.data, f.subset) == whole]
+    yield Detail(_measure_table(source, [f for f in total if f.against is None]))
+    differences = [f for f in total if f.against is not None and f.n]
     if len(differences) > PAIRS:
         differences = [f for f in differences if base in (f.protocol, f.against)]
     if differences:
-        yield title("Accuracy, differences on the same verdicts, in points; exact McNemar, Holm")
-        yield _difference_table(differences)
-    yield from (Text(f"\n{note}", style="dim") for note in _notes(source, accuracies))
+        yield Detail(_difference_table(differences))
+    yield from notes(_notes(source))
+
+
+def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[str]:
+    """The best agreement of a judge, and what speaks against its verdicts."""
+    shown = {one.protocol: one.headline for one in source.judged}
+    own = [f for f in figures if f.against is None and f.rule in (None, shown.get(f.protocol or ""))]
+    accuracies = [f for f in own if f.measure == "accuracy"]
+    measured = [f for f in accuracies if f.n]
+    if best := [f for f in measured if f.value == max(one.value or 0.0 for one in measured)]:
+        first = best[0]
+        versus = _format_versus(_find_base_difference(figures, first.protocol, base), base)
+        than = f"; not significantly different from {line(base or '')}" if versus == "n.s." else ""
+        than = f"; significantly {versus} than {line(base or '')}" if versus in ("better", "worse") else than
+        yield (
+            f"{join_alike([name_protocol(f.protocol, f.rule) for f in best], 'matches', 'match')} the label"
+            f"{' most often' if len(measured) > len(best) else ''}: {first.k} of {count(first.n, 'verdict')} "
+            f"({describe_rate(first)}){than}."
+        )
+    elif any(f.invalid for f in accuracies):
+        yield f"No accuracy: {empty_reason(accuracies[0])}."
+    elif accuracies:
+        yield "No accuracy and no kappa: the data have no labels; name labelled data with --data."
+    for f in own:
+        if f.measure == "equal_verdicts" and f.n and f.k is not None and f.k < f.n / 2:
+            yield f"{line(f.protocol or '')}: both orders agree in only {f.k} of {count(f.n, 'comparison')}."
+        elif f.measure == "invalid_rate" and f.k:
+            yield f"{line(f.protocol or '')}: {f.k} of {count(f.n, 'comparison')} gave no readable verdict."
+
+
+def _find_base_difference(figures: Sequence[Agreement], protocol: str | None, base: str | None) -> Agreement | None:
+    return next((f for f in figures if f.against is not None and {f.protocol, f.against} == {protocol, base}), None)
 
 
 def _accuracy_tables(
@@ -103,12 +138,9 @@ def _accuracy_tables(
         for f in figures
         if f.against is not None and (f.data, f.subset) == whole and base in (f.protocol, f.against)
     }
-    if not columns:
-        table = grid("", "total", "95% CI", "k/n", "vs base")
     for start in range(0, max(len(columns), 1), WIDE):
         part = columns[start : start + WIDE]
-        if part:
-            table = grid("", *(_fold_title(subset or data or "") for data, subset in part), "total", "vs base")
+        rows: list[TableRow] = []
         for one in source.judged:
             for rule in one.rules or (None,):
                 total = at.get((one.protocol, rule, *whole))
@@ -116,8 +148,12 @@ def _accuracy_tables(
                 if not part and total is not None:
                     cells += [interval(total.low, total.high), f"{total.k}/{total.n}"]
                 versus = _format_versus(against.get(one.protocol) if rule == one.headline else None, base)
-                table.add_row(Text(protocol_name(one.protocol, rule)), *cells, versus)
-        yield table
+                empty = total is not None and not total.n
+                rows.append(("", name_protocol(one.protocol, rule), empty_reason(total) if empty else [*cells, versus]))
+        names = [_fold_title(subset or data or "") for data, subset in part]
+        figure = ["95% CI", "k/n"] if not part else []
+        title = "" if start else "Accuracy: verdicts that match the label, over both orders, in %"
+        yield Table(title, ("", *names, "total", *figure, "vs base"), rows)
 
 
 def _format_versus(against: Agreement | None, base: str | None) -> str:
@@ -125,23 +161,27 @@ def _format_versus(against: Agreement | None, base: str | None) -> str:
     if against is None or against.compared is None:
         return ""
     turned = {"better": "worse", "worse": "better"}
-    return VERSUS[against.compared if against.against == base else turned.get(against.compared, against.compared)]
+    return VERDICTS[against.compared if against.against == base else turned.get(against.compared, against.compared)]
 
 
 def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
     """Every figure of each protocol, a line each, by its headline rule."""
-    table = grid("", "value", "95% CI", "k/n", "inv.", "excl.")
-    for one in source.judged:
-        table.add_row(Text(protocol_name(one.protocol, one.headline), style="bold"))
-        for measure, name in NAMES.items():
-            for f in figures:
-                if (f.measure, f.protocol) == (measure, one.protocol) and f.rule in (one.headline, None):
-                    table.add_row(*_figure_cells(f, name))
-    return table
+    rows: list[TableRow] = [
+        (name_protocol(one.protocol, one.headline), *_figure_row(f, name))
+        for one in source.judged
+        for measure, name in NAMES.items()
+        for f in figures
+        if (f.measure, f.protocol) == (measure, one.protocol) and f.rule in (one.headline, None)
+    ]
+    names = [name for name in ("alpha", "kappa") if any(name in str(label) for _, label, _ in rows)]
+    title = "One by one, in % but alpha, kappa, calls and tokens"
+    return Table(title, ("", "value", "95% CI", "k/n", "inv.", "excl."), rows, names)
 
 
-def _figure_cells(f: Agreement, name: str) -> list[Text | str]:
+def _figure_row(f: Agreement, name: str) -> tuple[str, Cells]:
     name += f", {f.order}" if f.order else f" {line(f.attack)}" if f.measure == "verdict_change_rate" else ""
+    if not f.n:
+        return f" {name}", empty_reason(f)
     if f.unit == "share":
         value, between = percent(f.value), interval(f.low, f.high)
     else:
@@ -149,25 +189,22 @@ def _figure_cells(f: Agreement, name: str) -> list[Text | str]:
         value = "–" if f.value is None else format(f.value, digits)
         between = "" if f.low is None or f.high is None else f"{f.low:{digits}} to {f.high:{digits}}"
     total = str(f.n) if f.k is None else f"{f.k}/{f.n}"
-    return [Text(f" {name}"), value, between, total, str(f.invalid), str(f.excluded)]
+    return f" {name}", [value, between, total, str(f.invalid), str(f.excluded)]
 
 
 def _difference_table(figures: Sequence[Agreement]) -> Table:
-    table = grid("", "points", "95% CI", "n", "p (Holm)")
+    rows: list[TableRow] = []
     for f in figures:
-        name = f"{protocol_name(f.protocol or '', f.rule)} – {protocol_name(f.against or '', f.against_rule)}"
-        cells = (percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted))
-        table.add_row(Text(name), *cells)
-    return table
+        name = f"{name_protocol(f.protocol, f.rule)} – {name_protocol(f.against, f.against_rule)}"
+        rows.append(("", name, [percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)]))
+    return Table("Accuracy, differences on the same verdicts", ("", "points", "95% CI", "n", "p"), rows)
 
 
-def _notes(source: JudgeSource, accuracies: Sequence[Agreement]) -> Iterator[str]:
+def _notes(source: JudgeSource) -> Iterator[str]:
     yield from (line(note) for note in source.notes)
     for kind in ("excluded", "invalid"):
         if reasons := source.reasons(kind):
             yield format_exclusions(kind, reasons)
-    if accuracies and not any(f.n or f.invalid for f in accuracies):
-        yield "no accuracy and no kappa: the data have no labels; name labelled data with --data"
     for one in source.record.get("replayed", ()):
         kappas = [value for name in KAPPAS if isinstance(value := one.get("published", {}).get(name), float)]
         if kappas:
@@ -183,11 +220,6 @@ def _notes(source: JudgeSource, accuracies: Sequence[Agreement]) -> Iterator[str
             for name, both in counts.items():
                 yield f"{where}: {name} is {line(both['ours'])}, published as {line(str(both['published']))}"
     yield from (line(note) for note in source.record.get("self_judging", ()))
-
-
-def protocol_name(protocol: str, rule: str | None) -> str:
-    """Name a protocol with its rule."""
-    return line(protocol) + (f" by {rule}" if rule else "")
 
 
 def _format_percent(figure: Agreement | None) -> str:

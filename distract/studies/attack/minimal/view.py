@@ -9,7 +9,7 @@ from rich.text import Text
 
 from distract.core.printable import count, line
 from distract.core.records import MinimalFlip
-from distract.report.tables import grid
+from distract.report.tables import Table, TableRow, notes
 from distract.studies.attack.minimal.changed_words import count_words, describe_edits
 
 TOP = 10
@@ -18,14 +18,12 @@ TOP = 10
 
 def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
     """Show the words that flip a judge, and each smallest flip."""
-    yield Text("\nWords that flip this judge, with the number of smallest flips they are in", style="italic")
     if not smallest:
-        yield Text(" found no flip to explain")
+        yield from notes(["smallest flips: found no flip to explain"], "")
         return
-    table = grid("word", "change", "flips")
-    for word in count_words(smallest)[:TOP]:
-        table.add_row(Text(line(word.text)), word.change, f"{word.flips}/{len(smallest)}")
-    yield table
+    words = count_words(smallest)[:TOP]
+    rows: list[TableRow] = [("", line(word.text), [word.change, f"{word.flips}/{len(smallest)}"]) for word in words]
+    yield Table("Words that flip this judge", ("word", "change", "flips"), rows)
     yield Text("\nSmallest flips: the edits between original and rewrite that are enough", style="italic")
     for flip in smallest:
         rule = f" by {line(flip.rule)}" if flip.rule else ""

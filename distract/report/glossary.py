@@ -1,0 +1,97 @@
+"""The words of tables, explained: the one place for what stands under a table.
+
+The glossary of ``docs/reading-results.md`` holds every word with the same explanation, and may add to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from distract.core.printable import count, line
+
+GLOSSARY: Mapping[str, str] = {
+    "95% CI": "confidence interval",
+    "k/n": "k of n comparisons",
+    "n": "comparisons that both have",
+    "points": "difference of two percentages",
+    "bounds": "one-sided bounds",
+    "p": "exact McNemar test, after Holm",
+    "p (Holm)": "exact test, after Holm",
+    "vs base": "against the base protocol, on what both share",
+    "better": "significant gain at 5%",
+    "worse": "significant loss at 5%",
+    "n.s.": "not significant at 5%",
+    "softened": "became a tie, in %",
+    "rewrite": "the rewrite won, in %",
+    "original": "the original won, in %",
+    "inv.": "unreadable verdicts",
+    "excl.": "left out",
+    "by score": "mean of the ratings",
+    "by rating": "most likely rating",
+    "–": "not measured, or not possible",
+    "calls": "judge calls per comparison",
+    "tokens": "tokens per comparison",
+    "◆": "Pareto front, no other flips less for this cost or costs less for this rate",
+    "letters": "marks in the plot that --verbose adds, capital on the Pareto front",
+    "order": "verdicts that change with the order, in %",
+    "mass": "probability on the possible verdicts, in %",
+    "invalid": "unreadable verdicts, in %",
+    "none": "before any rewrite",
+    "noise": "flips under the control",
+    "limit": "threshold of this check, in %",
+    "open": "undecided, as another check failed",
+    "rise": "now minus before, in points, over its one-sided bounds",
+    "+/−": "flips only now, flips only before",
+    "total": "over all data sets",
+    "by parsed": "our reading of the judge's text",
+    "by stored": "the winner in the file",
+    "alpha": "Krippendorff's agreement of the two orders, 1 is full, 0 is chance",
+    "kappa": "Cohen's agreement with the label, 1 is full, 0 is chance",
+    "mean": "mean accuracy",
+    "mean rank": "mean over judges, 1 is the most accurate",
+    "strong": "the better half of the judges",
+    "weak": "the other half of the judges",
+    "right in": "share of verdicts that match the label",
+    "chains %": "triples with a over b and b over c",
+    "tie %": "changed to or from a tie, which is no reversal",
+    "95%": "range of the rank",
+    "sigma": "uncertainty of the rating system itself",
+    "▲": "responses rewritten",
+    "rose in %": "draws of prompts in which the rank rose",
+    "fell in %": "draws of prompts in which the rank fell",
+    "flips": "smallest flips that need the word",
+    "kept, lost, invented": "facts of the original that the rewrite has, lacks, or has in addition",
+}
+"""Each abbreviation or term of a table with its meaning, in the order in which legends explain them."""
+
+_REASONS = {
+    "baseline is a tie": ("baseline", "was a tie", "were ties"),
+    "rewrite rejected": ("rewrite", "was rejected", "were rejected"),
+    "excluded": ("comparison", "was left out", "were left out"),
+    "invalid": ("verdict", "could not be read", "could not be read"),
+}
+
+
+def explain(words: Collection[str]) -> str:
+    """Explain those words that need it, in one line."""
+    return "; ".join(f"{word}: {meaning}" for word, meaning in GLOSSARY.items() if word in words)
+
+
+def empty_reason(figure: Any) -> str:
+    """Say why nothing was measured, from ``invalid``, ``excluded`` and, if it has them, ``reasons`` of a figure."""
+    reasons = getattr(figure, "reasons", ()) or ([("excluded", figure.excluded)] if figure.excluded else [])
+    if not reasons:
+        return f"no valid verdict in {count(figure.invalid, 'comparison')}" if figure.invalid else "not measured"
+    if figure.invalid:
+        parts = [_describe_reason(reason, number) for reason, number in (*reasons, ("invalid", figure.invalid))]
+        return f"no eligible case with a valid verdict: {', '.join(parts)}"
+    every = "all " if len(reasons) == 1 and reasons[0][0] in _REASONS and reasons[0][1] > 1 else ""
+    return f"no eligible case: {every}{', '.join(_describe_reason(reason, number) for reason, number in reasons)}"
+
+
+def _describe_reason(reason: str, number: int) -> str:
+    if reason not in _REASONS:
+        return f"{line(reason)} ({number:,})"
+    noun, one, several = _REASONS[reason]
+    return f"{count(number, noun)} {one if number == 1 else several}"
