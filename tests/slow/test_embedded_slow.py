@@ -33,7 +33,7 @@ def dies(source, target):
     os.kill(os.getpid(), signal.SIGKILL)
 
 embedded.SHA256 = sys.argv[1]
-embedded._installed = lambda: Path(sys.argv[2])
+embedded._find_installed = lambda: Path(sys.argv[2])
 embedded.ensure(dies)
 """
 

@@ -206,7 +206,9 @@ def planted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     # One more choice than vLLM lets a request name, one of them unlikely.
     encoded = EncodedRequest((5,) * 9, tuple((token,) for token in (*range(128), 200)))
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"{len(ids)} words, stop, and more")
-    vars(backend).update(_chat=SimpleNamespace(encode=lambda _: encoded, tokenizer=tokenizer))
+    in_words = EncodedRequest(encoded.prompt)
+    chat = SimpleNamespace(encode=lambda request: encoded if request.choices else in_words, tokenizer=tokenizer)
+    vars(backend).update(_chat=chat)
     yield backend
     backend._drop()
 
