@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from distract.cli.command import command
 from distract.cli.options import PATH, NameType, asking_options, option
-from distract.cli.shared import command, echo_json, exit_with, print_lines, report_usage, warn
+from distract.cli.run import terminal
+from distract.cli.shared import echo_json, exit_with, print_lines, report_usage, warn
 
 if TYPE_CHECKING:
     from distract.core.records import Role
@@ -38,9 +40,9 @@ def explain(
     as_json: bool,
     **more: Any,
 ) -> None:
-    """Show the fewest words that flip the verdict on a CASE of a RUN, the clearest flip first.
+    """Find the fewest words that flip a verdict.
 
-    Asks the judge of the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had
+    Takes the flips on a CASE of a RUN, the clearest first. Asks the judge of the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had
     its own.
     """
     from distract.core import runs
@@ -85,6 +87,7 @@ def explain(
 def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
     """Open the judge of a run until the stack ends, which reports its usage."""
     from distract.core import registry
+    from distract.core.store import DEFAULT_PATH
     from distract.judging.judge import Judge
     from distract.models.opener import open_models
     from distract.studies.execution import renew, split_options
@@ -98,11 +101,15 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
     for model in names.values():
         rerun.check_server(run, model, loading.base_url)
     opened = open_models(names, loading)
-    print_lines(opened.notes)
+    terminal().say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")
     rerun.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
         rerun.check_same(run, *helper, reference.identity)
+    if terminal().is_dry:
+        from distract.cli.dry_run import preview_search
+
+        preview_search(run, flips, opened, rest["store"] or DEFAULT_PATH)
     if rest["fresh"]:
         renew([backend], rest["store"])
     judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))

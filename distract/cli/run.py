@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from distract.cli.shared import echo, exit_with, print_lines, print_result, report_usage, safe_line
 from distract.core.listener import Listener
 
@@ -26,8 +28,14 @@ if TYPE_CHECKING:
     from distract.studies.setup import Setup
 
 
+_TERMINAL = "distract.terminal"
+"""Where a context keeps its terminal."""
+
+
 class Terminal(Listener):
     """Shows messages, plan, progress and usage of a run on stderr."""
+
+    is_dry = False
 
     def say(self, lines: Iterable[str]) -> None:
         """Print lines for the user."""
@@ -55,20 +63,29 @@ class Terminal(Listener):
         return gate_lines(parameters)
 
 
+def terminal() -> Terminal:
+    """Return the terminal of the command: with ``--dry-run``, one that ends it before anything is asked."""
+    context = click.get_current_context()
+    if context.params.get("dry_run") and _TERMINAL not in context.meta:
+        from distract.cli.dry_run import DryRun
+
+        context.meta[_TERMINAL] = DryRun(context.params["as_json"])
+    listener: Terminal = context.meta.setdefault(_TERMINAL, Terminal())
+    return listener
+
+
 def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, GeneratorOptions]:
     """Open the models of a command and report to the terminal; see ``execution.set_up``."""
     from distract.studies import execution
 
-    return execution.set_up(judge, more, Terminal(), protocols)
+    return execution.set_up(judge, more, terminal(), protocols)
 
 
 def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_fresh: bool = False) -> FinishedRun[R]:
     """Run a job with progress on the terminal, with new replies of the judge if ``is_fresh``."""
     from distract.studies import execution
 
-    if is_fresh:
-        execution.renew([job.models["judge"]], store)
-    return execution.run_job(job, store, Terminal(), doing=doing)
+    return execution.run_job(job, store, terminal(), doing=doing, is_fresh=is_fresh)
 
 
 def print_run(finished: FinishedRun[Any], as_json: bool, more: Iterable[RenderableType] = ()) -> None:

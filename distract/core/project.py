@@ -1,21 +1,26 @@
-"""Read ``[tool.distract]`` from a project's ``pyproject.toml``, or report what is wrong in one line."""
+"""Read a project's settings, ``distract.toml`` or ``[tool.distract]`` in ``pyproject.toml``, or report what is wrong.
+
+We know no command and no option: whoever knows a name checks its value. A name that nearly is one of theirs is a typo
+for everyone, since an ignored limit would let a bad judge pass.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 import reprlib
 import tomllib
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distract.core import files
-from distract.core.errors import DataError, UnknownName
+from distract.core.errors import DataError, UnknownName, UsageError
 
-FILE = "pyproject.toml"
+OWN_FILE, SHARED_FILE = "distract.toml", "pyproject.toml"
 TABLE = ("tool", "distract")
-KNOWN_KEYS = ("gate", "judge", "store")
+_TEST_SETTINGS = {"judge": "the name of a judge", "store": "the path of a file"}
 
 MAX_NUMBER = 10**9
 """Upper bound for a setting; TOML sets none."""
@@ -25,30 +30,86 @@ _MAX_KEY = 60
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The settings of a project; None for those left out."""
+    """The settings of a project: options for all commands, and a table for each command that has its own."""
 
-    judge: str | None = None  # name of the judge for tests
-    store: Path | None = None  # where to keep its replies
-    gate: Any = None  # the table ``gate``, unchecked
+    path: Path
+    table: Mapping[str, Any] = field(default_factory=dict)  # by normalised name
+
+    def at(self, *keys: str) -> tuple[str, ...]:
+        """Locate a key in the file."""
+        return (*_prefix(self.path), *keys)
+
+    def command(self, name: str) -> Mapping[str, Any] | None:
+        """Return the table of a command by normalised name; None if there is none."""
+        table = self.table.get(name)
+        return None if table is None else read_table(self.path, self.at(name), table)
+
+    @property
+    def judge(self) -> str | None:
+        """Name of the judge."""
+        return self._text("judge")
+
+    @property
+    def store(self) -> Path | None:
+        """Where to keep replies."""
+        text = self._text("store")
+        return None if text is None else self.path.parent / text
+
+    def _text(self, name: str) -> str | None:
+        value = self.table.get(name)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            expected = f"expected {_TEST_SETTINGS[name]} in quotes"
+            raise setting_error(self.path, self.at(name), f"{expected}, found {describe_value(value)}")
+        return value
+
+
+def _prefix(path: Path) -> tuple[str, ...]:
+    return () if path.name == OWN_FILE else TABLE
+
+
+def find_project() -> Path | None:
+    """Find the nearest file of settings, in the current folder or above it; raises ``OSError`` if none can be read."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        own, shared = (folder / name for name in (OWN_FILE, SHARED_FILE))
+        if own.is_file():
+            if shared.is_file() and read_project(shared).table:
+                raise UsageError(f"{own}: {shared} beside it has [{'.'.join(TABLE)}] too; keep one of them")
+            return own
+        if shared.is_file():
+            return shared
+    return None
 
 
 def read_project(path: Path) -> Project:
-    """Read the table ``[tool.distract]`` of a file."""
+    """Read a file of settings."""
     table: Any = _read_toml(path)
-    for depth, name in enumerate(TABLE, 1):
-        table = table.get(name, {})
-        if not isinstance(table, dict):
-            raise setting_error(path, TABLE[:depth], f"expected a table, found {describe_value(table)}")
-    # An unknown name in our table is a mistake, and an ignored limit would let a bad judge pass.
+    for depth, name in enumerate(_prefix(path), 1):
+        table = read_table(path, TABLE[:depth], table.get(name, {}))
+    project = Project(path, read_table(path, _prefix(path), table))
     for name in table:
-        check_name(path, (*TABLE, name), "table or setting", name, KNOWN_KEYS)
-    for name, expected in (("judge", "the name of a judge"), ("store", "the path of a file")):
-        if name in table and (not isinstance(table[name], str) or not table[name].strip()):
-            raise setting_error(
-                path, (*TABLE, name), f"expected {expected} in quotes, found {describe_value(table[name])}"
-            )
-    store = table.get("store")
-    return Project(table.get("judge"), None if store is None else path.parent / store, table.get("gate"))
+        check_typo(path, project.at(name), "table or setting", name, ("gate", *_TEST_SETTINGS))
+    return project
+
+
+def read_table(path: Path, at: tuple[str, ...], table: object) -> Mapping[str, Any]:
+    """Check a table, and write its names with hyphens."""
+    if not isinstance(table, dict):
+        raise setting_error(path, at, f"expected a table, found {describe_value(table)}")
+    names: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("_", "-")
+        if name in names:
+            raise setting_error(path, (*at, key), "is there twice, with a hyphen and with an underscore")
+        names[name] = value
+    return names
+
+
+def check_typo(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collection[str]) -> None:
+    """Refuse a name that nearly is one of ours."""
+    near = difflib.get_close_matches(name[:_MAX_KEY], names, 1, cutoff=0.8)
+    if near and name.replace("_", "-") not in names:
+        raise setting_error(path, at, f"unknown {kind} {shorten(name)!r}; did you mean {near[0]!r}?")
 
 
 def check_name(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collection[str]) -> None:
@@ -60,7 +121,25 @@ def check_name(path: Path, at: tuple[str, ...], kind: str, name: str, names: Col
 def setting_error(path: Path, at: tuple[str, ...], problem: str) -> DataError:
     """Make an error about a key, written as in TOML."""
     keys = (shorten(key) if re.fullmatch(r"[\w-]+", key, re.ASCII) else f'"{shorten(key)}"' for key in at)
-    return DataError(f"{'.'.join(keys)}: {problem}", path=path)
+    return DataError(f"{'.'.join(keys)}: {problem}", path=path, line=_find_line(path, at))
+
+
+def _find_line(path: Path, at: tuple[str, ...]) -> int | None:
+    """Find the line of a key; None where it is written in another way than alone on a line under its table."""
+    table: tuple[str, ...] = ()
+    lines = files.read_text(path).splitlines() if at else []
+    for number, text in enumerate(lines, 1):
+        if header := re.match(r"\s*\[([^\[\]]+)\]", text):
+            table = _split_key(header[1])
+            if table == at:
+                return number
+        elif (key := re.match(r"\s*([^=\[\]#]+?)\s*=", text)) and (*table, *_split_key(key[1])) == at:
+            return number
+    return None
+
+
+def _split_key(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in text.split("."))
 
 
 def shorten(name: str) -> str:

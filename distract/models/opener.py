@@ -19,8 +19,8 @@ from distract.core.records import Role
 from distract.models import scripted
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.fit import check_fit
-from distract.models.names import EMBEDDED, FORMS, Target, resolve
-from distract.models.options import Options, check
+from distract.models.names import EMBEDDED, ENGINES, FORMS, Target, resolve
+from distract.models.options import Options, check, flag
 
 DEFAULT = EMBEDDED
 REPLAY = "replay:"
@@ -98,7 +98,13 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
         return scripted.make_planted(target.model)
     if target.engine != "openai":
         # Before the libraries are looked for, since installing one would not make room.
-        options = replace(options, tensor_parallel=check_fit(target, name, options, entries))
+        try:
+            gpus = check_fit(target, name, options, entries)
+        except UsageError:
+            if not options.dry_run:  # which notes it
+                raise
+            gpus = options.tensor_parallel or 1
+        options = replace(options, tensor_parallel=gpus)
     library, extra = EXTRAS[target.engine]
     if find_spec(library) is None:
         raise UsageError(f"{name} needs {library}, which is not installed: {install_command(extra)}")
@@ -107,10 +113,11 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
 
         limits = _pick(options, "concurrency", "timeout", "attempts")
         server = OpenAI(target.model, base_url=target.server, key_names=target.keys, name=name, **limits)
-        server.check_key()
+        if not options.dry_run:
+            server.check_key()
         return server
     if target.model == EMBEDDED and (options.revision or options.trust_remote_code):
-        raise UsageError(f"{name} is one fixed file without code; leave out --revision and --trust-remote-code")
+        raise UsageError(f"{name} is one fixed file without code; leave out --revision and {flag('trust_remote_code')}")
     return _open_local(target, name, options)
 
 
@@ -149,6 +156,12 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
     """Lines that tell the user how a name was understood."""
     if target.reason:
         yield f"{name}: {target.reason}"
+    if options.dry_run and target.engine in ENGINES:
+        try:
+            check_fit(target, name, options, catalogue(options.catalogue))
+            yield f"{name} fits this machine, or is of unknown size"
+        except UsageError as misfit:
+            yield str(misfit)
     entry = target.entry
     # Losing an alias to another entry does not redefine a judge of ours.
     if options.catalogue is None or entry is None or _drop_aliases(entry) in map(_drop_aliases, catalogue().values()):

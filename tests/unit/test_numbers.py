@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 import pytest
+from distract.cli.number_types import INNER_SHARE, LIMIT, PRICE, SEED, NumberType, WholeType
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.cli.main import COMMANDS, cli
-from distract.cli.number_types import INNER_SHARE, LIMIT, PRICE, SEED, NumberType, WholeType
 from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
 from distract.studies.gate.limits import Limits

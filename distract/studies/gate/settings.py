@@ -1,4 +1,4 @@
-"""Read a gate's limits from a project's ``pyproject.toml``; anything wrong there gives a one-line error."""
+"""Read a gate's limits from a project's settings; anything wrong there gives a one-line error."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
-from distract.core.project import FILE, MAX_NUMBER, check_name, describe_value, read_project, setting_error
-from distract.core.project import TABLE as ABOVE
+from distract.core.project import (
+    MAX_NUMBER,
+    SHARED_FILE,
+    check_name,
+    check_typo,
+    describe_value,
+    find_project,
+    read_project,
+    setting_error,
+)
 from distract.studies.gate.limits import Limits
 
-TABLE = (*ABOVE, "gate")
+NAME = "gate"
 RATES = "max-flip-rates"
 
-_FIELDS: Mapping[str, str] = {
+FIELDS: Mapping[str, str] = {
     "max-flip-rate": "max_flip_rate",
     "max-rise": "max_rise",
     "max-invalid-rate": "max_invalid_rate",
@@ -27,6 +35,7 @@ _FIELDS: Mapping[str, str] = {
     "certify": "certify",
     RATES: "others",
 }
+"""The names of settings, and the fields of ``Limits`` that they set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +47,25 @@ class Settings:
 
 
 def load_settings(path: Path | None = None) -> Settings | None:
-    """Load the table ``[tool.distract.gate]`` of a project."""
-    file = path or find_project()
+    """Load the limits of a project, from the table of the gate or else from the settings for all commands."""
+    try:
+        file = path or find_project()
+    except OSError as error:
+        problem = f"the current folder and those above it cannot be searched: {error.strerror}; name a file (--config)"
+        raise DataError(problem, path=SHARED_FILE) from error
     if file is None:
         return None
-    table = read_project(file).gate
-    if table is None:
-        if path is None:
-            return None
-        raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
-    if not isinstance(table, dict):
-        raise setting_error(file, TABLE, f"expected a table, found {describe_value(table)}")
-    for key in table:
-        check_name(file, (*TABLE, key), "setting", key, _FIELDS)
-    return Settings(
-        file, MappingProxyType({_FIELDS[key]: _read_value(file, key, value) for key, value in table.items()})
-    )
+    project = read_project(file)
+    own = project.command(NAME)
+    if path is not None and own is None:
+        raise DataError(f"expected a table [{'.'.join(project.at(NAME))}]; add it, or name another file", path=path)
+    values: dict[str, Any] = {}
+    for at, table in ((project.at(), project.table), (project.at(NAME), own or {})):
+        for key, value in table.items():
+            check_typo(file, (*at, key), "setting", key, FIELDS)
+            if key in FIELDS:
+                values[FIELDS[key]] = _read_value(file, (*at, key), value)
+    return Settings(file, MappingProxyType(values)) if values or own is not None else None
 
 
 def merge_limits(settings: Settings | None, overrides: Mapping[str, Any]) -> Limits:
@@ -64,20 +76,9 @@ def merge_limits(settings: Settings | None, overrides: Mapping[str, Any]) -> Lim
     return Limits(**{**values, **overrides})
 
 
-def find_project() -> Path | None:
-    """Find the nearest ``pyproject.toml``, in the current folder or above it."""
-    try:
-        here = Path.cwd()
-        return next((file for folder in (here, *here.parents) if (file := folder / FILE).is_file()), None)
-    except OSError as error:
-        problem = f"the current folder and those above it cannot be searched: {error.strerror}; name a file (--config)"
-        raise DataError(problem, path=FILE) from error
-
-
-def _read_value(path: Path, key: str, value: object) -> Any:
-    at = (*TABLE, key)
-    if key != RATES:
-        return _check_value(path, at, _FIELDS[key], value)
+def _read_value(path: Path, at: tuple[str, ...], value: object) -> Any:
+    if at[-1] != RATES:
+        return _check_value(path, at, FIELDS[at[-1]], value)
     if not isinstance(value, dict):
         raise setting_error(
             path, at, f"expected a table of shares by protocol and attack, found {describe_value(value)}"
