@@ -206,18 +206,30 @@ def gate(run: AnyPath | Run | None = None, *, judge: str | None = None, **more: 
         PluginError: an attack or a protocol failed.
         BackendError: a model failed; the same call resumes.
     """
-    from distract.cli.settings import check_gate_file
     from distract.studies.gate.request import decide
 
     explicit = {name: name for name in (*more, *(() if judge is None else ("judge",)))}
     options = parse_options(dict(more), GateOptions)
     options["judge"] = None if judge is None else parse_judge(judge)
     place = run.path if isinstance(run, Run) else None if run is None else parse_path("run", run)
-    check_gate_file(options.get("config"))
+    _check_settings(options.get("config"))
     listener = Listener()
     with raise_signals():
         verdict, _ = decide(place, options, explicit, listener)
     return replace(verdict, notes=(*listener.notes, *verdict.notes))
+
+
+def _check_settings(path: Path | None) -> None:
+    """Check a gate's file of settings as its command would: an ignored limit would let a bad judge pass."""
+    import click
+
+    from distract.cli.main import cli
+    from distract.cli.settings import read_settings_file
+
+    parent = click.Context(cli)
+    command = cli.get_command(parent, "gate")
+    assert command is not None
+    read_settings_file(command, click.Context(command, parent=parent), None if path is None else str(path))
 
 
 def load(data: AnyPath, *, responses: Names = (), seed: int = 0) -> tuple[Case, ...]:

@@ -15,7 +15,8 @@ from distract.cli.options import (
     option,
     run_options,
 )
-from distract.cli.run import check_conclusive, print_run, profile_run, run_in_terminal, terminal
+from distract.cli.run import check_conclusive, print_run, profile_run, run_in_terminal
+from distract.cli.terminal import terminal
 
 
 @command()

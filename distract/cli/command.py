@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from distract.cli.settings import FileSettings, read_settings_file
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, SETTINGS, flag, read_settings, split_setting
-
-if TYPE_CHECKING:
-    from distract.cli.settings import FileSettings
 
 EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
 PANELS = (
@@ -67,7 +66,9 @@ class Command(click.Command):
         key = name.lstrip("-").replace("-", "_")
         if key == "plan" and "--dry-run" in names:
             return "--dry-run"
-        if key not in SETTINGS or "--model-option" not in names:
+        if key not in SETTINGS:
+            key = next(iter(get_close_matches(key, SETTINGS.keys() - {*COMMON}, 1, cutoff=0.8)), "")
+        if not key or "--model-option" not in names:
             return ""
         following = [*args[args.index(name) + 1 :], ""][0] if name in args else ""
         joined = next((value for part in args for head, _, value in [part.partition("=")] if head == name), "")
@@ -75,8 +76,6 @@ class Command(click.Command):
         return flag(key, value)
 
     def _read_settings(self, context: click.Context, path: Any) -> FileSettings | None:
-        from distract.cli.settings import read_settings_file
-
         if settings := read_settings_file(self, context, path):
             context.meta[_SETTINGS] = settings
             context.default_map = settings.defaults
@@ -132,17 +131,6 @@ class Command(click.Command):
 def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
     """Make a function a command, as ``click.command`` does."""
     return click.command(name, cls=kind, epilog=EPILOG)
-
-
-def spelled_keys(options: Iterable[click.Parameter]) -> dict[str, click.Option]:
-    """Map the name of each option in a file, its spelling without hyphens in front, to the option."""
-    return {
-        name.removeprefix("--"): option
-        for option in options
-        if isinstance(option, click.Option)
-        for name in option.opts
-        if name.startswith("--") and option.name != "help"
-    }
 
 
 def explicit_options() -> dict[str, str]:

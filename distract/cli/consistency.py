@@ -38,7 +38,8 @@ PROTOCOLS = ("pairwise", "rank")
 def consistency(judge: str, store: Path | None, fresh: bool, as_json: bool, **more: Any) -> None:
     """Measure whether verdicts on three and four responses fit together.
 
-    Shows whether the judge is transitive, and whether a third response changes its verdict on two others. Needs data with three or four responses per prompt. Choice sets are shown in one order each, whatever --orders.
+    Shows whether the judge is transitive, and whether a third response changes its verdict on two others. Needs
+    data with three or four responses per prompt. Choice sets are shown in one order each, whatever --orders.
     """
     from distract.studies.consistency import session
 

@@ -11,8 +11,8 @@ import click
 
 from distract.cli.command import command
 from distract.cli.options import PATH, NameType, asking_options, option
-from distract.cli.run import terminal
 from distract.cli.shared import echo_json, exit_with, print_lines, report_usage, warn
+from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from distract.core.records import Role
@@ -42,8 +42,8 @@ def explain(
 ) -> None:
     """Find the fewest words that flip a verdict.
 
-    Takes the flips on a CASE of a RUN, the clearest first. Asks the judge of the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had
-    its own.
+    Takes the flips on a CASE of a RUN, the clearest first. Asks the judge of the run again, about parts of the
+    rewrite. Stored replies are reused: name --store if the run had its own.
     """
     from distract.core import runs
     from distract.core.errors import DistractError

@@ -24,8 +24,9 @@ from distract.cli.options import (
     out_option,
     store_option,
 )
-from distract.cli.run import terminal, unread_parts
+from distract.cli.run import unread_parts
 from distract.cli.shared import CommandExit, echo, echo_json, print_lines, print_result, safe_line
+from distract.cli.terminal import terminal
 from distract.core.errors import DistractError
 from distract.models.ranges import WholeRange
 

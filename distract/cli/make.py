@@ -23,8 +23,9 @@ from distract.cli.options import (
     store_option,
     verifier_option,
 )
-from distract.cli.run import run_in_terminal, terminal
+from distract.cli.run import run_in_terminal
 from distract.cli.shared import echo, exit_with, print_result, report_usage, safe_line
+from distract.cli.terminal import terminal
 from distract.core.errors import UsageError
 from distract.core.printable import count
 
@@ -94,7 +95,8 @@ def make_pairs(
 ) -> None:
     """Make a better and a worse answer from each reference.
 
-    The reference is the good response of a case (after CALM). Both should be correct, complete and about equally long; the worse one lacks coherence and clarity.
+    The reference is the good response of a case (after CALM). Both should be correct, complete and about equally
+    long; the worse one lacks coherence and clarity.
     """
     from distract.studies.execution import split_options
     from distract.studies.make import maker
@@ -110,8 +112,9 @@ def make_pairs(
 def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any) -> None:
     """Make cases with format constraints from IFEval's prompts.
 
-    Each has a compliant response and worse ones. Splits question and format, keeps or adds three easy, compatible requirements, has a compliant response written and
-    checked, and derives versions by rule that break one, two and three requirements.
+    Each has a compliant response and worse ones. Splits question and format, keeps or adds three easy, compatible
+    requirements, has a compliant response written and checked, and derives versions by rule that break one, two and
+    three requirements.
     """
     from distract.studies.execution import split_options
     from distract.studies.make import maker

@@ -17,8 +17,9 @@ from distract.cli.options import (
     protocol_option,
     reference_option,
 )
-from distract.cli.run import check_conclusive, run_in_terminal, set_up, terminal
+from distract.cli.run import check_conclusive, run_in_terminal, set_up
 from distract.cli.shared import echo, print_lines, print_result, safe_line
+from distract.cli.terminal import terminal
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:

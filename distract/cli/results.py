@@ -47,8 +47,9 @@ def check(
 ) -> None:
     """Check whether a rewrite still says the same.
 
-    Takes a text and its REWRITE, a RUN with its rewrites, or a labelled set. A labelled set is JSON Lines of {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack,
-    label faithful or changed, kind what was changed. Always exits with 0.
+    Takes a text and its REWRITE, a RUN with its rewrites, or a labelled set. A labelled set is JSON Lines of
+    {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack, label faithful or changed,
+    kind what was changed. Always exits with 0.
     """
     from distract.core import runs
     from distract.report.tables import has_colour

@@ -3,75 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from distract.cli.shared import echo, exit_with, print_lines, print_result, report_usage, safe_line
-from distract.core.listener import Listener
+from distract.cli.shared import echo, exit_with, print_result, safe_line
+from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from distract.core.backend import Backend
     from distract.core.job import FinishedRun, Job
-    from distract.core.price import Price
     from distract.core.records import Role, Row
     from distract.core.runs import LoadedRun
     from distract.core.study import R
-    from distract.core.usage import Tally
     from distract.rewriting.generator_options import GeneratorOptions
     from distract.studies.setup import Setup
-
-
-_TERMINAL = "distract.terminal"
-"""Where a context keeps its terminal."""
-
-
-class Terminal(Listener):
-    """Shows messages, plan, progress and usage of a run on stderr."""
-
-    is_dry = False
-
-    def say(self, lines: Iterable[str]) -> None:
-        """Print lines for the user."""
-        print_lines(lines)
-
-    def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
-        """Report usage in the end."""
-        return report_usage(tally, prices)
-
-    @contextmanager
-    def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Callable[[Tally], None]]:
-        """Show the plan, then progress."""
-        from distract.report.progress import Progress, preview_lines
-        from distract.studies.estimate import estimate
-
-        estimated = estimate(job)
-        print_lines(preview_lines(job, estimated, stored))
-        with Progress(sum(estimated.requests.values()), doing) as progress:
-            yield progress.update
-
-    def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
-        """Describe the gate."""
-        from distract.studies.gate.view import gate_lines
-
-        return gate_lines(parameters)
-
-
-def terminal() -> Terminal:
-    """Return the terminal of the command: with ``--dry-run``, one that ends it before anything is asked."""
-    context = click.get_current_context()
-    if context.params.get("dry_run") and _TERMINAL not in context.meta:
-        from distract.cli.dry_run import DryRun
-
-        context.meta[_TERMINAL] = DryRun(context.params["as_json"])
-    listener: Terminal = context.meta.setdefault(_TERMINAL, Terminal())
-    return listener
 
 
 def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, GeneratorOptions]:

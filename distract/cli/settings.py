@@ -8,7 +8,7 @@ written outside its own folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from distract.cli.command import Command, spelled_keys
-from distract.cli.options import RangeType
 from distract.core.errors import UnknownName, UsageError
 from distract.core.project import Project, describe_value, find_project, read_project, setting_error, shorten
 from distract.models.options import COMMON, SETTINGS, USES, read_settings, split_setting
@@ -61,7 +59,7 @@ class FileSettings:
         """Settings of engines that a model may lack."""
         return frozenset((self.shared.keys() - self.own.keys()) & USES.keys())
 
-    def report(self, command: Command, context: click.Context) -> None:
+    def report(self, command: click.Command, context: click.Context) -> None:
         """Say on stderr which settings come from the file."""
         from distract.cli.shared import print_lines
 
@@ -79,7 +77,7 @@ class FileSettings:
             print_lines([f"settings: {where}: {', '.join(names)}"])
 
 
-def read_settings_file(command: Command, context: click.Context, path: str | None) -> FileSettings | None:
+def read_settings_file(command: click.Command, context: click.Context, path: str | None) -> FileSettings | None:
     """Read what a file, by default the nearest one, sets for a command; None if there is none."""
     try:
         file = Path(path) if path is not None else find_project()
@@ -89,40 +87,43 @@ def read_settings_file(command: Command, context: click.Context, path: str | Non
     if project is None or not project.table:
         return None
     settings, name = FileSettings(project), command.name or ""
-    limits, options = command.limits, spelled_keys(command.params)
+    limits, options = own_keys(command), spelled_keys(command.params)
     known = {*options, *limits}
-    for key in project.table:
-        if key not in known:
-            _check_shared(project, key, context)
-    own = project.command(name) or {}
-    for key in own:
-        if key not in known:
-            _refuse_key(project, (name, key), key, known)
-    for layer, at, table in ((settings.shared, (), project.table), (settings.own, (name,), own)):
+    group = context.find_root().command
+    assert isinstance(group, click.Group)
+    tables = {key for key in group.list_commands(context) if isinstance(project.table.get(key), dict)}
+    shared = {key: value for key, value in project.table.items() if key not in tables}
+    own = project.command(name) if name in tables else None
+    for key in shared.keys() - known:
+        _check_shared(project, key, group, context)
+    for key in (own or {}).keys() - known:
+        _refuse_key(project, (name, key), key, known)
+    for layer, at, table in ((settings.shared, (), shared), (settings.own, (name,), own or {})):
         for key, value in table.items():
             where = project.at(*at, key)
             if key in limits:
                 settings.limits += (key,)
             elif key in options:
-                layer.update(_read_option(project.path, where, key, value, options[key], context))
+                values = _read_option(project.path, where, key, value, options[key], context)
+                if twice := next(
+                    (name for name in values if str(layer.get(name, values[name])) != str(values[name])), ""
+                ):
+                    raise setting_error(project.path, where, f"{twice} is set twice, to different values")
+                layer.update(values)
     return settings
 
 
-def _check_shared(project: Project, name: str, context: click.Context) -> None:
-    """Check a name that this command does not know: a table of a command, or an option of another one."""
-    group = context.find_root().command
-    assert isinstance(group, click.Group)
-    commands = group.list_commands(context)
-    if name in commands:
-        project.command(name)
-        return
-    known = set(commands)
+def _check_shared(project: Project, name: str, group: click.Group, context: click.Context) -> None:
+    """Check a name that this command does not know: it has to be an option of another one."""
+    known, commands = set[str](), group.list_commands(context)
     for each in commands:
         command = group.get_command(context, each)
-        assert isinstance(command, Command)
-        known |= {*spelled_keys(command.params), *command.limits}
+        assert command is not None
+        known |= {*spelled_keys(command.params), *own_keys(command)}
+    if name in commands and name not in known:
+        project.command(name)  # which is no table
     if name not in known:
-        _refuse_key(project, (name,), name, known)
+        _refuse_key(project, (name,), name, {*known, *commands})
 
 
 def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collection[str]) -> None:
@@ -148,7 +149,7 @@ def _read_option(
             raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
         return {name: value}
     values = value if option.multiple and isinstance(value, list) else [value]
-    texts = [_read_text(path, at, each, isinstance(option.type, RangeType)) for each in values]
+    texts = [_read_text(path, at, each, hasattr(option.type, "bounds")) for each in values]
     if isinstance(option.type, click.Path):
         texts = [str(path.parent / text) for text in texts]
     for text in texts:
@@ -215,11 +216,18 @@ def _is_foreign(text: str) -> bool:
         return True
 
 
-def check_gate_file(path: Path | None) -> None:
-    """Check the file that a gate reads in a call from Python, as its command would."""
-    from distract.cli.main import cli
+def own_keys(command: click.Command) -> tuple[str, ...]:
+    """Return the names of settings that a command reads by itself."""
+    names: tuple[str, ...] = getattr(command, "limits", ())
+    return names
 
-    parent = click.Context(cli)
-    command = cli.get_command(parent, "gate")
-    assert isinstance(command, Command)
-    read_settings_file(command, click.Context(command, parent=parent), None if path is None else str(path))
+
+def spelled_keys(options: Iterable[click.Parameter]) -> dict[str, click.Option]:
+    """Map the name of each option in a file, its spelling without hyphens in front, to the option."""
+    return {
+        name.removeprefix("--"): option
+        for option in options
+        if isinstance(option, click.Option)
+        for name in option.opts
+        if name.startswith("--") and option.name != "help"
+    }

@@ -47,15 +47,16 @@ class Project:
     @property
     def judge(self) -> str | None:
         """Name of the judge."""
-        return self._text("judge")
+        return self.text("judge")
 
     @property
     def store(self) -> Path | None:
         """Where to keep replies."""
-        text = self._text("store")
+        text = self.text("store")
         return None if text is None else self.path.parent / text
 
-    def _text(self, name: str) -> str | None:
+    def text(self, name: str) -> str | None:
+        """Return the text of a setting that tests use too."""
         value = self.table.get(name)
         if value is not None and (not isinstance(value, str) or not value.strip()):
             expected = f"expected {_TEST_SETTINGS[name]} in quotes"
@@ -70,15 +71,17 @@ def _prefix(path: Path) -> tuple[str, ...]:
 def find_project() -> Path | None:
     """Find the nearest file of settings, in the current folder or above it; raises ``OSError`` if none can be read."""
     here = Path.cwd()
-    for folder in (here, *here.parents):
-        own, shared = (folder / name for name in (OWN_FILE, SHARED_FILE))
-        if own.is_file():
-            if shared.is_file() and read_project(shared).table:
-                raise UsageError(f"{own}: {shared} beside it has [{'.'.join(TABLE)}] too; keep one of them")
-            return own
-        if shared.is_file():
-            return shared
-    return None
+    return next((file for folder in (here, *here.parents) if (file := find_in(folder))), None)
+
+
+def find_in(folder: Path) -> Path | None:
+    """Find the file of settings in a folder; a ``pyproject.toml`` counts even if it has none."""
+    own, shared = (folder / name for name in (OWN_FILE, SHARED_FILE))
+    if not own.is_file():
+        return shared if shared.is_file() else None
+    if shared.is_file() and read_project(shared).table:
+        raise UsageError(f"{own}: {shared} beside it has [{'.'.join(TABLE)}] too; keep one of them")
+    return own
 
 
 def read_project(path: Path) -> Project:
@@ -89,6 +92,8 @@ def read_project(path: Path) -> Project:
     project = Project(path, read_table(path, _prefix(path), table))
     for name in table:
         check_typo(path, project.at(name), "table or setting", name, ("gate", *_TEST_SETTINGS))
+        if name in _TEST_SETTINGS:
+            project.text(name)
     return project
 
 
@@ -125,21 +130,21 @@ def setting_error(path: Path, at: tuple[str, ...], problem: str) -> DataError:
 
 
 def _find_line(path: Path, at: tuple[str, ...]) -> int | None:
-    """Find the line of a key; None where it is written in another way than alone on a line under its table."""
+    """Find the line of a key or of its table; None where they are written in an unusual way."""
+    lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
-    lines = files.read_text(path).splitlines() if at else []
-    for number, text in enumerate(lines, 1):
+    for number, text in enumerate(files.read_text(path).splitlines(), 1):
         if header := re.match(r"\s*\[([^\[\]]+)\]", text):
             table = _split_key(header[1])
-            if table == at:
-                return number
-        elif (key := re.match(r"\s*([^=\[\]#]+?)\s*=", text)) and (*table, *_split_key(key[1])) == at:
-            return number
-    return None
+            lines.setdefault(table, number)
+        elif key := re.match(r"\s*([^=\[\]#]+?)\s*=", text):
+            lines.setdefault((*table, *_split_key(key[1])), number)
+    names = tuple(name.replace("_", "-") for name in at)
+    return lines.get(names) or lines.get(names[:-1])
 
 
 def _split_key(text: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in text.split("."))
+    return tuple(part.strip().strip("\"'").replace("_", "-") for part in text.split("."))
 
 
 def shorten(name: str) -> str:

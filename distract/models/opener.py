@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from distract.core.backend import Backend
-from distract.core.errors import UnknownName, UsageError, install_command
+from distract.core.errors import DistractError, UnknownName, UsageError, install_command
 from distract.core.price import Price
 from distract.core.records import Role
 from distract.models import scripted
@@ -83,6 +83,9 @@ def open_models(
         # Written past the attribute, since in some backends the identity is a property that is computed once.
         vars(backends["judge"])["identity"] = {**backends["judge"].identity, "version": options.judge_version}
     notes = dict.fromkeys(note for role, target in targets.items() for note in _notes(chosen[role], target, options))
+    if options.dry_run:
+        local = {role: target for role, target in targets.items() if target.engine in ENGINES}
+        notes |= {_plan_note(chosen[role], target, backends[role], options): None for role, target in local.items()}
     prices = {role: price for role, target in targets.items() if (price := _price(role, target, options))}
     return RunModels(backends, tuple(notes), prices)
 
@@ -156,12 +159,6 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
     """Lines that tell the user how a name was understood."""
     if target.reason:
         yield f"{name}: {target.reason}"
-    if options.dry_run and target.engine in ENGINES:
-        try:
-            check_fit(target, name, options, catalogue(options.catalogue))
-            yield f"{name} fits this machine, or is of unknown size"
-        except UsageError as misfit:
-            yield str(misfit)
     entry = target.entry
     # Losing an alias to another entry does not redefine a judge of ours.
     if options.catalogue is None or entry is None or _drop_aliases(entry) in map(_drop_aliases, catalogue().values()):
@@ -172,6 +169,17 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
     key = next((key for key in target.keys if os.environ.get(key)), None)
     if key and target.server.startswith("https") and target.server == entry.base_url.rstrip("/"):
         yield f"{name}: {options.catalogue} sends the key in {key} to {target.server}"
+
+
+def _plan_note(name: str, target: Target, backend: Backend, options: Options) -> str:
+    """Note whether a model fits; one that cannot be looked at here gets a stand-in for its identity in the plan."""
+    try:
+        check_fit(target, name, options, catalogue(options.catalogue))
+        _ = backend.identity
+        return f"{name} fits this machine, or is of unknown size"
+    except DistractError as problem:
+        vars(backend)["identity"] = {"engine": target.engine, "model": target.model}
+        return str(problem)
 
 
 def _drop_aliases(entry: CatalogueEntry) -> CatalogueEntry:

@@ -1,7 +1,7 @@
 """Options of models: how they are loaded and servers asked.
 
-The record ``Options`` describes itself: each setting of an engine carries its help, its engines and its range, from which
-``--model-option``, its checks and ``distract list options`` follow. A provider may bring a record of its own.
+The record ``Options`` describes itself: each setting of an engine carries its help, its engines and its range. The
+option ``--model-option``, its checks and ``distract list options`` follow from it. A provider may bring its own record.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def read_settings(pairs: Iterable[tuple[str, object]]) -> dict[str, Any]:
         name = key.strip().replace("-", "_")
         if name not in SETTINGS:
             known = [setting.key for setting in SETTINGS.values()]
-            raise UnknownName("model option", key, known, "; `distract list options` describes each")
+            raise UnknownName("model option", key, known)
         try:
             value = SETTINGS[name].read(raw)
         except ValueError as error:

@@ -60,11 +60,11 @@ def test_another_system_asks_nothing_new(run: Run) -> None:
 
 def test_a_plan_is_shown_and_nothing_is_asked(run: Run) -> None:
     data("d.jsonl")
-    command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--plan")
+    command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--dry-run")
     found = run(*command, "--json")
     # Six matches of four models on six prompts, three of them again after the attack, under two protocols.
-    assert found.document["plan"]["comparisons"] == 2 * (36 + 18)
-    assert found.document["plan"]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
+    assert found.document["plans"][0]["comparisons"] == 2 * (36 + 18)
+    assert found.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
     said = run(*command)
     assert "36 matches a protocol" in said.out
@@ -77,12 +77,12 @@ def test_a_plan_of_sampled_matches_is_no_less_than_what_is_played(run: Run) -> N
     data("d.jsonl", cases=20)
     for seed in range(3):
         command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--pairs", 40, "--seed", seed)
-        plan = run(*command, "--plan", "--json").document["plan"]
+        plan = run(*command, "--dry-run", "--json").document["plans"][0]
         made = run(*command, "--json", "--out", f"run{seed}")
         judged = sum(bool(row.judgments) for row in load(Path(f"run{seed}")).rows)
         assert made.code == 0
         assert judged <= plan["comparisons"] <= judged * 1.3
-    named = run(*command, "--target", "w", "--plan", "--json").document["plan"]
+    named = run(*command, "--target", "w", "--dry-run", "--json").document["plans"][0]
     # Both protocols judge the same rewrites, one for each answer of the model that plays.
     assert named["rewrites"] <= 20
 

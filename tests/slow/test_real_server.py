@@ -67,7 +67,7 @@ def test_a_run_through_every_transient_fault_is_the_run_without(
             return next(faults) if time == 1 else None
 
     with FaultProxy(server, plan) as proxy:
-        done = ran(attack(proxy.url, tmp_path, "--timeout", "20"))
+        done = ran(attack(proxy.url, tmp_path, "--model-option", "timeout=20"))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["results"] == quiet[0]
         assert stored(tmp_path) == quiet[1]
@@ -96,7 +96,7 @@ def test_a_server_that_dies_costs_nothing_that_was_paid_for(
         return "reset" if len(asked) > alive else None
 
     with FaultProxy(server, plan) as proxy:
-        command = attack(proxy.url, tmp_path, "--concurrency", "1", "--attempts", "2")
+        command = attack(proxy.url, tmp_path, "--concurrency", "1", "--model-option", "attempts=2")
         died = ran(command)
         assert died.returncode == 4, died.stderr
         last = died.stderr.splitlines()[-1]

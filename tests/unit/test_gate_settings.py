@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distract.core import printable, registry
 from distract.core.errors import DataError, UsageError
-from distract.core.project import FILE, Project, read_project
+from distract.core.project import SHARED_FILE, read_project
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.settings import Settings, load_settings, merge_limits
 
@@ -47,7 +47,7 @@ KEYS = {
 }
 
 
-def written(folder: Path, text: str | bytes, name: str = FILE) -> Path:
+def written(folder: Path, text: str | bytes, name: str = SHARED_FILE) -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
@@ -68,7 +68,7 @@ def refused(path: Path) -> str:
 def test_the_whole_table_is_read(tmp_path: Path) -> None:
     settings = load_settings(written(tmp_path, WHOLE))
     assert settings is not None
-    assert settings.path == tmp_path / FILE
+    assert settings.path == tmp_path / SHARED_FILE
     found = merge_limits(settings, {})
     assert found == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
     cases = {
@@ -114,7 +114,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, An
 
 
 def test_an_option_out_of_range_is_refused_with_a_file_and_without() -> None:
-    for settings in (None, Settings(Path(FILE), {"max_flip_rate": 0.1})):
+    for settings in (None, Settings(Path(SHARED_FILE), {"max_flip_rate": 0.1})):
         with pytest.raises(UsageError, match=r"^--max-flip-rate 2: expected a share"):
             merge_limits(settings, {"max_flip_rate": 2.0})
 
@@ -130,7 +130,7 @@ class TestWhereItIs:
         found = load_settings()
         assert found is not None
         assert found.path == top
-        (tmp_path / "a" / FILE).mkdir()  # no file
+        (tmp_path / "a" / SHARED_FILE).mkdir()  # no file
         assert load_settings() == found
         middle = written(inner, "[project]\nname = 'other'\n")
         assert load_settings() is None
@@ -175,16 +175,13 @@ class TestWhereItIs:
         ("[[tool.distract.gate]]", ": tool.distract.gate: expected a table, found a list"),
         (
             "[tool.distract.gates]",
-            ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'? (known: gate, judge, store)",
+            ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'?",
         ),
         (
             GATE + "max-fliprate = 0.1",
             "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?",
         ),
-        (
-            GATE + "max_flip_rate = 0.1",
-            "unknown setting 'max_flip_rate'; did you mean 'max-flip-rate'? (known: certify,",
-        ),
+        (GATE + "max-flip-rate = 0.1\nmax_flip_rate = 0.1", "max_flip_rate: is there twice, with a hyphen and with"),
         (GATE + "max-flip-rate = true", "gate.max-flip-rate: expected a share, such as 0.10, found true"),
         (GATE + "max-flip-rate = '10%'", "gate.max-flip-rate: expected a share, such as 0.10, found '10%'"),
         (GATE + "max-flip-rate = 10", "expected a share between 0.000001 and 1, such as 0.10, found 10"),
@@ -329,14 +326,15 @@ class TestWhatStandsBesideTheGate:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("", Project()),
-            ("[tool.distract]", Project()),
-            ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", Project("j", None, {})),
-            ("[tool.distract]\nstore = '/s'", Project(None, Path("/s"))),
+            ("", (None, None, None)),
+            ("[tool.distract]", (None, None, None)),
+            ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", ("j", None, {})),
+            ("[tool.distract]\nstore = '/s'", (None, Path("/s"), None)),
         ],
     )
-    def test_it_is_read(self, tmp_path: Path, text: str, expected: Project) -> None:
-        assert read_project(written(tmp_path, text)) == expected
+    def test_it_is_read(self, tmp_path: Path, text: str, expected: tuple[Any, ...]) -> None:
+        project = read_project(written(tmp_path, text))
+        assert (project.judge, project.store, project.command("gate")) == expected
 
     def test_a_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
         assert read_project(written(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"

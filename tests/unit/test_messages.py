@@ -61,7 +61,15 @@ def test_names_of_ours_and_of_the_hub_are_left_alone() -> None:
 
 def test_a_server_of_ones_own_takes_any_name(run: Any) -> None:
     ran = run(
-        "attack", "--judge", "ollama/llama3", "--base-url", "http://127.0.0.1:9/v1", "--attempts", "1", "--limit", "1"
+        "attack",
+        "--judge",
+        "ollama/llama3",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--model-option",
+        "attempts=1",
+        "--limit",
+        "1",
     )
     assert (ran.code, "does not answer" in ran.err) == (4, True)
 

@@ -125,5 +125,5 @@ def test_an_unknown_name_has_a_suggestion() -> None:
 
 
 def test_every_option_says_what_it_is_for() -> None:
-    everywhere = {"catalogue", "judge_version", "price_in", "price_out"}
+    everywhere = {"catalogue", "judge_version", "price_in", "price_out", "dry_run", "lenient"}
     assert Options.__dataclass_fields__.keys() - USES.keys() == everywhere
