@@ -105,10 +105,8 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
                 settings.limits += (key,)
             elif key in options:
                 values = _read_option(project.path, where, key, value, options[key], context)
-                if twice := next(
-                    (name for name in values if str(layer.get(name, values[name])) != str(values[name])), ""
-                ):
-                    raise setting_error(project.path, where, f"{twice} is set twice, to different values")
+                if any(str(layer.get(name, new)) != str(new) for name, new in values.items()):
+                    raise setting_error(project.path, where, "is set here and in another key, to different values")
                 layer.update(values)
     return settings
 

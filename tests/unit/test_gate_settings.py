@@ -220,7 +220,6 @@ class TestWhereItIs:
         (RATES + "sycophancy = 3", "max-flip-rates.sycophancy: expected a share between 0.000001 and 1"),
         (RATES + '"\\u001b[2J\\nx" = 0.1', "unknown protocol or attack"),
         (RATES + f'"{"x" * 100_000}" = 0.1', "unknown protocol or attack"),
-        (f"[tool.distract.{'g' * 100_000}]", "unknown table"),
         (GATE + "certify = '\\u001b[2J\\u202e'", "certify: expected true or false, found '"),
     ],
     ids=lambda text: text[-40:],
@@ -230,7 +229,7 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, told: str)
 
 
 def test_a_hostile_file_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ": tool: expected a table, found 3"
+    assert refused(written(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ":1: tool: expected a table, found 3"
 
 
 @pytest.mark.parametrize("name", [*registry.protocols(), *registry.attacks()])
