@@ -52,7 +52,9 @@ class Command(click.Command):
             if isinstance(option, click.Option) and times > 1 and not option.multiple:
                 names = "/".join((*option.opts, *option.secondary_opts))
                 raise click.UsageError(f"Option {names!r} is given {times} times; give it once.", context)
-        settings = None if values.get("help") else self._read_settings(context, values.get("config"))
+        # A wrong file must not hide the help.
+        is_help = any(option == self.get_help_option(context) for option in order)
+        settings = None if is_help else self._read_settings(context, values.get("config"))
         rest = super().parse_args(context, args)
         if "model_options" in context.params:
             self._apply_model_options(context, settings)

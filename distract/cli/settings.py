@@ -227,5 +227,5 @@ def spelled_keys(options: Iterable[click.Parameter]) -> dict[str, click.Option]:
         for option in options
         if isinstance(option, click.Option)
         for name in option.opts
-        if name.startswith("--") and option.name != "help"
+        if name.startswith("--")
     }
