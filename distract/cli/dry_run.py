@@ -31,17 +31,17 @@ def preview_making(job: MakeJob, opened: RunModels, store: Path, heading: str) -
     _preview_most([heading], about, estimated, opened.prices.get("generator"), stored)
 
 
-def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels, store: Path) -> NoReturn:
+def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path) -> NoReturn:
     """Show what the search for the smallest part of flips would ask at most, and end the command."""
     from distract.studies.explain.run import estimate_most
 
-    estimated, stored = estimate_most(run, flips), count_stored(opened.models, store)
-    judge, case = run.parameters["judge"], flips[0].case if flips else ""
-    heading = [f"judge {judge} · case {case} · {count(len(flips), 'flip')} to explain"]
+    estimated, stored = estimate_most(run, flips), count_stored(opened.models, store) if opened else {}
+    judge = run.parameters["judge"]
+    heading = [f"judge {judge} · {count(len(flips), 'flip')} to explain that the run has not"]
     if held := stored.get("judge"):
         heading.append(f"the store holds {count(held, 'reply', 'replies')} of this judge; this search reuses those")
     about = {"judge": judge, "cases": 1}
-    _preview_most(heading, about, estimated, opened.prices.get("judge"), stored)
+    _preview_most(heading, about, estimated, opened.prices.get("judge") if opened else None, stored)
 
 
 def _preview_most(

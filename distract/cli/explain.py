@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.cli.command import command
+from distract.cli.dry_run import preview_search
 from distract.cli.options import PATH, NameType, asking_options, option
 from distract.cli.shared import echo_json, exit_with, print_lines, report_usage, warn
 from distract.cli.terminal import terminal
+from distract.core.store import DEFAULT_PATH
 
 if TYPE_CHECKING:
     from distract.core.records import Role
@@ -60,9 +62,12 @@ def explain(
     with ExitStack() as stack:
         judge = None
         try:
-            if len(recorded) < len(flips):
+            missing = [flip for flip in flips if flip not in recorded]
+            if terminal().is_dry and not missing:
+                preview_search(loaded, missing, None, DEFAULT_PATH)
+            if missing:
                 whole = rerun.reopen_case(loaded, case, data, responses)
-                judge = _open_judge(loaded, flips, stack, more)
+                judge = _open_judge(loaded, missing, stack, more)
         except DistractError as error:
             if not recorded:
                 raise
@@ -87,7 +92,6 @@ def explain(
 def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
     """Open the judge of a run until the stack ends, which reports its usage."""
     from distract.core import registry
-    from distract.core.store import DEFAULT_PATH
     from distract.judging.judge import Judge
     from distract.models.opener import open_models
     from distract.studies.execution import renew, split_options
@@ -107,8 +111,6 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
     if helper and reference:
         rerun.check_same(run, *helper, reference.identity)
     if terminal().is_dry:
-        from distract.cli.dry_run import preview_search
-
         preview_search(run, flips, opened, rest["store"] or DEFAULT_PATH)
     if rest["fresh"]:
         renew([backend], rest["store"])

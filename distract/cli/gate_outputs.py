@@ -10,7 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ import click
 
 from distract.cli.command import Command, Option
 from distract.cli.options import PATH, group_options, option
+from distract.cli.settings import read_settings_file
 from distract.core import files
 from distract.core.errors import UsageError
 
@@ -138,11 +139,16 @@ class GateCommand(Command):
             return super().parse_args(context, args)
         except (click.UsageError, UsageError) as error:
             why = error.format_message() if isinstance(error, click.UsageError) else str(error)
+            paths = []
             for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
                 name, equals, joined = argument.partition("=")
-                if name == "--junit" and _is_ours(path := Path(joined if equals else value)):
-                    reason = inconclusive_verdict(f"the gate did not begin: {why}")
-                    Outputs(path, False, None, False)._write_junit(reason, {}, "")
+                paths += [Path(joined if equals else value)] if name == "--junit" else []
+            with suppress(UsageError, OSError):
+                settings = read_settings_file(self, context, None)
+                paths += [Path(settings.defaults["junit"])] if settings and "junit" in settings.defaults else []
+            for path in filter(_is_ours, paths):
+                reason = inconclusive_verdict(f"the gate did not begin: {why}")
+                Outputs(path, False, None, False)._write_junit(reason, {}, "")
             raise
 
 
