@@ -31,11 +31,12 @@ def preview_making(job: MakeJob, opened: RunModels, store: Path, heading: str) -
     _preview_most([heading], about, estimated, opened.prices.get("generator"), stored)
 
 
-def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path) -> NoReturn:
+def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path | None) -> NoReturn:
     """Show what the search for the smallest part of flips would ask at most, and end the command."""
+    from distract.core.store import DEFAULT_PATH
     from distract.studies.explain.run import estimate_most
 
-    estimated, stored = estimate_most(run, flips), count_stored(opened.models, store) if opened else {}
+    estimated, stored = estimate_most(run, flips), count_stored(opened.models, store or DEFAULT_PATH) if opened else {}
     judge = run.parameters["judge"]
     heading = [f"judge {judge} · {count(len(flips), 'flip')} to explain that the run has not"]
     if held := stored.get("judge"):

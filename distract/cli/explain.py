@@ -14,7 +14,6 @@ from distract.cli.dry_run import preview_search
 from distract.cli.options import PATH, NameType, asking_options, option
 from distract.cli.shared import echo_json, exit_with, print_lines, report_usage, warn
 from distract.cli.terminal import terminal
-from distract.core.store import DEFAULT_PATH
 
 if TYPE_CHECKING:
     from distract.core.records import Role
@@ -64,7 +63,7 @@ def explain(
         try:
             missing = [flip for flip in flips if flip not in recorded]
             if terminal().is_dry and not missing:
-                preview_search(loaded, missing, None, DEFAULT_PATH)
+                preview_search(loaded, missing, None, None)
             if missing:
                 whole = rerun.reopen_case(loaded, case, data, responses)
                 judge = _open_judge(loaded, missing, stack, more)
@@ -111,7 +110,7 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
     if helper and reference:
         rerun.check_same(run, *helper, reference.identity)
     if terminal().is_dry:
-        preview_search(run, flips, opened, rest["store"] or DEFAULT_PATH)
+        preview_search(run, flips, opened, rest["store"])
     if rest["fresh"]:
         renew([backend], rest["store"])
     judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))

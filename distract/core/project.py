@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import re
 import reprlib
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,6 +161,8 @@ def describe_value(value: object) -> str:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    import tomllib  # most commands find no file
+
     text = files.read_text(path)
     try:
         return tomllib.loads(text)
