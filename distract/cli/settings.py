@@ -88,22 +88,21 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
         return None
     settings, name = FileSettings(project), command.name or ""
     limits, options = own_keys(command), spelled_keys(command.params)
-    known = {*options, *limits}
     group = context.find_root().command
     assert isinstance(group, click.Group)
     tables = {key for key in group.list_commands(context) if isinstance(project.table.get(key), dict)}
     shared = {key: value for key, value in project.table.items() if key not in tables}
     own = project.command(name) if name in tables else None
-    for key in shared.keys() - known:
-        _check_shared(project, key, group, context)
-    for key in (own or {}).keys() - known:
-        _refuse_key(project, (name, key), key, known)
     for layer, at, table in ((settings.shared, (), shared), (settings.own, (name,), own or {})):
         for key, value in table.items():
             where = project.at(*at, key)
             if key in limits:
                 settings.limits += (key,)
-            elif key in options:
+            elif key not in options:
+                if at:
+                    _refuse_key(project, (*at, key), key, {*options, *limits})
+                _check_shared(project, key, group, context)
+            else:
                 values = _read_option(project.path, where, key, value, options[key], context)
                 if any(str(layer.get(name, new)) != str(new) for name, new in values.items()):
                     raise setting_error(project.path, where, "is set here and in another key, to different values")
