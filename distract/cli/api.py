@@ -175,10 +175,10 @@ def attack(
     """
     keywords: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
     options, listener = parse_options(keywords, AttackOptions, ScopeOptions), Listener()
-    store = options.pop("store", None)
-    job = attack_job(parse_judge(judge), options, store, listener)
+    store, fresh = options.pop("store", None), options.pop("fresh", False)
+    job = attack_job(parse_judge(judge), options, listener)
     with raise_signals():  # Ctrl-C waits for pending replies, which are paid for
-        finished = execution.run_job(job, store, listener)
+        finished = execution.run_job(job, store, listener, is_fresh=fresh)
     measured = any(figure.n for figure in finished.result.figures)
     why = execution.undecided_reason(finished.run.rows, measured)
     return Run(finished, [*listener.notes, *([why] if why else [])])
@@ -188,8 +188,8 @@ def gate(run: AnyPath | Run | None = None, *, judge: str | None = None, **more: 
     """Decide whether a judge flips too often: ``distract gate``.
 
     Reads a finished run, or asks a judge only until the evidence suffices. Fails closed: without enough evidence the
-    decision is ``inconclusive``. Thresholds come from the arguments, else from ``[tool.distract.gate]`` of the nearest
-    ``pyproject.toml``.
+    decision is ``inconclusive``. Thresholds come from the arguments, else from the table ``gate`` of the nearest
+    ``distract.toml`` or ``pyproject.toml``; only the command takes its other settings.
 
     Args:
         run: a finished run of ``attack``, or its folder.
@@ -212,10 +212,24 @@ def gate(run: AnyPath | Run | None = None, *, judge: str | None = None, **more: 
     options = parse_options(dict(more), GateOptions)
     options["judge"] = None if judge is None else parse_judge(judge)
     place = run.path if isinstance(run, Run) else None if run is None else parse_path("run", run)
+    _check_settings(options.get("config"))
     listener = Listener()
     with raise_signals():
         verdict, _ = decide(place, options, explicit, listener)
     return replace(verdict, notes=(*listener.notes, *verdict.notes))
+
+
+def _check_settings(path: Path | None) -> None:
+    """Check a gate's file of settings as its command would: an ignored limit would let a bad judge pass."""
+    import click
+
+    from distract.cli.main import cli
+    from distract.cli.settings import read_settings_file
+
+    parent = click.Context(cli)
+    command = cli.get_command(parent, "gate")
+    assert command is not None
+    read_settings_file(command, click.Context(command, parent=parent), None if path is None else str(path))
 
 
 def load(data: AnyPath, *, responses: Names = (), seed: int = 0) -> tuple[Case, ...]:

@@ -16,6 +16,7 @@ from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
 from distract.core.records import Case
 from distract.data import datasets
+from distract.models.options import SETTINGS, read_settings
 
 AnyPath = str | os.PathLike[str]
 Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -45,6 +46,7 @@ class AuditOptions(TypedDict, total=False):
     catalogue: AnyPath | None  # TOML file of more judges; default: the variable ``DISTRACT_CATALOGUE``
     dtype: str  # type of the weights: ``auto`` (default), ``float32``, ``bfloat16`` or ``float16``
     quantization: str | None  # of the weights: ``bnb-8bit``, ``bnb-4bit``; with vLLM, any it supports
+    model_options: Mapping[str, Any]  # settings of engines by key, those below or any other of `distract list options`
     trust_remote_code: bool  # run code that comes with a model
     device_map: str | None  # as transformers takes it
     batch_tokens: int | None  # tokens per forward pass of transformers, from 64; None: by free memory
@@ -105,7 +107,11 @@ def parse_judge(judge: object) -> str:
 def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:
     """Convert keywords to what click passes to the commands."""
     hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
-    options: dict[str, Any] = {}
+    settings = keywords.pop("model_options", {})
+    if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
+        raise UsageError(f"model_options: expected a dict of settings by name, found {reprlib.repr(settings)}")
+    same = [(name, keywords[name]) for name in SETTINGS if name in keywords and settings]
+    options: dict[str, Any] = read_settings([*same, *settings.items()])
     for name, value in keywords.items():
         if name not in hints:
             near = difflib.get_close_matches(name, hints, 1)

@@ -1,89 +1,13 @@
-"""Bounds for the numbers that a user gives, on a command line or in a call.
-
-Python reads ``nan``, ``1e304``, ``1_000`` and the digits of every script as numbers. A user means none of them, and
-each causes a failure far from the option, so options accept only the two plain kinds here.
-"""
+"""The bounds of every option that takes a number; the Python face shares them and needs no click."""
 
 from __future__ import annotations
 
-import re
-import reprlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from distract.core.printable import share_hint
 from distract.core.usage import MAX_PRICE
-
-MAX_COUNT = 10**9
-"""Upper bound for every count."""
-
-_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
-
-
-class WholeRange:
-    """A whole number, or a word that stands for one."""
-
-    name = "integer"
-
-    def __init__(
-        self,
-        least: int,
-        most: int = MAX_COUNT,
-        noun: str = "whole number",
-        words: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        self.least, self.most, self.noun, self.words = least, most, noun, words
-        if words:
-            self.name = "|".join(("N", *words))
-
-    def read(self, value: object) -> int:
-        """Parse a value; raises ``ValueError`` with the allowed range."""
-        if isinstance(value, str) and value in self.words:
-            return self.words[value]
-        text = str(value).strip()
-        number = int(text) if _WHOLE.fullmatch(text) else None
-        if number is None or not self.least <= number <= self.most:
-            # Mention a bound that only excludes nonsense when it is exceeded.
-            most = f" to {self.most}" if self.most != MAX_COUNT or (number or 0) > MAX_COUNT else ""
-            words = "".join(f", or {word!r}" for word in self.words)
-            raise ValueError(f"{reprlib.repr(value)}: expected a {self.noun} from {self.least}{most}{words}")
-        return number
-
-
-class NumberRange:
-    """A number with or without decimals."""
-
-    name = "number"
-
-    def __init__(self, least: float, most: float, is_open: str | bool = False) -> None:
-        self.least, self.most, self.is_open = least, most, is_open
-        self._above, self._below = is_open in (True, "least"), is_open in (True, "most")
-
-    def read(self, value: object) -> float:
-        """Parse a value; raises ``ValueError`` with the allowed range."""
-        text = str(value).strip()
-        # Adding zero turns -0 into 0, which a record writes differently.
-        number = float(text) + 0.0 if _DECIMAL.fullmatch(text) else None
-        if number is None or not self._contains(number):
-            raise ValueError(f"{reprlib.repr(value)}: expected {self._range}{self._percent_hint(text)}")
-        return number
-
-    def _contains(self, number: float) -> bool:
-        is_above = number > self.least if self._above else number >= self.least
-        return is_above and (number < self.most if self._below else number <= self.most)
-
-    @property
-    def _range(self) -> str:
-        low = f"{'above' if self._above else 'from'} {self.least:g}"
-        high = "and below" if self._below else "up to" if self._above else "to"
-        return f"a number {low} {high} {self.most:g}"
-
-    def _percent_hint(self, text: str) -> str:
-        number = text.removesuffix("%").strip()
-        is_share = self.most == 1 and _DECIMAL.fullmatch(number)
-        return share_hint(float(number), is_percent=number != text) if is_share else ""
-
+from distract.models.options import SETTINGS
+from distract.models.ranges import NumberRange, Range, WholeRange
 
 COUNT = WholeRange(1)
 TOKENS = WholeRange(1, 10**7)
@@ -96,21 +20,17 @@ SEED = WholeRange(-(2**63), 2**63 - 1)
 LIMIT = WholeRange(1, noun="number of cases", words=MappingProxyType({"all": 0}))
 """A number of cases; ``all`` is 0, which is otherwise out of bounds."""
 
-BOUNDS: Mapping[str, WholeRange | NumberRange] = MappingProxyType(
+BOUNDS: Mapping[str, Range] = MappingProxyType(
     {
+        **{name: setting.bounds for name, setting in SETTINGS.items() if setting.bounds},
         "ahead": COUNT,
         "answer_tokens": TOKENS,
-        "attempts": WholeRange(1, 1000),
-        "batch_tokens": WholeRange(64),
         "best_of": WholeRange(1, 1000),
         "budget": COUNT,
-        "concurrency": WholeRange(1, 1000),
         "confidence": CONFIDENCE,
-        "gpu_memory": NumberRange(0, 1, "least"),
         "limit": LIMIT,
         "max_flip_rate": INNER_SHARE,
         "max_invalid_rate": SHARE,
-        "max_length": WholeRange(16),
         "max_rise": INNER_SHARE,
         "max_tokens": TOKENS,
         "min_eligible": SHARE,
@@ -122,8 +42,6 @@ BOUNDS: Mapping[str, WholeRange | NumberRange] = MappingProxyType(
         "samples": WholeRange(1, 10_000),
         "seed": SEED,
         "temperature": NumberRange(0, 10),
-        "tensor_parallel": WholeRange(1, 1024),
-        "timeout": NumberRange(0.001, 86_400),
         "top_p": NumberRange(0, 1, "least"),
     }
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from distract.cli.number_types import COUNT
+from distract.cli.bounds import COUNT
+from distract.cli.command import command
 from distract.cli.options import (
     data_options,
     draw_options,
@@ -17,7 +18,6 @@ from distract.cli.options import (
     verbose_option,
 )
 from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
-from distract.cli.shared import command
 
 PROTOCOLS = ("pairwise", "rank")
 """The default protocols, as in the paper: one shows two responses, the other also shows three."""
@@ -28,16 +28,20 @@ PROTOCOLS = ("pairwise", "rank")
 @data_options
 @protocol_option(" and ".join(PROTOCOLS))
 @option(
-    "--sets", type=COUNT, default=4, help="Most triples, and most quadruples, of responses per prompt, drawn by --seed."
+    "--sets",
+    bounds=COUNT,
+    default=4,
+    help="Most triples, and most quadruples, of responses per prompt, drawn by --seed.",
 )
 @manner_options
 @draw_options
 @verbose_option
 @run_options
 def consistency(judge: str, verbose: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any) -> None:
-    """Measure whether the judge is transitive, and whether a third response changes its verdict on two others.
+    """Measure whether verdicts on three and four responses fit together.
 
-    Needs data with three or four responses per prompt. Choice sets are shown in one order each, whatever --orders.
+    Shows whether the judge is transitive, and whether a third response changes its verdict on two others. Needs
+    data with three or four responses per prompt. Choice sets are shown in one order each, whatever --orders.
     """
     from distract.studies.consistency import session
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from distract.cli.command import command
+from distract.cli.dry_run import preview_search
 from distract.cli.options import PATH, NameType, asking_options, option
-from distract.cli.shared import command, echo_json, exit_with, print_lines, report_usage, warn
+from distract.cli.shared import echo_json, exit_with, print_lines, report_usage, warn
+from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from distract.core.records import Role
@@ -38,10 +41,10 @@ def explain(
     as_json: bool,
     **more: Any,
 ) -> None:
-    """Show the fewest words that flip the verdict on a CASE of a RUN, the clearest flip first.
+    """Find the fewest words that flip a verdict.
 
-    Asks the judge of the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had
-    its own.
+    Takes the flips on a CASE of a RUN, the clearest first. Asks the judge of the run again, about parts of the
+    rewrite. Stored replies are reused: name --store if the run had its own.
     """
     from distract.core import runs
     from distract.core.errors import DistractError
@@ -58,9 +61,12 @@ def explain(
     with ExitStack() as stack:
         judge = None
         try:
-            if len(recorded) < len(flips):
+            missing = [flip for flip in flips if flip not in recorded]
+            if terminal().is_dry and not missing:
+                preview_search(loaded, missing, None, None)
+            if missing:
                 whole = rerun.reopen_case(loaded, case, data, responses)
-                judge = _open_judge(loaded, flips, stack, more)
+                judge = _open_judge(loaded, missing, stack, more)
         except DistractError as error:
             if not recorded:
                 raise
@@ -98,11 +104,13 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
     for model in names.values():
         rerun.check_server(run, model, loading.base_url)
     opened = open_models(names, loading)
-    print_lines(opened.notes)
+    terminal().say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")
     rerun.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
         rerun.check_same(run, *helper, reference.identity)
+    if terminal().is_dry:
+        preview_search(run, flips, opened, rest["store"])
     if rest["fresh"]:
         renew([backend], rest["store"])
     judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from distract.cli.bounds import CONFIDENCE, SHARE
+from distract.cli.command import command, explicit_options
 from distract.cli.gate_outputs import GateCommand, Outputs, output_options, protected_paths
-from distract.cli.number_types import CONFIDENCE, INNER_SHARE, SHARE, WholeType
 from distract.cli.options import (
     PATH,
     audit_options,
+    cost,
     group_options,
     json_option,
     judge_options,
@@ -20,31 +24,26 @@ from distract.cli.options import (
     out_option,
     store_option,
 )
-from distract.cli.run import Terminal, unread_parts
-from distract.cli.shared import (
-    CommandExit,
-    command,
-    echo,
-    echo_json,
-    explicit_options,
-    print_lines,
-    print_result,
-    safe_line,
-)
+from distract.cli.run import unread_parts
+from distract.cli.shared import CommandExit, echo, echo_json, print_lines, print_result, safe_line
+from distract.cli.terminal import terminal
 from distract.core.errors import DistractError
+from distract.models.ranges import WholeRange
+
+decision = partial(option, panel="Decision")
 
 evidence_options = group_options(
-    option("--max-rise", help="Largest rise since the baseline to accept. Default: 0.05."),
-    option("--max-invalid-rate", help="Largest share of unreadable verdicts. Default: 0.2."),
-    option("--min-eligible", help="Smallest share of comparisons that must be eligible to pass. Default: 0.2."),
-    option("--min-n", help="Fewest verdicts that may pass. Default: 1."),
-    option("--confidence", help="Confidence of one-sided bounds. Default: 0.95."),
+    decision("--max-rise", help="Largest rise since the baseline to accept. Default: 0.05."),
+    decision("--max-invalid-rate", help="Largest share of unreadable verdicts. Default: 0.2."),
+    decision("--min-eligible", help="Smallest share of comparisons that must be eligible to pass. Default: 0.2."),
+    decision("--min-n", help="Fewest verdicts that may pass. Default: 1."),
+    decision("--confidence", help="Confidence of one-sided bounds. Default: 0.95."),
 )
 limit_options = group_options(
     option("--max-flip-rate", help="Largest flip rate to accept, such as 0.10."),
     evidence_options,
-    click.option("--certify/--no-certify", default=None, help="Count inconclusive as a failure (exit 1)."),
-    option("--config", type=PATH, help="pyproject.toml with [tool.distract.gate]."),
+    decision("--certify/--no-certify", default=None, help="Count inconclusive as a failure (exit 1)."),
+    decision("--config", type=PATH, help="File of settings, in place of the nearest distract.toml or pyproject.toml."),
 )
 
 
@@ -52,41 +51,42 @@ limit_options = group_options(
 @click.argument("run", required=False, type=PATH)
 @option("--judge", help="Judge to ask, only until the evidence suffices; `distract list` shows the forms.")
 @limit_options
-@option("--baseline", type=PATH, help="Run of `attack` that the judge may not be worse than.")
+@decision("--baseline", type=PATH, help="Run of `attack` that the judge may not be worse than.")
 @output_options
 @option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: the distractors.")
 @audit_options
-@option("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
+@decision("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
 @option("--limit", default="all", help="Number of cases, drawn by --seed.")
 @option("--seed", default=0, help="Seed for the order, the draw, the rewrites and sampling.")
-@option("--budget", help="Most model calls, including those answered from the store.")
-@option(
-    "--ahead", default=1, help="Prompts to judge in parallel, even if fewer might be enough. Ignored with --budget."
-)
+@cost("--budget", help="Most model calls, including those answered from the store.")
+@cost("--ahead", default=1, help="Prompts to judge in parallel, even if fewer might be enough. Ignored with --budget.")
 @out_option
 @store_option
-@option(
-    "--trust-store", is_flag=True, help="Use a server's stored replies without repeating a few requests as a check."
-)
+@cost("--trust-store", is_flag=True, help="Use a server's stored replies without repeating a few requests as a check.")
 @model_options
 @judge_options
 @json_option
 def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summary: Path | None, **more: Any) -> None:
-    """Decide whether a judge flips too often: ask --judge until that is clear, or read a finished RUN of `attack`.
+    """Decide whether a judge flips too often.
 
-    Thresholds come from the command line, else from [tool.distract.gate] of the nearest pyproject.toml. Fails closed.
+    Reads a finished RUN of `attack`, or asks --judge only until the decision is clear. Thresholds come from the command
+    line, else from the table `gate` of the nearest distract.toml or pyproject.toml. Fails closed.
     """
     from distract.report.tables import show
     from distract.studies.gate.request import decide
-    from distract.studies.gate.settings import find_project
     from distract.studies.gate.verdict import undecided_verdict
     from distract.studies.gate.view import gate_report
+    from distract.studies.project import find_project
 
     outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""
-    outputs.begin(protected_paths({"run": run, **more, "config": more["config"] or find_project()}))
+    if not terminal().is_dry:
+        config = more["config"]
+        with suppress(OSError):  # there is no folder to search
+            config = config or find_project()
+        outputs.begin(protected_paths({"run": run, **more, "config": config}))
     try:
         with outputs.stop_commands():
-            verdict, loaded = decide(run, more, explicit_options(), Terminal())
+            verdict, loaded = decide(run, more, explicit_options(), terminal())
             if not as_json:
                 show(gate_report(verdict))
                 show(unread_parts(loaded) if loaded else ())
@@ -98,7 +98,8 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
             if run is None and loaded:
                 echo(f"run folder: {safe_line(str(loaded.path))}", err=as_json)
     except DistractError as error:
-        outputs.end(undecided_verdict(f"the gate did not finish: {error}"), judge, (), ())
+        if not terminal().is_dry:
+            outputs.end(undecided_verdict(f"the gate did not finish: {error}"), judge, (), ())
         raise
     if loaded:
         outputs.end(verdict, str(loaded.parameters["judge"]), loaded.rows, loaded.rewrites)
@@ -113,7 +114,10 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 @evidence_options
 @json_option
 def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
-    """Compare the flip rates of two RUNs of `attack` on the same cases, the earlier one first. Always exits with 0."""
+    """Compare the flip rates of two RUNs.
+
+    Both are of `attack` and on the same cases, the earlier one first. Always exits with 0.
+    """
     from distract.core import runs
     from distract.studies.gate import finished
     from distract.studies.gate.limits import Limits
@@ -125,11 +129,11 @@ def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
 
 
 @command("plan-gate")
-@option("--max-flip-rate", "threshold", type=INNER_SHARE, required=True, help="Threshold of the gate.")
-@option("--power", type=CONFIDENCE, default=0.8, help="Chance of the right decision.")
-@option("--true-rate", type=SHARE, required=True, help="Assumed flip rate of the judge.")
+@option("--max-flip-rate", "threshold", required=True, help="Threshold of the gate.")
+@option("--power", bounds=CONFIDENCE, default=0.8, help="Chance of the right decision.")
+@option("--true-rate", bounds=SHARE, required=True, help="Assumed flip rate of the judge.")
 @option("--confidence", default=0.95, help="Confidence of one-sided bounds.")
-@option("--checks", type=WholeType(1, 10_000), default=1, help="Protocols x attacks.")
+@option("--checks", bounds=WholeRange(1, 10_000), default=1, help="Protocols x attacks.")
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Calculate how many eligible cases a gate needs."""

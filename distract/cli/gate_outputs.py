@@ -10,15 +10,16 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from distract.cli.command import Command, Option
 from distract.cli.options import PATH, group_options, option
-from distract.cli.shared import Command
+from distract.cli.settings import read_settings_file
 from distract.core import files
 from distract.core.errors import UsageError
 
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
     from distract.studies.gate.verdict import Verdict
 
 output_options = group_options(
-    option("--junit", type=PATH, help="JUnit XML to write, a test case for each check."),
+    option("--junit", type=PATH, panel="Output", help="JUnit XML to write, a test case for each check."),
     click.option(
         "--github/--no-github",
+        cls=Option,
+        panel="Output",
         default=lambda: os.environ.get("GITHUB_ACTIONS") == "true",
         help="Print GitHub Actions annotations and write its job summary. Default: on in GitHub Actions.",
     ),
-    option("--summary", type=PATH, help="Markdown to write: the job summary."),
+    option("--summary", type=PATH, panel="Output", help="Markdown to write: the job summary."),
 )
 
 
@@ -122,17 +125,30 @@ class Outputs:
 class GateCommand(Command):
     """A command that records wrong options in its JUnit file, so that it holds no older result."""
 
+    @property
+    def limits(self) -> tuple[str, ...]:  # type: ignore[override]  # only gates have any
+        """Names of the limits, which a gate reads from the file by itself."""
+        from distract.studies.gate.settings import FIELDS
+
+        return tuple(FIELDS)
+
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """Record a usage error in the JUnit file."""
         arguments = list(args)
         try:
             return super().parse_args(context, args)
-        except click.UsageError as error:
+        except (click.UsageError, UsageError) as error:
+            why = error.format_message() if isinstance(error, click.UsageError) else str(error)
+            paths = []
             for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
                 name, equals, joined = argument.partition("=")
-                if name == "--junit" and _is_ours(path := Path(joined if equals else value)):
-                    reason = inconclusive_verdict(f"the gate did not begin: {error.format_message()}")
-                    Outputs(path, False, None, False)._write_junit(reason, {}, "")
+                paths += [Path(joined if equals else value)] if name == "--junit" else []
+            with suppress(UsageError, OSError):
+                settings = read_settings_file(self, context, None)
+                paths += [Path(settings.defaults["junit"])] if settings and "junit" in settings.defaults else []
+            for path in filter(_is_ours, paths):
+                reason = inconclusive_verdict(f"the gate did not begin: {why}")
+                Outputs(path, False, None, False)._write_junit(reason, {}, "")
             raise
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distract.cli.number_types import COUNT, WholeType
+from distract.cli.bounds import COUNT
+from distract.cli.command import check_options, command
 from distract.cli.options import (
     NameType,
     data_options,
@@ -18,8 +20,9 @@ from distract.cli.options import (
     verbose_option,
 )
 from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
-from distract.cli.shared import check_options, command, echo, echo_json, echo_more, print_lines, print_result, safe_line
+from distract.cli.shared import echo_json, echo_more, print_lines, print_result
 from distract.core.errors import UsageError
+from distract.models.ranges import WholeRange
 
 if TYPE_CHECKING:
     from distract.core.job import Job
@@ -35,29 +38,31 @@ JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed",
 """The options that apply to matches already played."""
 
 
+rating = partial(option, panel="Ratings")
+
+
 @command()
 @judge_option
-@option("--matches", help="File of matches or votes, or a run, to rate instead of asking a judge; PATH or FORMAT:PATH.")
-@option("--against", help="Matches or a run, as for --matches, whose boards to compare with these.")
+@rating("--matches", help="File of matches or votes, or a run, to rate instead of asking a judge; PATH or FORMAT:PATH.")
+@rating("--against", help="Matches or a run, as for --matches, whose boards to compare with these.")
 @data_options
-@option("--models", type=NameType(), multiple=True, help="Players, joined by commas; repeatable. Default: all.")
+@rating("--models", type=NameType(), multiple=True, help="Players, joined by commas; repeatable. Default: all.")
 @protocol_option(" and ".join(PROTOCOLS))
-@option(
+@rating(
     "--system",
     "systems",
     multiple=True,
     help="Rating system, as NAME or NAME:PARAMETER=VALUE,...; repeatable. The first decides who is lowest. "
     "Default: bradley-terry.",
 )
-@option("--anchor", type=NameType(), help="Model whose rating is fixed (bradley-terry, style-control).")
+@rating("--anchor", type=NameType(), help="Model whose rating is fixed (bradley-terry, style-control).")
 @option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
-@option("--lowest", type=COUNT, help="Number of lowest models to attack, on each protocol's own board. Default: 3.")
-@option("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
-@option("--pairs", type=COUNT, help="Most matches per protocol, in a balanced design. Default: all.")
-@option("--plan", "only_plan", is_flag=True, help="Show the plan and its cost, and stop.")
-@option(
+@rating("--lowest", bounds=COUNT, help="Number of lowest models to attack, on each protocol's own board. Default: 3.")
+@rating("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
+@rating("--pairs", bounds=COUNT, help="Most matches per protocol, in a balanced design. Default: all.")
+@rating(
     "--draws",
-    type=WholeType(2, 100_000),
+    bounds=WholeRange(2, 100_000),
     help="Bootstrap draws of prompts, for intervals. Default: 1000, fewer where they would take long.",
 )
 @rewriting_options
@@ -73,14 +78,14 @@ def leaderboard(
     seed: int,
     verbose: bool,
     as_json: bool,
-    only_plan: bool,
     store: Path | None,
     fresh: bool,
     **more: Any,
 ) -> None:
-    """Rate models by a judge's verdicts, or by votes in a file, and measure what restyling the lowest ones changes."""
-    from distract.report.progress import preview_lines
-    from distract.studies.estimate import estimate
+    """Rate models, and measure what restyling the lowest ones changes.
+
+    Ratings come from a judge's verdicts, or from matches and votes in a file.
+    """
     from distract.studies.leaderboard import sources, study
     from distract.studies.leaderboard import view as report
     from distract.studies.leaderboard.boards import board_pairs
@@ -101,14 +106,6 @@ def leaderboard(
     if other:
         ways = [(name, rule) for name, rules in job.parameters["protocols"].items() for rule in rules or [None]]
         board_pairs.check_comparable(ways, job.parameters["models"], other)
-    if only_plan:
-        estimated = estimate(job)
-        if as_json:
-            about = {"models": job.parameters["models"], "cases": len(job.cases)}
-            echo_json({"plan": {**about, **estimated.document}})
-        else:
-            echo("\n".join(map(safe_line, preview_lines(job, estimated, 0))))
-        return
     finished = run_in_terminal(job, store, is_fresh=fresh)
     comparison = _compare_boards(finished.run, other, rating_systems, draws, seed)
     if as_json and comparison:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from distract.cli.command import command
 from distract.cli.options import catalogue_option
-from distract.cli.shared import command, echo, safe_line
+from distract.cli.shared import echo, safe_line
 from distract.core.errors import UnknownName
+from distract.models.options import SETTINGS, Setting, format_engines
 
 if TYPE_CHECKING:
     from distract.core.plugin import Protocol
@@ -18,15 +22,19 @@ if TYPE_CHECKING:
     from distract.stats.ratings.system import RatingSystem
 
 READ_LABELS = {"choices": "log-probability", "text": "text"}
+LONGEST_NAME = 22
+"""Characters of a name with its description on the same line."""
 
 
 @command("list")
 @click.argument("what", required=False)
 @catalogue_option
 def list_(what: str | None, catalogue: Path | None) -> None:
-    """List judges, protocols, attacks, rating systems, data sets, formats and generators, or only WHAT of them."""
+    """List what there is to choose from.
+
+    WHAT is judges, options, protocols, attacks, rating systems, data, matches or generators; all of them without it.
+    """
     from distract.core import registry
-    from distract.core.printable import clean_text
     from distract.data import datasets
     from distract.models.catalogue import catalogue as models
     from distract.models.catalogue import problems
@@ -36,8 +44,9 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.studies.leaderboard.sources import FORMATS
 
     sections = {
-        "judges": {**list_forms(), **_model_lines(models(catalogue).values())},
-        "protocols": _protocol_lines(registry.protocols().values()),
+        "judges": {**list_forms(), **{model.name: _describe_model(model) for model in models(catalogue).values()}},
+        "options": {setting.key: _describe_setting(setting) for setting in SETTINGS.values()},
+        "protocols": {protocol.name: _describe_protocol(protocol) for protocol in registry.protocols().values()},
         "attacks": {attack.name: attack.summary for attack in registry.attacks().values()},
         "rating systems": {system.name: _describe_system(system) for system in ratings.systems().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
@@ -55,11 +64,32 @@ def list_(what: str | None, catalogue: Path | None) -> None:
         raise UnknownName("section", str(what), sections)
     for title in titles:
         echo(f"{title}:")
-        width = max(map(len, sections[title]), default=0)
-        for name, line in sections[title].items():
-            echo(f"  {safe_line(name):<{width}}  {' '.join(clean_text(line).splitlines())}")
+        for line in _layout(sections[title]):
+            echo(line)
     for problem in (*registry.problems(), *problems()):
         echo(f"warning: {safe_line(problem)}", err=True)
+
+
+def _layout(section: Mapping[str, str]) -> Iterator[str]:
+    """Lay out names and descriptions in the columns of the terminal."""
+    names = {safe_line(name): safe_line(text) for name, text in section.items()}
+    width = max((len(name) for name in names if len(name) <= LONGEST_NAME), default=0)
+    columns = max(shutil.get_terminal_size().columns, 40)
+    for name, text in names.items():
+        indent = " " * (width + 4)
+        first = f"  {name:<{width}}  "
+        if len(name) > width:
+            yield from textwrap.wrap(name, columns, initial_indent="  ", subsequent_indent="  ")
+            first = indent
+        yield from textwrap.wrap(
+            text, columns, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False
+        ) or [first.rstrip()]
+
+
+def _describe_setting(setting: Setting) -> str:
+    """Describe a key of ``--model-option``."""
+    default = "" if setting.default is None else f"; default: {str(setting.default).lower()}"
+    return f"{setting.help} ({format_engines(setting.engines)}{default})"
 
 
 def _describe_system(system: RatingSystem) -> str:
@@ -67,26 +97,16 @@ def _describe_system(system: RatingSystem) -> str:
     return f"{system.summary} ({defaults})" if defaults else system.summary
 
 
-def _protocol_lines(protocols: Iterable[Protocol]) -> dict[str, str]:
-    """Describe protocols: calls per comparison in one order, ties, what is read, paper, summary."""
-    protocols = list(protocols)
-    calls = {p.name: f"calls {p.calls}" + (f" in {p.shows} orders" if p.orders == "rotate" else "") for p in protocols}
-    widths = [max(map(len, column), default=0) for column in (calls.values(), (p.paper for p in protocols))]
-    return {
-        p.name: f"{calls[p.name]:<{widths[0]}}  {'tie' if p.ties else 'no tie':<6}  {READ_LABELS[p.reads]:<15}  "
-        f"{p.paper:<{widths[1]}}  {p.summary}"
-        for p in protocols
-    }
+def _describe_protocol(protocol: Protocol) -> str:
+    """Describe a protocol: calls per comparison in one order, ties, what is read, paper, summary."""
+    orders = f" in {protocol.shows} orders" if protocol.orders == "rotate" else ""
+    parts = (f"calls {protocol.calls}{orders}", "tie" if protocol.ties else "no tie", READ_LABELS[protocol.reads])
+    return "; ".join(part for part in (*parts, protocol.paper, protocol.summary) if part)
 
 
-def _model_lines(models: Iterable[CatalogueEntry]) -> dict[str, str]:
-    """Describe models: id, billions of parameters, context in tokens, family, licence, notes."""
-    models = list(models)
-    width = max((len(model.model) for model in models), default=0)
-    return {
-        model.name: f"{model.model:<{width}}  {_size(model):>12} {_context(model):>6}  {_details(model)}"
-        for model in models
-    }
+def _describe_model(model: CatalogueEntry) -> str:
+    """Describe a model: id, billions of parameters, context in tokens, family, licence, notes."""
+    return "; ".join(part for part in (model.model, _size(model), _context(model), _details(model)) if part)
 
 
 def _size(model: CatalogueEntry) -> str:
@@ -99,7 +119,7 @@ def _size(model: CatalogueEntry) -> str:
 def _context(model: CatalogueEntry) -> str:
     if model.context is None:
         return ""
-    return f"{model.context // 1024}k" if model.context >= 1024 else str(model.context)
+    return f"{model.context // 1024}k tokens" if model.context >= 1024 else f"{model.context} tokens"
 
 
 def _details(model: CatalogueEntry) -> str:

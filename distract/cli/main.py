@@ -11,33 +11,29 @@ import gc
 import importlib
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 
 import click
 
-from distract.cli.shared import EPILOG, CommandExit, echo, safe_line
+from distract.cli.command import EPILOG
+from distract.cli.shared import CommandExit, echo, safe_line
 from distract.cli.streams import guard_streams, output_fault
 from distract.core.errors import DistractError, describe_error, describe_import_error
 from distract.core.printable import hide_credentials
 from distract.core.signals import GRACE, StopSignal, raise_signals
 
-COMMANDS = {
-    "attack": "attack",
-    "meta": "meta",
-    "consistency": "consistency",
-    "leaderboard": "leaderboard",
-    "gate": "gate",
-    "compare": "gate",
-    "plan-gate": "gate",
-    "report": "results",
-    "explain": "explain",
-    "check": "results",
-    "rewrite": "make",
-    "make-pairs": "make",
-    "make-tweakset": "make",
-    "list": "listing",
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Measure": {"attack": "attack", "consistency": "consistency"},
+    "Decide": {"gate": "gate", "compare": "gate", "plan-gate": "gate"},
+    "Look": {"report": "results", "explain": "explain", "check": "results"},
+    "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},
+    "Make data": {"rewrite": "make", "make-pairs": "make", "make-tweakset": "make"},
+    "Find out": {"list": "listing"},
 }
-"""Each command, and the module of ``distract.cli`` that holds it."""
+"""The commands by purpose, and the module of ``distract.cli`` that holds each."""
+
+COMMANDS = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
 
 class _CommandGroup(click.Group):
@@ -52,6 +48,16 @@ class _CommandGroup(click.Group):
             commands = [value for value in vars(module).values() if isinstance(value, click.Command)]
             self.add_command(next(command for command in commands if command.name == name))
         return super().get_command(context, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each purpose, with the whole summary of each command."""
+        width = max(map(len, COMMANDS))
+        for title, names in SECTIONS.items():
+            commands = [command for name in names if (command := self.get_command(ctx, name))]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{command.name:<{width}}", command.get_short_help_str(1000)) for command in commands]
+                )
 
 
 @click.group(

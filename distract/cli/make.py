@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from distract.cli.command import command
 from distract.cli.options import (
     attack_option,
     best_of_option,
@@ -18,11 +19,13 @@ from distract.cli.options import (
     json_option,
     model_options,
     option,
+    rewriting,
     store_option,
     verifier_option,
 )
 from distract.cli.run import run_in_terminal
-from distract.cli.shared import command, echo, exit_with, print_lines, print_result, report_usage, safe_line
+from distract.cli.shared import echo, exit_with, print_result, report_usage, safe_line
+from distract.cli.terminal import terminal
 from distract.core.errors import UsageError
 from distract.core.printable import count
 
@@ -38,7 +41,9 @@ file_options = group_options(
     json_option,
 )
 making_options = group_options(
-    option("--generator", required=True, help="Model that writes, named like a judge."), generator_options, file_options
+    rewriting("--generator", required=True, help="Model that writes, named like a judge."),
+    generator_options,
+    file_options,
 )
 
 
@@ -46,7 +51,7 @@ making_options = group_options(
 @data_options
 @attack_option
 @option("--measure", "measures", multiple=True, help="Measures that the rewrites are for. Default: all that fit.")
-@option("--generator", default="rules", help="Who rewrites: rules, or a model.")
+@rewriting("--generator", default="rules", help="Who rewrites: rules, or a model.")
 @generator_options
 @best_of_option
 @verifier_option
@@ -54,7 +59,7 @@ making_options = group_options(
 def rewrite(
     generator: str, verifier: str | None, limit: int, out: Path, store: Path | None, as_json: bool, **more: Any
 ) -> None:
-    """Write rewrites and record them with the data, so that every judge can be attacked with the same ones.
+    """Record rewrites, so that every judge meets the same ones.
 
     `distract attack --data FILE --generator recorded` uses them. Rejected rewrites are recorded with the reasons.
     """
@@ -68,7 +73,7 @@ def rewrite(
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
     sampling, loading, selection = split_options(more)
     opened = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
-    print_lines(opened.notes)
+    terminal().say(opened.notes)
     selected = session.select(
         generator=generator, verifier=verifier, models=opened.models, asking=sampling, limit=limit or None, **selection
     )
@@ -83,14 +88,15 @@ def rewrite(
 
 @command("make-pairs")
 @data_options
-@option("--verifier", help="Model that checks whether each answer says what the reference says.")
+@rewriting("--verifier", help="Model that checks whether each answer says what the reference says.")
 @making_options
 def make_pairs(
     data: str, responses: tuple[str, ...], verifier: str | None, generator: str, limit: int, seed: int, **more: Any
 ) -> None:
-    """Make a better and a worse answer from each reference: the good response of a case (after CALM).
+    """Make a better and a worse answer from each reference.
 
-    Both should be correct, complete and about equally long; the worse one lacks coherence and clarity.
+    The reference is the good response of a case (after CALM). Both should be correct, complete and about equally
+    long; the worse one lacks coherence and clarity.
     """
     from distract.studies.execution import split_options
     from distract.studies.make import maker
@@ -104,10 +110,11 @@ def make_pairs(
 @option("--data", required=True, help="Prompts with format requirements, as ifeval:PATH.")
 @making_options
 def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any) -> None:
-    """Make cases with format constraints from IFEval's prompts: a compliant response and worse ones.
+    """Make cases with format constraints from IFEval's prompts.
 
-    Splits question and format, keeps or adds three easy, compatible requirements, has a compliant response written and
-    checked, and derives versions by rule that break one, two and three requirements.
+    Each has a compliant response and worse ones. Splits question and format, keeps or adds three easy, compatible
+    requirements, has a compliant response written and checked, and derives versions by rule that break one, two and
+    three requirements.
     """
     from distract.studies.execution import split_options
     from distract.studies.make import maker
@@ -118,7 +125,9 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
 
 
 def _check_out(out: Path) -> None:
-    """Check that the file can be written and is no input of the command."""
+    """Check that the file can be written and is no input of the command; a dry run writes none."""
+    if terminal().is_dry:
+        return
     from distract.cli.gate_outputs import check_free, protected_paths
 
     check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
@@ -136,16 +145,20 @@ def _execute_job(
     from distract.studies.make.rewrites import save
     from distract.studies.rewrite_view import yield_report
 
+    place = store or DEFAULT_PATH
     opened = open_models(names, loading)
-    print_lines(opened.notes)
+    terminal().say(opened.notes)
     _check_out(out)
-    echo(
-        f"data {safe_line(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe_line(job.generator)}", err=True
-    )
+    heading = f"data {safe_line(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe_line(job.generator)}"
+    if terminal().is_dry:
+        from distract.cli.dry_run import preview_making
+
+        preview_making(job, opened, place, heading)
+    echo(heading, err=True)
     tally = Tally()
     with (
         report_usage(tally, opened.prices),
-        jobs.open_stores(opened.models, store or DEFAULT_PATH) as models,
+        jobs.open_stores(opened.models, place) as models,
         Progress(len(job.plans), "writing") as progress,
     ):
         cases, document = make_cases(job, models, tally, progress.update)

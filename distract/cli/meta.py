@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from distract.cli.command import check_options, command
 from distract.cli.options import (
     PATH,
     asking_options,
@@ -18,7 +19,8 @@ from distract.cli.options import (
     verbose_option,
 )
 from distract.cli.run import check_conclusive, run_in_terminal, set_up
-from distract.cli.shared import check_options, command, echo, echo_more, print_lines, print_result, safe_line
+from distract.cli.shared import echo, echo_more, print_lines, print_result, safe_line
+from distract.cli.terminal import terminal
 from distract.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +60,10 @@ def meta(
     base: str | None,
     **more: Any,
 ) -> None:
-    """Measure how far judges agree with people and with themselves, and which way of asking serves each best."""
+    """Measure how far judges agree with people.
+
+    Also shows how far they agree with themselves, and which way of asking serves each best.
+    """
     from distract.core import registry
     from distract.models.opener import REPLAY
     from distract.studies.meta import panel, study
@@ -105,6 +110,7 @@ def _run_judges(
     names: list[str], selected: MetaSelection, out: Path | None, base: str | None, more: dict[str, Any]
 ) -> list[JudgeSource]:
     """Run the judges, after preparing all of them before the first asks anything."""
+    from distract.core.store import DEFAULT_PATH
     from distract.studies import execution
     from distract.studies.meta.session import prepare
 
@@ -114,6 +120,8 @@ def _run_judges(
         place = out / _folder_name(name) if out and len(names) > 1 else out
         setup, _ = set_up(name, {**more, "seed": selected.seed, "out": place})
         jobs.append(prepare(selected, setup, control=control, base=base))
+    if jobs:
+        terminal().preview(jobs, store or DEFAULT_PATH, fresh)
     if fresh:
         execution.renew([job.models["judge"] for job in jobs], store)
     sources: list[JudgeSource] = []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from distract.cli.bounds import BOUNDS
-from distract.cli.number_types import click_type
+from distract.cli.command import Option
+from distract.models.options import SETTINGS, flag
+from distract.models.ranges import Range
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
@@ -31,14 +34,27 @@ class NameType(click.ParamType[str]):
             return str(value)
 
 
-def option(*names: str, help: str, **settings: Any) -> Callable[[Decorated], Decorated]:
-    """Define an option that takes the bounds of its name and shows its default."""
-    key = names[0].lstrip("-").replace("-", "_")
-    if key in BOUNDS:
-        settings.setdefault("type", click_type(key))
+class RangeType(click.ParamType[Any]):
+    """A number within bounds; click reports any other."""
+
+    def __init__(self, bounds: Range) -> None:
+        self.bounds, self.name = bounds, bounds.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse a number."""
+        try:
+            return self.bounds.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def option(*names: str, help: str, bounds: Range | None = None, **settings: Any) -> Callable[[Decorated], Decorated]:
+    """Define an option that takes ``bounds``, or those of its name, and shows its default."""
+    if bounds := bounds or BOUNDS.get(names[0].lstrip("-").replace("-", "_")):
+        settings.setdefault("type", RangeType(bounds))
     if settings.get("default") is not None:
         settings.setdefault("show_default", True)
-    return click.option(*names, help=help, **settings)
+    return click.option(*names, cls=Option, help=help, **settings)
 
 
 def group_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
@@ -57,24 +73,36 @@ def protocol_option(default: str = "the basic ones") -> Callable[[Decorated], De
     return option("--protocol", "protocols", multiple=True, help=f"Way of asking; repeatable. Default: {default}.")
 
 
-judge_option = option("--judge", default="smollm2-135m", help="Judge; `distract list` shows the forms.")
+def _setting_option(name: str, panel: str) -> Callable[[Decorated], Decorated]:
+    setting = SETTINGS[name]
+    help = f"{setting.help[0].upper()}{setting.help[1:]}."
+    return option(flag(name), default=setting.default, help=help, panel=panel)
+
+
+rewriting, asking = partial(option, panel="Rewriting"), partial(option, panel="Asking")
+local, cost = partial(option, panel="Local models"), partial(option, panel="Cost")
+
+judge_option = option("--judge", default="smollm2-135m", help="Judge; `distract list judges` shows the forms.")
 attack_option = option(
     "--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable."
 )
 control_option = option(
     "--control", is_flag=True, help="Measure the noise too: run the null attack and resample sampled verdicts."
 )
-json_option = option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else.")
-verbose_option = option("--verbose", is_flag=True, help="Show all tables and notes.")
+dry_run_option = option("--dry-run", is_flag=True, help="Show the plan and its cost, and stop.")
+json_option = option(
+    "--json", "as_json", is_flag=True, panel="Output", help="Print one JSON document on stdout and nothing else."
+)
+verbose_option = option("--verbose", is_flag=True, panel="Output", help="Show all tables and notes.")
 out_option = option("--out", type=PATH, help="Run folder. Default: a folder under .distract/runs.")
-store_option = option("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
-catalogue_option = option("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")
-reference_option = option("--reference-model", help="Model for protocols that need a reference, named like a judge.")
-verifier_option = option("--verifier", help="Model that checks whether a rewrite says the same, named like a judge.")
-generator_option = option(
+store_option = cost("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
+catalogue_option = local("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")
+reference_option = asking("--reference-model", help="Model for protocols that need a reference, named like a judge.")
+verifier_option = rewriting("--verifier", help="Model that checks whether a rewrite says the same, named like a judge.")
+generator_option = rewriting(
     "--generator", help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded if there."
 )
-best_of_option = option("--best-of", default=1, help="Texts per attempt; the best is kept.")
+best_of_option = rewriting("--best-of", default=1, help="Texts per attempt; the best is kept.")
 
 data_options = group_options(
     option("--data", default="tweakset", help="Built-in name, path, or FORMAT:PATH."),
@@ -83,51 +111,48 @@ data_options = group_options(
     ),
 )
 manner_options = group_options(
-    option(
+    asking(
         "--orders",
         type=click.Choice(["both", "given", "swapped"]),
         default="both",
         help="Orders in which to show responses (both: every rotation of three or four).",
     ),
-    option("--samples", default=1, help="Passes of each order; the majority wins."),
-    option("--answer-tokens", help="Most tokens of a judge's answer in words."),
+    asking("--samples", default=1, help="Passes of each order; the majority wins."),
+    asking("--answer-tokens", help="Most tokens of a judge's answer in words."),
 )
 draw_options = group_options(
     option("--limit", default="8", help="Number of cases, drawn by --seed."),
     option("--seed", default=0, help="Seed for the draw, the rewrites and sampling."),
 )
 generator_options = group_options(
-    option("--retries", default=1, help="More attempts after a rejected text."),
-    option("--temperature", default=0.7, help="Temperature of the generator; 0 is greedy."),
-    option("--top-p", default=1.0, help="Top-p of the generator."),
-    option("--max-tokens", default=2048, help="Most tokens of a generated text."),
+    rewriting("--retries", default=1, help="More attempts after a rejected text."),
+    rewriting("--temperature", default=0.7, help="Temperature of the generator; 0 is greedy."),
+    rewriting("--top-p", default=1.0, help="Top-p of the generator."),
+    rewriting("--max-tokens", default=2048, help="Most tokens of a generated text."),
 )
 rewriting_options = group_options(
     reference_option, manner_options, generator_option, generator_options, best_of_option, verifier_option
 )
 audit_options = group_options(data_options, protocol_option(), rewriting_options)
 model_options = group_options(
-    option("--engine", help="vllm or transformers, for a name that leaves it open."),
+    *(_setting_option(name, "Local models") for name in ("engine", "dtype", "quantization")),
     catalogue_option,
-    option("--dtype", default="auto", help="Type of the weights: float32, bfloat16 or float16."),
-    option("--quantization", help="Quantization of the weights: bnb-8bit, bnb-4bit; with vLLM, any it supports."),
-    option("--trust-remote-code", is_flag=True, help="Run code that comes with a model."),
-    option("--device-map", help="transformers: cpu, cuda, auto and so on."),
-    option("--batch-tokens", help="transformers: tokens per forward pass. Default: as free memory allows."),
-    option("--tensor-parallel", help="vLLM: GPUs for one model."),
-    option("--max-length", help="vLLM: most tokens of prompt and answer."),
-    option("--gpu-memory", help="vLLM: share of a GPU's memory."),
-    option("--base-url", help="Server with OpenAI's interface, for openai:MODEL. Keys: environment only."),
-    option("--concurrency", default=16, help="Server: requests at once."),
-    option("--timeout", default=120.0, help="Server: seconds to wait for a reply."),
-    option("--attempts", default=6, help="Server: attempts per request."),
+    local(
+        "--model-option",
+        "model_options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Any setting of an engine or a server; repeatable. `distract list options` describes each.",
+    ),
+    *(_setting_option(name, "Servers") for name in ("base_url", "concurrency")),
+    dry_run_option,
 )
 judge_options = group_options(
-    option("--revision", help="Commit, branch or tag of the judge on the hub (other models: NAME@REVISION)."),
-    option("--price-in", help="Price per million prompt tokens of the judge (USD)."),
-    option("--price-out", help="Price per million output tokens of the judge (USD)."),
-    option("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
-    option("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
+    local("--revision", help="Commit, branch or tag of the judge on the hub (other models: NAME@REVISION)."),
+    cost("--price-in", help="Price per million prompt tokens of the judge (USD)."),
+    cost("--price-out", help="Price per million output tokens of the judge (USD)."),
+    cost("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
+    cost("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
 asking_options = group_options(store_option, model_options, judge_options, json_option)
 run_options = group_options(out_option, asking_options)

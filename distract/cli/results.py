@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from distract.cli.command import command
 from distract.cli.options import PATH, json_option, option, verbose_option
-from distract.cli.shared import command, echo_json, echo_more, print_result, warn
+from distract.cli.shared import echo_json, echo_more, print_result, warn
 
 
 @command()
@@ -16,7 +17,7 @@ from distract.cli.shared import command, echo_json, echo_more, print_result, war
 @verbose_option
 @json_option
 def report(run: Path, verbose: bool, as_json: bool) -> None:
-    """Print the report of a RUN again, without a model."""
+    """Print the report of a RUN again."""
     from distract.cli.run import unread_parts
     from distract.core import registry, runs
     from distract.core.job import summarise
@@ -46,10 +47,11 @@ def check(
     constraints: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check whether a rewrite still says the same: a text and its REWRITE, a RUN's rewrites, or a labelled set.
+    """Check whether a rewrite still says the same.
 
-    A labelled set is JSON Lines of {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack,
-    label faithful or changed, kind what was changed. Always exits with 0.
+    Takes a text and its REWRITE, a RUN with its rewrites, or a labelled set. A labelled set is JSON Lines of
+    {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack, label faithful or changed,
+    kind what was changed. Always exits with 0.
     """
     from distract.core import runs
     from distract.report.tables import has_colour

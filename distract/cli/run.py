@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distract.cli.shared import echo, echo_more, exit_with, print_lines, print_result, report_usage, safe_line
-from distract.studies.listener import Listener
+from distract.cli.shared import echo, echo_more, exit_with, print_result, safe_line
+from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,55 +20,23 @@ if TYPE_CHECKING:
     from distract.core.records import Role, Row
     from distract.core.runs import LoadedRun
     from distract.core.study import R
-    from distract.core.usage import Price, Tally
     from distract.report.tables import Detail
     from distract.rewriting.generator_options import GeneratorOptions
     from distract.studies.setup import Setup
-
-
-class Terminal(Listener):
-    """Shows messages, plan, progress and usage of a run on stderr."""
-
-    def say(self, lines: Iterable[str]) -> None:
-        """Print lines for the user."""
-        print_lines(lines)
-
-    def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
-        """Report usage in the end."""
-        return report_usage(tally, prices)
-
-    @contextmanager
-    def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Callable[[Tally], None]]:
-        """Show the plan, then progress."""
-        from distract.report.progress import Progress, preview_lines
-        from distract.studies.estimate import estimate
-
-        estimated = estimate(job)
-        print_lines(preview_lines(job, estimated, stored))
-        with Progress(sum(estimated.requests.values()), doing) as progress:
-            yield progress.update
-
-    def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
-        """Describe the gate."""
-        from distract.studies.gate.view import gate_lines
-
-        return gate_lines(parameters)
 
 
 def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, GeneratorOptions]:
     """Open the models of a command and report to the terminal; see ``execution.set_up``."""
     from distract.studies import execution
 
-    return execution.set_up(judge, more, Terminal(), protocols)
+    return execution.set_up(judge, more, terminal(), protocols)
 
 
 def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_fresh: bool = False) -> FinishedRun[R]:
     """Run a job with progress on the terminal, with new replies of the judge if ``is_fresh``."""
     from distract.studies import execution
 
-    if is_fresh:
-        execution.renew([job.models["judge"]], store)
-    return execution.run_job(job, store, Terminal(), doing=doing)
+    return execution.run_job(job, store, terminal(), doing=doing, is_fresh=is_fresh)
 
 
 def print_run(

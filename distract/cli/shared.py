@@ -1,4 +1,4 @@
-"""What all commands share: strict options, safe output and exit codes.
+"""What all commands share: safe output and exit codes.
 
 A command turns options into calls and results into output. It imports what it needs inside its function, so that
 ``--help`` stays fast.
@@ -9,17 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import click
-from click.core import ParameterSource
+from typing import TYPE_CHECKING, NoReturn
 
 from distract.core import printable
-from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,63 +23,6 @@ if TYPE_CHECKING:
     from distract.core.runs import LoadedRun
     from distract.core.usage import Price, Tally
     from distract.report.tables import Detail
-
-EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
-
-
-class Command(click.Command):
-    """A command that refuses a repeated option unless it is repeatable; click lets the last one win."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """Refuse repeated options."""
-        _, _, order = self.make_parser(context).parse_args(list(args))
-        for option, times in Counter(order).items():
-            if isinstance(option, click.Option) and times > 1 and not option.multiple:
-                names = "/".join((*option.opts, *option.secondary_opts))
-                raise click.UsageError(f"Option {names!r} is given {times} times; give it once.", context)
-        return super().parse_args(context, args)
-
-    def invoke(self, context: click.Context) -> Any:
-        """Add a hint to errors about names joined by commas."""
-        try:
-            return super().invoke(context)
-        except UsageError as error:
-            if hint := self._several_hint(context, str(error)):
-                raise UsageError(f"{error}; {hint}") from error
-            raise
-
-    def _several_hint(self, context: click.Context, message: str) -> str:
-        """How to give several names, if the message quotes names joined by a comma; else empty."""
-        for option in self.params:
-            values = context.params.get(option.name or "")
-            for value in values if isinstance(values, tuple) else (values,):
-                if isinstance(value, str) and re.search(r"[\w)],\s*[\w(]", value) and value in message:
-                    name = option.opts[0]
-                    return f"for several, repeat {name}" if option.multiple else f"{name} takes one"
-        return ""
-
-
-def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function a command, as ``click.command`` does."""
-    return click.command(name, cls=kind, epilog=EPILOG)
-
-
-def explicit_options() -> dict[str, str]:
-    """Map the name of each option given on the command line to its spelling there."""
-    context = click.get_current_context()
-    return {
-        option.name or "": option.opts[0]
-        for option in context.command.params
-        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-    }
-
-
-def check_options(allowed: Collection[str], why: str) -> None:
-    """Refuse an explicit option that is not allowed here."""
-    for name, spelling in explicit_options().items():
-        if name not in allowed:
-            raise UsageError(f"{spelling} {why}")
-
 
 safe_line = printable.line
 

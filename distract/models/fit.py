@@ -20,7 +20,7 @@ from distract.models.cache import recall
 from distract.models.catalogue import CatalogueEntry, find_alternatives
 from distract.models.hardware import Gpu
 from distract.models.names import LocalEngine, Target
-from distract.models.options import Options
+from distract.models.options import Options, flag
 from distract.models.transformers.architecture import least_parameters, odd_size
 
 AMD = Path("/dev/kfd")
@@ -166,9 +166,9 @@ def explain_misfit(name: str, load: Load, machine: Machine, alternatives: Mappin
     ways = []
     if load.engine == "vllm":
         counts = (count for count in _gpu_counts(machine) if count != load.tensor_parallel)
-        ways += [f"--tensor-parallel {count}" for count in counts if can(tensor_parallel=count)][:1]
+        ways += [flag("tensor_parallel", count) for count in counts if can(tensor_parallel=count)][:1]
     elif len(machine.gpus) > 1 and not load.spread and can(spread=True):
-        ways.append("--device-map auto")
+        ways.append(flag("device_map", "auto"))
     # A model published in few bits is not quantized again.
     in_four = weights_size(load.parameters, 4) if load.quantization is None and not load.weights_gb else None
     if in_four and machine.gpus and can(quantization="bnb-4bit"):
@@ -199,7 +199,7 @@ def _describe_cards(gb: float, engine: LocalEngine) -> str:
     count = 2
     while needed > count * _CARDS[-1]:
         count *= 2
-    option = f"--tensor-parallel {count}" if engine == "vllm" else "--device-map auto"
+    option = flag("tensor_parallel", count) if engine == "vllm" else flag("device_map", "auto")
     return f"{option} on {count} GPUs of {_CARDS[-1]} GB"
 
 

@@ -13,14 +13,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from distract.core.backend import Backend
-from distract.core.errors import UnknownName, UsageError, install_command
+from distract.core.errors import DistractError, UnknownName, UsageError, install_command
 from distract.core.records import Role
 from distract.core.usage import Price
 from distract.models import scripted
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.fit import check_fit
-from distract.models.names import EMBEDDED, FORMS, Target, resolve
-from distract.models.options import Options, check
+from distract.models.names import EMBEDDED, ENGINES, FORMS, Target, resolve
+from distract.models.options import Options, check, flag
 
 REPLAY = "replay:"
 """Prefix of judges whose verdicts are stored; such a judge answers nothing new."""
@@ -75,6 +75,9 @@ def open_models(
         # Written past the attribute, since in some backends the identity is a property that is computed once.
         vars(backends["judge"])["identity"] = {**backends["judge"].identity, "version": options.judge_version}
     notes = dict.fromkeys(note for name, target in targets.items() for note in _notes(name, target, options))
+    if options.dry_run:
+        local = {role: targets[name] for role, name in chosen.items() if targets[name].engine in ENGINES}
+        notes |= {_plan_note(chosen[role], target, backends[role], options): None for role, target in local.items()}
     prices = {role: price for role, name in chosen.items() if (price := _price(role, targets[name], options))}
     return RunModels(backends, tuple(notes), prices)
 
@@ -90,7 +93,13 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
         return scripted.make_planted(target.model)
     if target.engine != "openai":
         # Before the libraries are looked for, since installing one would not make room.
-        options = replace(options, tensor_parallel=check_fit(target, name, options, entries))
+        try:
+            gpus = check_fit(target, name, options, entries)
+        except UsageError:
+            if not options.dry_run:  # which notes it
+                raise
+            gpus = options.tensor_parallel or 1
+        options = replace(options, tensor_parallel=gpus)
     if find_spec(target.engine) is None:  # an engine is called like its library
         extra = "local" if target.engine == "transformers" else target.engine
         raise UsageError(f"{name} needs {target.engine}, which is not installed: {install_command(extra)}")
@@ -99,10 +108,11 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
 
         limits = _pick(options, "concurrency", "timeout", "attempts")
         server = OpenAI(target.model, base_url=target.server, key_names=target.keys, name=name, **limits)
-        server.check_key()
+        if not options.dry_run:
+            server.check_key()
         return server
     if target.model == EMBEDDED and (options.revision or options.trust_remote_code):
-        raise UsageError(f"{name} is one fixed file without code; leave out --revision and --trust-remote-code")
+        raise UsageError(f"{name} is one fixed file without code; leave out --revision and {flag('trust_remote_code')}")
     return _open_local(target, name, options)
 
 
@@ -151,6 +161,17 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
     key = next((key for key in target.keys if os.environ.get(key)), None)
     if key and target.server.startswith("https") and target.server == entry.base_url.rstrip("/"):
         yield f"{name}: {options.catalogue} sends the key in {key} to {target.server}"
+
+
+def _plan_note(name: str, target: Target, backend: Backend, options: Options) -> str:
+    """Note whether a model fits; one that cannot be looked at here gets a stand-in for its identity in the plan."""
+    try:
+        check_fit(target, name, options, catalogue(options.catalogue))
+        _ = backend.identity
+        return f"{name} fits this machine, or is of unknown size"
+    except DistractError as problem:
+        vars(backend)["identity"] = {"engine": target.engine, "model": target.model}
+        return str(problem)
 
 
 def _drop_aliases(entry: CatalogueEntry) -> CatalogueEntry:

@@ -1,75 +1,156 @@
-"""How models are loaded and servers asked: every option of every engine, and the engines that each is for."""
+"""Options of models: how they are loaded and servers asked.
+
+The record ``Options`` describes itself: each setting of an engine carries its help, its engines and its range. The
+option ``--model-option``, its checks and ``distract list options`` follow from it. A provider may bring its own record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from distract.core.errors import UsageError
+from distract.core.errors import UnknownName, UsageError
+from distract.models.ranges import NumberRange, Range, WholeRange
 
-_LOCAL = frozenset(("transformers", "vllm"))
+_TRANSFORMERS, _VLLM, _SERVER = frozenset(("transformers",)), frozenset(("vllm",)), frozenset(("openai",))
+_LOCAL = _TRANSFORMERS | _VLLM
+_WORDS = {"true": True, "false": False}
+
+
+def _setting(default: Any, engines: frozenset[str], help: str, bounds: Range | None = None) -> Any:
+    """Declare a field as a setting of engines."""
+    return field(default=default, metadata={"help": help, "engines": engines, "bounds": bounds})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """How models are run; by default the engine decides."""
 
-    engine: str | None = None  # "vllm" or "transformers", for names that leave it open
+    engine: str | None = _setting(None, _LOCAL, "engine for a name that leaves it open: vllm or transformers")
+    dtype: str = _setting("auto", _LOCAL, "type of the weights: float32, bfloat16 or float16")
+    quantization: str | None = _setting(
+        None, _LOCAL, "quantization of the weights: bnb-8bit, bnb-4bit; with vLLM, any it supports"
+    )
+    trust_remote_code: bool = _setting(False, _LOCAL, "run code that comes with a model")
+    device_map: str | None = _setting(None, _TRANSFORMERS, "where the weights go: cpu, cuda, auto and so on")
+    batch_tokens: int | None = _setting(
+        None, _TRANSFORMERS, "tokens per forward pass, as free memory allows by default", WholeRange(64)
+    )
+    tensor_parallel: int | None = _setting(None, _VLLM, "GPUs for one model", WholeRange(1, 1024))
+    max_length: int | None = _setting(None, _VLLM, "most tokens of prompt and answer", WholeRange(16))
+    gpu_memory: float | None = _setting(None, _VLLM, "share of a GPU's memory", NumberRange(0, 1, "least"))
+    base_url: str | None = _setting(
+        None, _SERVER, "server with OpenAI's interface, for openai:MODEL; keys come from the environment only"
+    )
+    concurrency: int = _setting(16, _SERVER, "requests at once", WholeRange(1, 1000))
+    timeout: float = _setting(120.0, _SERVER, "seconds to wait for a reply", NumberRange(0.001, 86_400))
+    attempts: int = _setting(6, _SERVER, "attempts per request", WholeRange(1, 1000))
     catalogue: Path | None = None  # a file of judges, added to the installed ones
-    dtype: str = "auto"  # or "float32", "bfloat16", "float16"
-    quantization: str | None = None  # "bnb-8bit" or "bnb-4bit"; with vLLM any that it knows
     revision: str | None = None  # of the judge: a commit, branch or tag of the hub
-    trust_remote_code: bool = False  # run code that comes with a model
-    device_map: str | None = None  # as transformers takes it
-    batch_tokens: int | None = None  # most tokens per forward of transformers; None: as many as pay and fit
-    tensor_parallel: int | None = None  # GPUs that vLLM spreads a model over; None: as many as it needs
-    max_length: int | None = None  # most tokens of prompt and answer with vLLM
-    gpu_memory: float | None = None  # share of a GPU's memory that vLLM takes, above 0 up to 1
-    base_url: str | None = None  # of an OpenAI-compatible server
-    concurrency: int = 16  # most requests under way at a server, at least 1
-    timeout: float = 120.0  # seconds for one reply of a server
-    attempts: int = 6  # most tries per request to a server
     price_in: float | None = None  # the judge's price in US dollars per million tokens of prompts
     price_out: float | None = None  # the same for answers
     judge_version: str | None = None  # tells the judge from an earlier one of the same name
+    dry_run: bool = False  # only plan: note a model that does not fit, and need no key
+    lenient: frozenset[str] = frozenset()  # settings that a model may lack: a project's file sets them for all commands
 
-    def given(self) -> frozenset[str]:
-        """Names of the options that differ from their defaults."""
-        return frozenset(field.name for field in fields(self) if getattr(self, field.name) != field.default)
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of an engine."""
+
+    key: str
+    help: str
+    engines: frozenset[str]
+    default: Any
+    bounds: Range | None
+
+    @classmethod
+    def of(cls, field: Field[Any]) -> Setting:
+        """Describe a field."""
+        return cls(field.name.replace("_", "-"), default=field.default, **field.metadata)
+
+    def read(self, value: object) -> Any:
+        """Check a value, or its text; raises ``ValueError`` with what was expected."""
+        if value is None and self.default is None:
+            return None
+        if self.bounds:
+            return self.bounds.read(value)
+        if isinstance(self.default, bool):
+            if isinstance(value, bool) or value in _WORDS:
+                return _WORDS.get(str(value), value)
+            raise ValueError(f"{value!r}: expected true or false")
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r}: expected a text")
+        return value
+
+
+def describe(record: type) -> Mapping[str, Setting]:
+    """Describe the settings that a record declares, by field."""
+    return MappingProxyType({each.name: Setting.of(each) for each in fields(record) if each.metadata})
+
+
+SETTINGS = describe(Options)
+
+COMMON = ("engine", "dtype", "quantization", "base_url", "concurrency")
+"""Settings with an option of their own; ``--model-option`` sets all."""
 
 USES: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("engine", "dtype", "quantization", "trust_remote_code", "revision"), _LOCAL),
-        **dict.fromkeys(("device_map", "batch_tokens"), frozenset(("transformers",))),
-        **dict.fromkeys(("tensor_parallel", "max_length", "gpu_memory"), frozenset(("vllm",))),
-        **dict.fromkeys(("base_url", "concurrency", "timeout", "attempts"), frozenset(("openai",))),
-    }
+    {**{name: setting.engines for name, setting in SETTINGS.items()}, "revision": _LOCAL}
 )
 """Engines that an option is for; options missing here are for all."""
 
 
+def read_settings(pairs: Iterable[tuple[str, object]]) -> dict[str, Any]:
+    """Check settings by key; a key may come twice with the same value."""
+    values: dict[str, Any] = {}
+    for key, raw in pairs:
+        name = key.strip().replace("-", "_")
+        if name not in SETTINGS:
+            known = [setting.key for setting in SETTINGS.values()]
+            raise UnknownName("model option", key, known)
+        try:
+            value = SETTINGS[name].read(raw)
+        except ValueError as error:
+            raise UsageError(f"{flag(name)} {error}") from None
+        if values.setdefault(name, value) != value:
+            raise UsageError(f"{flag(name)} is given twice, as {values[name]} and as {value}; give it once")
+    return values
+
+
+def split_setting(text: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--model-option {text!r}: expected KEY=VALUE, such as timeout=30")
+    return key, value
+
+
 def check(options: Options, engines: Mapping[str, str], judge: str | None) -> None:
     """Raise if an option is set that no model of the command uses; ``engines`` maps each model to its engine."""
-    for option in sorted(options.given() & USES.keys()):
+    changed = {each.name for each in fields(options) if getattr(options, each.name) != each.default}
+    for option in sorted((changed & USES.keys()) - options.lenient):
         concerned = {judge: engines[judge]} if option == "revision" and judge else engines
         if not USES[option].intersection(concerned.values()):
             raise UsageError(
-                f"{flag(option)} is for models on {_format_engines(USES[option])}; {_describe_models(concerned)}; "
+                f"{flag(option)} is for models on {format_engines(USES[option])}; {_describe_models(concerned)}; "
                 "leave it out"
             )
 
 
-def flag(name: str) -> str:
-    """An option as typed on the command line."""
-    return "--" + name.replace("_", "-")
+def flag(name: str, value: object = None) -> str:
+    """Spell an option as typed on the command line, with its value if there is one."""
+    is_key = name in SETTINGS and name not in COMMON
+    text = f"{'--model-option ' if is_key else '--'}{name.replace('_', '-')}"
+    return text if value is None else f"{text}{'=' if is_key else ' '}{value}"
 
 
-def _format_engines(engines: Collection[str]) -> str:
+def format_engines(engines: Collection[str]) -> str:
+    """Name engines for a message."""
     names = {"transformers": "transformers", "vllm": "vLLM", "openai": "an OpenAI-compatible server"}
-    return " or ".join(names[engine] for engine in sorted(engines))
+    return " or ".join(names.get(engine, engine) for engine in sorted(engines))
 
 
 def _describe_models(engines: Mapping[str, str]) -> str:

@@ -86,10 +86,14 @@ def run_job(
     listener: Listener,
     check: Callable[[Mapping[Role, Answerer], Tally], None] | None = None,
     doing: str = "judging",
+    is_fresh: bool = False,
 ) -> FinishedRun[R]:
-    """Run a job, or load it if the same run has finished already."""
-    tally = Tally()
-    with jobs.open_stores(job.models, store or stores.DEFAULT_PATH) as models:
+    """Run a job, or load it if the same run has finished already; ``is_fresh`` asks the judge everything again."""
+    place, tally = store or stores.DEFAULT_PATH, Tally()
+    listener.preview([job], place, is_fresh)
+    if is_fresh:
+        renew([job.models["judge"]], store)
+    with jobs.open_stores(job.models, place) as models:
         judge = models["judge"][1] if "judge" in models else None
         if check is None and judge and (run := _load_finished(job, judge.epoch)) is not None:
             listener.say([f"this run is complete in {line(str(run.path))}: no call is made"])
@@ -99,6 +103,15 @@ def run_job(
                 check(models, tally)
             with listener.follow(job, len(judge) if judge else 0, doing) as progress:
                 return jobs.run_job(job, models, tally, progress)
+
+
+def is_finished(job: Job[Any], store: Path) -> bool:
+    """Whether the same run has finished; creates no store."""
+    judge, epoch = job.models.get("judge"), 0
+    if judge and store.exists():
+        with stores.Store(store, judge.identity, judge.reads_slots) as replies:
+            epoch = replies.epoch
+    return judge is not None and _load_finished(job, epoch) is not None
 
 
 def _load_finished(job: Job[Any], epoch: int) -> LoadedRun | None:

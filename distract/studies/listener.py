@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from distract.core.job import Job
@@ -24,6 +25,9 @@ class Listener:
     def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
         """Follow requests; the tally is complete at the end, even after an error."""
         return nullcontext()
+
+    def preview(self, jobs: Sequence[Job[Any]], store: Path, is_fresh: bool) -> None:
+        """Take jobs before anything is opened or asked; may raise to end the command."""
 
     def follow(self, job: Job[Any], stored: int, doing: str) -> AbstractContextManager[Callable[[Tally], None] | None]:
         """Follow a job; yields a function to call after every batch of replies."""

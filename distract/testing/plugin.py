@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from distract.core.usage import Tally
     from distract.judging.findings import InvariantFinding
     from distract.judging.judge import Judge
-    from distract.studies.gate.project import Project
+    from distract.studies.project import Project
 
 NO_JUDGE = (
     'no judge: run pytest with --judge NAME, set judge = "NAME" under [tool.distract] in pyproject.toml, or define a '
@@ -200,8 +200,8 @@ def _is_named(config: pytest.Config, item: pytest.Item) -> bool:
 
 
 def _project(config: pytest.Config) -> Project:
-    """The settings in ``pyproject.toml`` of pytest's root folder."""
-    from distract.studies.gate.project import FILE, Project, read_project
+    """The settings in ``distract.toml`` or ``pyproject.toml`` of pytest's root folder."""
+    from distract.studies.project import Project, find_in, read_project
 
-    path = config.rootpath / FILE
-    return read_project(path) if path.is_file() else Project()
+    path = find_in(config.rootpath)
+    return read_project(path) if path else Project(config.rootpath)

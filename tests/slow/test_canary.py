@@ -119,7 +119,7 @@ class Shop:
 
     def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> CommandResult:
         rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", protocol)
-        where = ("--judge", f"{self.url}#m", "--attempts", "1", "--data", "cases.jsonl", "--out", out)
+        where = ("--judge", f"{self.url}#m", "--model-option", "attempts=1", "--data", "cases.jsonl", "--out", out)
         return self.run("gate", *where, *rules, "--max-flip-rate", "0.2", *options)
 
     @property

@@ -237,8 +237,8 @@ def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
     prompts = [key | {"key": i, "prompt": f"Write a poem about {i} cats. Do not use any commas."} for i in range(40)]
     write(shop.path("prompts.jsonl"), prompts)
     with FakeServer(chat) as server:
-        judge = ("--judge", f"{server.url}#m", "--attempts", "1")
-        writer = ("--generator", f"{server.url}#m", "--attempts", "1")
+        judge = ("--judge", f"{server.url}#m", "--model-option", "attempts=1")
+        writer = ("--generator", f"{server.url}#m", "--model-option", "attempts=1")
         data = ("--data", "cases.jsonl", "--limit", "all", *STORE)
         for folder, protocol in (("a", "vanilla-free"), ("b", "cot")):
             ran = ("attack", *judge, *data, "--generator", "rules", "--attack", "prolixity", "--protocol", protocol)

@@ -61,11 +61,11 @@ def test_another_system_sends_no_new_request(run: Run) -> None:
 
 def test_dry_run_shows_the_plan_and_asks_nothing(run: Run) -> None:
     data("d.jsonl")
-    command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--plan")
-    result = run(*command, "--json")
+    command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--dry-run")
+    found = run(*command, "--json")
     # Six matches of four models on six prompts, three of them again after the attack, under two protocols.
-    assert result.document["plan"]["comparisons"] == 2 * (36 + 18)
-    assert result.document["plan"]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
+    assert found.document["plans"][0]["comparisons"] == 2 * (36 + 18)
+    assert found.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
     text = run(*command)
     assert "36 matches a protocol" in text.out
@@ -78,12 +78,12 @@ def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
     data("d.jsonl", cases=20)
     for seed in range(3):
         command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--pairs", 40, "--seed", seed)
-        plan = run(*command, "--plan", "--json").document["plan"]
+        plan = run(*command, "--dry-run", "--json").document["plans"][0]
         result = run(*command, "--json", "--out", f"run{seed}")
         judged = sum(bool(row.judgments) for row in load(Path(f"run{seed}")).rows)
         assert result.code == 0
         assert judged <= plan["comparisons"] <= judged * 1.3
-    named = run(*command, "--target", "w", "--plan", "--json").document["plan"]
+    named = run(*command, "--target", "w", "--dry-run", "--json").document["plans"][0]
     # Both protocols judge the same rewrites, one for each answer of the model that plays.
     assert named["rewrites"] <= 20
 

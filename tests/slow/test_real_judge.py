@@ -38,7 +38,7 @@ def write_cases(path: Path) -> Path:
 
 def command(data: Path, out: Path, store: Path) -> list[str]:
     # A small budget gives several forwards, so that there is a middle to be killed in.
-    options = ["--attack", "sycophancy", "--generator", "rules", "--batch-tokens", "512", "--json"]
+    options = ["--attack", "sycophancy", "--generator", "rules", "--model-option", "batch-tokens=512", "--json"]
     where = ["--data", str(data), "--out", str(out), "--store", str(store)]
     return [sys.executable, "-m", "distract.cli.main", "attack", "--judge", "smollm2-135m", *options, *where]
 

@@ -65,7 +65,7 @@ def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int
             return next(faults) if time == 1 else None
 
     with FaultProxy(server, plan) as proxy:
-        done = run_command(attack(proxy.url, tmp_path, "--timeout", "20"))
+        done = run_command(attack(proxy.url, tmp_path, "--model-option", "timeout=20"))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["results"] == quiet[0]
         assert count_replies(tmp_path) == quiet[1]
@@ -92,7 +92,7 @@ def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tm
         return "reset" if len(contents) > alive else None
 
     with FaultProxy(server, plan) as proxy:
-        command = attack(proxy.url, tmp_path, "--concurrency", "1", "--attempts", "2")
+        command = attack(proxy.url, tmp_path, "--concurrency", "1", "--model-option", "attempts=2")
         died = run_command(command)
         assert died.returncode == 4, died.stderr
         last = died.stderr.splitlines()[-1]

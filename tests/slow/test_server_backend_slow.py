@@ -85,8 +85,19 @@ def test_server_capabilities_are_probed_once() -> None:
 def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., CommandResult], digits: int) -> None:
     """The count of a reply that is stored, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
-    attack = ("attack", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 4, "--attempts", 1, "--judge")
-    with FakeServer(lambda request: Answer(text.encode())) as server:
+    attack = (
+        "attack",
+        "--attack",
+        "sycophancy",
+        "--protocol",
+        "pairwise",
+        "--limit",
+        4,
+        "--model-option",
+        "attempts=1",
+        "--judge",
+    )
+    with FakeServer(lambda asked: Answer(text.encode())) as server:
         ran = [run(*attack, f"{server.url}#m", "--out", f"r{n}", "--json") for n in range(2)]
         assert [(one.code, "Traceback" in one.err) for one in ran] == [(0 if digits <= 4300 else 4, False)] * 2
     if digits <= 4300:

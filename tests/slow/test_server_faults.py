@@ -52,7 +52,7 @@ class House:
 
     def run(self, command: str, folder: Path, timeout: float = 30.0, attempts: int = 2) -> Process:
         more = ("--data", str(self.data), "--base-url", self.server.url, "--concurrency", str(CONCURRENCY))
-        limits = ("--attempts", str(attempts), "--timeout", str(timeout))
+        limits = ("--model-option", f"attempts={attempts}", "--model-option", f"timeout={timeout}")
         return self.forks.start(folder, (*COMMANDS[command].split(), *more, *limits), {"OPENAI_API_KEY": KEY})
 
     def reference(self, command: str) -> Reference:

@@ -47,7 +47,7 @@ def rows(folder: Path, run: str) -> bytes:
 
 
 def at_server(server: HeldServer, folder: Path, out: str, store: str = "s") -> CommandProcess:
-    where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", 4, "--timeout", 100)
+    where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", 4, "--model-option", "timeout=100")
     return CommandProcess(*ATTACK, *where, "--out", out, "--store", store, folder=folder)
 
 

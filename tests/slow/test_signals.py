@@ -59,7 +59,16 @@ scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) i
 
 
 def at_server(server: FakeServer, folder: Path, before: str = FOR_EVER, concurrency: int = 4) -> CommandProcess:
-    where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", concurrency, "--timeout", 100)
+    where = (
+        "--judge",
+        "openai:m",
+        "--base-url",
+        server.url,
+        "--concurrency",
+        concurrency,
+        "--model-option",
+        "timeout=100",
+    )
     return CommandProcess(*ATTACK, *where, "--out", "r", "--store", "s", folder=folder, before=before)
 
 

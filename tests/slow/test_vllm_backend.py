@@ -256,8 +256,12 @@ def test_failed_engine_is_one_line_and_not_reused(planted: Vllm, monkeypatch: py
 @pytest.mark.parametrize(
     ("there", "name", "says"),
     [
-        ((Gpu("H200", 140 * GIB, 3 * GIB),), "memory", "free: H200 3.0 of 140.0 GiB; try --gpu-memory, --max-length"),
-        ((), "memory", "CUDA out of memory; lower --max-length"),
+        (
+            (Gpu("H200", 140 * GIB, 3 * GIB),),
+            "memory",
+            "free: H200 3.0 of 140.0 GiB; try --quantization, or --model-op",
+        ),
+        ((), "memory", "CUDA out of memory; lower --model-option max-length"),
         ((), "invalid", "model fails: invalid: Unknown quantization method: int3; change --quantization"),
         ((), "other", "no such repository …; check the name or folder"),
     ],
@@ -369,7 +373,7 @@ def test_request_refused_by_vllm_is_one_line(real: Vllm, tmp_path: Path) -> None
         ask(real, [Request(WORDS, temperature=3.0)])
     assert "\n" not in str(raised.value)
     wrong = Vllm(str(tmp_path), dtype="float32"), judge(quantization="int3"), judge(max_length=100_000)
-    for backend, says in zip(wrong, ("check the folder", "change --quantization", "change --max-length"), strict=True):
+    for backend, says in zip(wrong, ("check the folder", "change --quantization", "change --model-opt"), strict=True):
         with pytest.raises(BackendError, match=says) as raised:
             ask(backend, ROUND[:1])
         assert "\n" not in str(raised.value)

@@ -26,11 +26,12 @@ from distract.cli.main import cli
 from distract.core.errors import InUseError
 from distract.data.formats import native
 from distract.models import scripted
+from distract.models.options import SETTINGS
 from distract.studies import execution
 
 Command = Callable[..., CommandResult]
 
-OF_COMMANDS = {"as_json", "profile", "verbose", "junit", "github", "summary"}
+OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "summary"}
 """Options about what a command prints."""
 
 TEXT: Any = "A text, of the wrong type."
@@ -65,7 +66,8 @@ def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...])
     command = cli.get_command(click.Context(cli), name)
     assert command
     options = {option.name: option for option in command.params}
-    assert hints | {"judge"} | ({"run"} if name == "gate" else set()) == options.keys() - OF_COMMANDS
+    own = {"judge", "run"} if name == "gate" else {"judge"}
+    assert hints | own == (options.keys() - OF_COMMANDS) | SETTINGS.keys()
     defaults = {
         key: option.type(option.default)
         for key, option in options.items()

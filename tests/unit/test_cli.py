@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -354,13 +355,14 @@ def test_reference_comes_from_the_data_or_a_model(run: Any) -> None:
 
 
 def test_protocol_list_shows_paper_calls_ties_and_parser(run: Any) -> None:
-    lines = {line.split()[0]: line for line in run("list", "protocols").out.splitlines()[1:]}
+    entries = re.findall(r"^  (\S+) +(.*(?:\n {4}.*)*)", run("list", "protocols").out, re.MULTILINE)
+    lines = {name: " ".join(text.split()) for name, text in entries}
     assert len(lines) == 28
     for name, parts in {
-        "base": ("calls 1 ", "no tie", "log-probability", "ReIFE 4.1"),
+        "base": ("calls 1;", "no tie", "log-probability", "ReIFE 4.1"),
         "multi-aspect-two": ("calls 1 + 5 an order", "no tie", "log-probability", "ReIFE 5.1"),
-        "quadruple": ("calls 1 in 4 orders", " tie ", "text", "CALM"),
-        "absolute": ("calls 1 a response", " tie ", "log-probability", "Distracted evaluation 3.3"),
+        "quadruple": ("calls 1 in 4 orders", " tie;", "text", "CALM"),
+        "absolute": ("calls 1 a response", "; tie;", "log-probability", "Distracted evaluation 3.3"),
         "prepair-metric": ("calls 1 + 1 a response + 1 a prompt", "no tie", "log-probability", "PrePair 5.3.3"),
     }.items():
         assert all(part in lines[name] for part in parts), lines[name]

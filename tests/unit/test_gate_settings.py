@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from distract.core import printable, registry
 from distract.core.errors import DataError, UsageError
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.project import FILE, Project, read_project
 from distract.studies.gate.settings import load_settings, merge_limits
+from distract.studies.project import SHARED_FILE, read_project
 
 WHOLE = """
 [tool.distract.gate]
@@ -47,7 +47,7 @@ KEYS = {
 }
 
 
-def write_file(folder: Path, text: str | bytes, name: str = FILE) -> Path:
+def write_file(folder: Path, text: str | bytes, name: str = SHARED_FILE) -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
@@ -123,10 +123,10 @@ class TestWhereItIs:
         inner.mkdir(parents=True)
         monkeypatch.chdir(inner)
         top = write_file(tmp_path, WHOLE)
-        result = load_settings()
-        assert result == load_settings(top) != {}
-        (tmp_path / "a" / FILE).mkdir()  # no file
-        assert load_settings() == result
+        limits = load_settings()
+        assert limits == load_settings(top) != {}
+        (tmp_path / "a" / SHARED_FILE).mkdir()  # no file
+        assert load_settings() == limits
         middle = write_file(inner, "[project]\nname = 'other'\n")
         assert load_settings() == {}
         with pytest.raises(DataError, match=r"expected a table \[tool\.distract\.gate\]; add it"):
@@ -170,16 +170,13 @@ class TestWhereItIs:
         ("[[tool.distract.gate]]", ": tool.distract.gate: expected a table, found a list"),
         (
             "[tool.distract.gates]",
-            ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'? (known: gate, judge, store)",
+            ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'?",
         ),
         (
             GATE + "max-fliprate = 0.1",
             "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?",
         ),
-        (
-            GATE + "max_flip_rate = 0.1",
-            "unknown setting 'max_flip_rate'; did you mean 'max-flip-rate'? (known: certify,",
-        ),
+        (GATE + "max-flip-rate = 0.1\nmax_flip_rate = 0.1", "max_flip_rate: is there twice, with a hyphen and with"),
         (GATE + "max-flip-rate = true", "gate.max-flip-rate: expected a share, such as 0.10, found true"),
         (GATE + "max-flip-rate = '10%'", "gate.max-flip-rate: expected a share, such as 0.10, found '10%'"),
         (GATE + "max-flip-rate = 10", "expected a share between 0.000001 and 1, such as 0.10, found 10"),
@@ -218,7 +215,6 @@ class TestWhereItIs:
         (RATES + "sycophancy = 3", "max-flip-rates.sycophancy: expected a share between 0.000001 and 1"),
         (RATES + '"\\u001b[2J\\nx" = 0.1', "unknown protocol or attack"),
         (RATES + f'"{"x" * 100_000}" = 0.1', "unknown protocol or attack"),
-        (f"[tool.distract.{'g' * 100_000}]", "unknown table"),
         (GATE + "certify = '\\u001b[2J\\u202e'", "certify: expected true or false, found '"),
     ],
     ids=lambda text: text[-40:],
@@ -228,7 +224,7 @@ def test_wrong_settings_are_one_line(tmp_path: Path, text: str, message: str) ->
 
 
 def test_hostile_file_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
-    assert refusal_message(write_file(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ": tool: expected a table, found 3"
+    assert refusal_message(write_file(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ":1: tool: expected a table, found 3"
 
 
 @pytest.mark.parametrize("name", [*registry.protocols(), *registry.attacks()])
@@ -321,14 +317,15 @@ class TestWhatStandsBesideTheGate:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("", Project()),
-            ("[tool.distract]", Project()),
-            ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", Project("j", None, {})),
-            ("[tool.distract]\nstore = '/s'", Project(None, Path("/s"))),
+            ("", (None, None, None)),
+            ("[tool.distract]", (None, None, None)),
+            ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", ("j", None, {})),
+            ("[tool.distract]\nstore = '/s'", (None, Path("/s"), None)),
         ],
     )
-    def test_settings_for_tests_are_read(self, tmp_path: Path, text: str, expected: Project) -> None:
-        assert read_project(write_file(tmp_path, text)) == expected
+    def test_settings_for_tests_are_read(self, tmp_path: Path, text: str, expected: tuple[Any, ...]) -> None:
+        project = read_project(write_file(tmp_path, text))
+        assert (project.judge, project.store, project.command("gate")) == expected
 
     def test_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
         assert read_project(write_file(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"

@@ -61,7 +61,15 @@ def test_own_and_hub_names_are_left_alone() -> None:
 
 def test_own_server_accepts_any_name(run: Any) -> None:
     ran = run(
-        "attack", "--judge", "ollama/llama3", "--base-url", "http://127.0.0.1:9/v1", "--attempts", "1", "--limit", "1"
+        "attack",
+        "--judge",
+        "ollama/llama3",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--model-option",
+        "attempts=1",
+        "--limit",
+        "1",
     )
     assert (ran.code, "does not answer" in ran.err) == (4, True)
 

@@ -126,5 +126,5 @@ def test_unknown_name_has_a_suggestion() -> None:
 
 
 def test_every_option_explains_its_purpose() -> None:
-    everywhere = {"catalogue", "judge_version", "price_in", "price_out"}
+    everywhere = {"catalogue", "judge_version", "price_in", "price_out", "dry_run", "lenient"}
     assert Options.__dataclass_fields__.keys() - USES.keys() == everywhere

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.cli.bounds import INNER_SHARE, LIMIT, PRICE, SEED
 from distract.cli.main import COMMANDS, cli
-from distract.cli.number_types import INNER_SHARE, LIMIT, PRICE, SEED, NumberType, WholeType
+from distract.cli.options import RangeType
 from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
+from distract.models.options import SETTINGS
+from distract.models.ranges import NumberRange, WholeRange
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.settings import load_settings
 
@@ -32,9 +35,7 @@ def numeric() -> Iterator[Any]:
         assert command
         for option in command.params:
             default = option.default() if callable(option.default) else option.default
-            is_number = isinstance(
-                option.type, WholeType | NumberType | click.types.IntParamType | click.types.FloatParamType
-            )
+            is_number = isinstance(option.type, RangeType | click.types.IntParamType | click.types.FloatParamType)
             if is_number or (isinstance(default, int | float) and not isinstance(default, bool)):
                 yield pytest.param(command, option, id=f"{name} {option.opts[0]}")
 
@@ -52,36 +53,45 @@ def refusal(command: click.Command, *arguments: str) -> str:
 
 def test_all_commands_are_covered() -> None:
     options = [str(one.id) for one in numeric()]
-    assert len(options) > 100
+    assert len(options) > 70
     assert {"attack --price-in", "gate --max-flip-rate", "plan-gate --power", "leaderboard --draws"} <= {*options}
 
 
 @pytest.mark.parametrize(("command", "option"), [*numeric()])
 def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, option: click.Option) -> None:
-    kind = option.type
-    assert isinstance(kind, WholeType | NumberType), "a plain number has no bounds"
+    assert isinstance(option.type, RangeType), "a plain number has no bounds"
+    kind = option.type.bounds
     assert math.isfinite(kind.least)
     assert math.isfinite(kind.most)
     for text in HOSTILE:
         refused = refusal(command, f"{option.opts[-1]}={text}")
         if text == "-0" and kind.least <= 0 and not getattr(kind, "_above", False):
             assert refused == ""
-            assert str(kind.convert(text, option, None)) in ("0", "0.0")
+            assert str(kind.read(text)) in ("0", "0.0")
         else:
             assert f"'{option.opts[-1]}'" in refused
             assert "expected a" in refused
             assert (len(refused.splitlines()), len(refused) < 200) == (1, True)
 
 
+@pytest.mark.parametrize("key", [name for name, setting in SETTINGS.items() if setting.bounds])
+def test_a_hostile_number_of_an_engine_is_one_line_too(key: str, run: Any) -> None:
+    for text in HOSTILE:
+        ran = run("attack", "--model-option", f"{key}={text}")
+        assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+        assert f"{key.replace('_', '-')} " in ran.err
+        assert "expected a" in ran.err
+
+
 @given(st.text() | st.floats().map(str) | st.integers().map(str))
 def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
-    for kind in (WholeType(1, 1000), SEED, LIMIT, PRICE, INNER_SHARE):
+    for kind in (WholeRange(1, 1000), SEED, LIMIT, PRICE, INNER_SHARE):
         try:
-            value = kind.convert(text, None, None)
-        except click.BadParameter:
+            value = kind.read(text)
+        except ValueError:
             continue
         assert value == 0 or kind.least <= value <= kind.most
-        assert value == (0 if text == "all" else float(text) if isinstance(kind, NumberType) else int(text))
+        assert value == (0 if text == "all" else float(text) if isinstance(kind, NumberRange) else int(text))
 
 
 @pytest.mark.parametrize(
@@ -94,11 +104,11 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
         (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
         (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
         (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),
-        (("attack", "--gpu-memory", "90"), "write 0.90 for 90%"),
+        (("attack", "--model-option", "gpu-memory=90"), "write 0.90 for 90%"),
         (("attack", "--price-in", "nan"), "expected a number from 0 to 1e+06"),
         (("attack", "--seed", "99999999999999999999"), "expected a whole number from -9223372036854775808 to "),
         (("attack", "--limit", "99999999999999999999"), "expected a number of cases from 1 to 1000000000, or 'all'"),
-        (("attack", "--timeout", "inf"), "expected a number from 0.001 to 86400"),
+        (("attack", "--model-option", "timeout=inf"), "expected a number from 0.001 to 86400"),
     ],
 )
 def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], message: str) -> None:

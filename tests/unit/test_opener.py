@@ -77,7 +77,7 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
         (EMBEDDED, Options(trust_remote_code=True), "one fixed file without code"),
         (EMBEDDED, Options(concurrency=4), "--concurrency is for models on an OpenAI-compatible server"),
         (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
-        (EMBEDDED, Options(tensor_parallel=2), "--tensor-parallel is for models on vLLM"),
+        (EMBEDDED, Options(tensor_parallel=2), "--model-option tensor-parallel is for models on vLLM"),
         ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; leave it out"),
         ("http://h/v1#m", Options(revision="v1"), "--revision"),
         ("http://h/v1#m", Options(base_url="http://i/v1"), "names its server; leave out --base-url"),

@@ -52,3 +52,11 @@ def _is_host(host: str) -> bool:
         labels = host.removesuffix(".").split(".")
         # A name that ends in a number would have to be an IPv4 address.
         return len(host) <= _LONGEST_HOST and all(map(_LABEL.fullmatch, labels)) and not labels[-1].isdigit()
+
+
+def is_near(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

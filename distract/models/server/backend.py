@@ -6,7 +6,6 @@ neither a file nor a message ever holds one.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 from distract.core.backend import Batch, Stream, reply_through
 from distract.core.errors import UsageError, install_command
 from distract.core.records import Reply, Request
-from distract.models.server.addresses import OPENAI, parse_address
+from distract.models.server.addresses import OPENAI, is_near, parse_address
 from distract.models.server.calls import Server, ServerFacts
 from distract.models.server.capabilities import PROBES, Capabilities
 from distract.models.server.http import Client
@@ -87,7 +86,7 @@ class OpenAI:
                 # Prompts go only to the server that the user names.
                 follow_redirects=False,
                 # A proxy from the environment must not see requests to this machine.
-                trust_env=not self._is_near(),
+                trust_env=not is_near(self._address.hostname or ""),
             )
         except Exception as error:
             # Without its message: a proxy's address may hold a password.
@@ -147,7 +146,7 @@ class OpenAI:
     @property
     def _is_open(self) -> bool:
         """Whether requests travel unencrypted over a network."""
-        return self._address.scheme == "http" and not self._is_near()
+        return self._address.scheme == "http" and not is_near(self._address.hostname or "")
 
     def _account(self) -> dict[str, str]:
         """Headers that name the account to bill, for OpenAI alone."""
@@ -158,13 +157,6 @@ class OpenAI:
             if value and not _is_key(value):
                 raise UsageError(f"{_ACCOUNT[header]} holds characters that no id has; set it to the id alone")
         return {header: value for header, value in account.items() if value}
-
-    def _is_near(self) -> bool:
-        host = self._address.hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
 
 
 def _is_key(text: str) -> bool:

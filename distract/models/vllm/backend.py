@@ -19,6 +19,7 @@ from distract.core.errors import DistractError, UsageError, install_command
 from distract.core.records import Reply, Request
 from distract.models.hardware import gpus
 from distract.models.location import HubModel
+from distract.models.options import flag
 from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.encoder import Tokens
 from distract.models.transformers.replies import lookups, make_length_failure, make_reply
@@ -126,13 +127,13 @@ class Vllm(HubModel):
 
     def _hint(self, doing: str, problem: str) -> str:
         if not any(word in problem for word in ("memory", "kv cache", "engine core")):
-            options = {"quantization": "--quantization", "max_model_len": "--max-length", "dtype": "--dtype"}
+            options = {"quantization": "quantization", "max_model_len": "max_length", "dtype": "dtype"}
             option = next((option for word, option in options.items() if word in problem), None)
-            return f"change {option}" if option else super()._hint(doing, problem)
+            return f"change {flag(option)}" if option else super()._hint(doing, problem)
         if not gpus():
-            return "lower --max-length, or set VLLM_CPU_KVCACHE_SPACE (in GiB, 4 unless set)"
+            return f"lower {flag('max_length')}, or set VLLM_CPU_KVCACHE_SPACE (in GiB, 4 unless set)"
         free = ", ".join(f"{gpu.name} {gpu.free / 2**30:.1f} of {gpu.total / 2**30:.1f} GiB" for gpu in gpus())
-        return f"free: {free}; try --gpu-memory, --max-length, --tensor-parallel or --quantization"
+        return f"free: {free}; try --quantization, or --model-option with gpu-memory, max-length or tensor-parallel"
 
 
 class VllmStream:

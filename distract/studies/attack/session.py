@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +23,7 @@ from distract.rewriting.writers import Verifier, Writer, offline_writer
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
 from distract.studies.eligibility import check_fit
-from distract.studies.execution import renew, set_up
+from distract.studies.execution import set_up
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup, sample_first
 
@@ -176,10 +175,7 @@ def open_selection(judge: str, more: dict[str, Any], listener: Listener) -> tupl
     return select(asking=asking, models=setup.helpers, limit=limit, **more), setup
 
 
-def attack_job(judge: str, more: dict[str, Any], store: Path | None, listener: Listener) -> Job[Any]:
+def attack_job(judge: str, more: dict[str, Any], listener: Listener) -> Job[Any]:
     """Prepare the job of ``distract attack`` from a user's options."""
-    minimal, fresh = more.pop("minimal", 0), more.pop("fresh", False)
-    job = prepare(*open_selection(judge, more, listener), minimal)
-    if fresh:
-        renew([job.models["judge"]], store)
-    return job
+    minimal = more.pop("minimal", 0)
+    return prepare(*open_selection(judge, more, listener), minimal)

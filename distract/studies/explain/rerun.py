@@ -14,17 +14,13 @@ from distract.core.runs import LoadedRun
 from distract.data import datasets
 from distract.judging.orders import Manner
 from distract.models.names import OWN_KEY
+from distract.models.options import flag
 from distract.models.server.addresses import OPENAI
 
 _OPTIONS: Mapping[str, str] = {
-    "engine": "--engine",
-    "revision": "--revision",
-    "dtype": "--dtype",
-    "quantization": "--quantization",
-    "max_length": "--max-length",
-    "tensor_parallel": "--tensor-parallel",
-    "server": "--base-url",
-    "version": "--judge-version",
+    **{name: flag(name) for name in ("engine", "revision", "dtype", "quantization", "max_length", "tensor_parallel")},
+    "server": flag("base_url"),
+    "version": flag("judge_version"),
 }
 """The option that sets each part of a model's identity."""
 

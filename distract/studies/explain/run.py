@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
+from distract.core.job import Estimate
 from distract.core.records import RESAMPLED, Case, MinimalFlip
 from distract.core.runs import LoadedRun
 from distract.studies.attack.flips import Flip
 from distract.studies.attack.minimal.clearest import clearest_flips, distractors, search_flip, stop_unanswered
+from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.attack.minimal.search import MOST
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge
@@ -88,6 +91,20 @@ def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judg
         before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol)
         result = judge.run(stop_unanswered(search_flip(flip, case, protocol, judge.manner, helped, run.rewrites)))
         yield Explanation(flip, result, judge.tally.stored - before)
+
+
+def estimate_most(run: LoadedRun, flips: Iterable[Flip]) -> Estimate:
+    """Estimate the most that a search asks, from what the run asked for the same comparisons."""
+    requests, tokens = dict[str, int](), [0, 0]
+    for flip in flips:
+        rows = [row for row in run.rows if (row.case, row.protocol, row.design) == (flip.case, flip.protocol, "flip")]
+        edits = find_edits((flip.original,), (flip.rewrite,))
+        verdicts = min(MOST, 2 ** min(len(edits), 20)) + 2  # of parts, the original and the whole
+        largest = max((len(row.keys) for row in rows), default=0)
+        requests[flip.protocol] = requests.get(flip.protocol, 0) + verdicts * largest
+        for index in range(2):
+            tokens[index] += verdicts * max((sum(pair[index] for pair in row.tokens) for row in rows), default=0)
+    return Estimate(0, 0, requests, *tokens)
 
 
 def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from distract.core.errors import UsageError
 from distract.core.runs import LoadedRun
 from distract.studies.attack import session
 from distract.studies.eligibility import Degradation, parse_attack
-from distract.studies.execution import renew, run_job
+from distract.studies.execution import run_job
 from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
@@ -102,13 +102,11 @@ def _decide_live(
         named=named,
     )
     job = live.prepare(audited, setup, own, listener.preview_gate)
-    if fresh:
-        renew([setup.backend], store)
     # Local and planted models are identified by their content.
     is_doubted = isinstance(setup.backend, RemoteBackend) and not trusts
     check = partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
     try:
-        finished = run_job(job, store, listener, check if is_doubted else None)
+        finished = run_job(job, store, listener, check if is_doubted else None, is_fresh=fresh)
     except canary.JudgeChanged as changed:
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None

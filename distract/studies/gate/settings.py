@@ -1,4 +1,4 @@
-"""Read a gate's limits from a project's ``pyproject.toml``; anything wrong there gives a one-line error."""
+"""Read a gate's limits from a project's settings; anything wrong there gives a one-line error."""
 
 from __future__ import annotations
 
@@ -10,28 +10,44 @@ from typing import Any
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.studies.gate.limits import LIMITS, Limits
-from distract.studies.gate.project import FILE, MAX_NUMBER, check_name, describe_value, read_project, setting_error
-from distract.studies.gate.project import TABLE as ABOVE
+from distract.studies.project import (
+    MAX_NUMBER,
+    SHARED_FILE,
+    check_name,
+    check_typo,
+    describe_value,
+    find_project,
+    read_project,
+    setting_error,
+)
 
-TABLE = (*ABOVE, "gate")
+NAME = "gate"
 RATES = "max-flip-rates"
 
-_FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, RATES: "others"}
+FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, RATES: "others"}
+"""The names of settings, and the fields of ``Limits`` that they set."""
 
 
 def load_settings(path: Path | None = None) -> dict[str, Any]:
-    """Load the limits in the table ``[tool.distract.gate]`` of a project, by the names of ``Limits``' fields."""
-    file = path or find_project()
-    table = read_project(file).gate if file else None
-    if file is None or (table is None and path is None):
+    """Load the limits of a project, by the names of ``Limits``' fields: its table for the gate or for all commands."""
+    try:
+        file = path or find_project()
+    except OSError as error:
+        problem = f"the current folder and those above it cannot be searched: {error.strerror}; name a file (--config)"
+        raise DataError(problem, path=SHARED_FILE) from error
+    if file is None:
         return {}
-    if table is None:
-        raise DataError(f"expected a table [{'.'.join(TABLE)}]; add it, or name another file", path=path)
-    if not isinstance(table, dict):
-        raise setting_error(file, TABLE, f"expected a table, found {describe_value(table)}")
-    for key in table:
-        check_name(file, (*TABLE, key), "setting", key, _FIELDS)
-    return {_FIELDS[key]: _read_value(file, key, value) for key, value in table.items()}
+    project = read_project(file)
+    own = project.command(NAME)
+    if path is not None and own is None:
+        raise DataError(f"expected a table [{'.'.join(project.at(NAME))}]; add it, or name another file", path=path)
+    values: dict[str, Any] = {}
+    for at, table in ((project.at(), project.table), (project.at(NAME), own or {})):
+        for key, value in table.items():
+            check_typo(file, (*at, key), "setting", key, FIELDS)
+            if key in FIELDS:
+                values[FIELDS[key]] = _read_value(file, (*at, key), value)
+    return values
 
 
 def merge_limits(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> Limits:
@@ -42,20 +58,9 @@ def merge_limits(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> L
     return Limits(**{**values, **overrides})
 
 
-def find_project() -> Path | None:
-    """Find the nearest ``pyproject.toml``, in the current folder or above it."""
-    try:
-        here = Path.cwd()
-        return next((file for folder in (here, *here.parents) if (file := folder / FILE).is_file()), None)
-    except OSError as error:
-        problem = f"the current folder and those above it cannot be searched: {error.strerror}; name a file (--config)"
-        raise DataError(problem, path=FILE) from error
-
-
-def _read_value(path: Path, key: str, value: object) -> Any:
-    at = (*TABLE, key)
-    if key != RATES:
-        return _check_value(path, at, _FIELDS[key], value)
+def _read_value(path: Path, at: tuple[str, ...], value: object) -> Any:
+    if at[-1] != RATES:
+        return _check_value(path, at, FIELDS[at[-1]], value)
     if not isinstance(value, dict):
         raise setting_error(
             path, at, f"expected a table of shares by protocol and attack, found {describe_value(value)}"

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distract.core.errors import UsageError
+from distract.core.job import Estimate
 from distract.core.loop import execute
-from distract.core.plan import Plan
-from distract.core.records import Case, Lineage, Role
+from distract.core.plan import Plan, drive
+from distract.core.records import Case, Lineage, Reply, Request, Role
 from distract.core.usage import Answerer, Tally
 from distract.data import datasets
 from distract.data.good_responses import good_response
@@ -17,6 +18,7 @@ from distract.data.prompt_parts import split_prompt
 from distract.rewriting import verifier as verifying
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import sample
+from distract.studies.estimate import CHARACTERS_PER_TOKEN
 from distract.studies.make import pairs, tweakset
 from distract.studies.make.attempts import MakeResult, check_author, yield_document
 
@@ -82,6 +84,23 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
     plans = [tweakset.make_tweak(prompt, asking, generator, seed) for prompt in sample(usable, limit, seed)]
     checksum = tweakset.prompt_file().checksum
     return MakeJob(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed)
+
+
+def estimate_most(job: MakeJob) -> Estimate:
+    """Estimate the most that a job asks, by rejecting every answer; the job cannot be used afterwards."""
+    sizes: list[tuple[int, int]] = []
+
+    def reject(requests: Sequence[Request]) -> list[Reply]:
+        sizes.extend((sum(len(message.content) for message in r.messages), r.max_tokens) for r in requests)
+        return [Reply("")] * len(requests)
+
+    for plan in job.plans:
+        drive(plan, reject)
+    requests = {"generator": len(sizes)}
+    if job.verifier:
+        requests["verifier"] = len(sizes) * 4  # each of two answers, both ways
+    tokens = round(sum(size for size, _ in sizes) / CHARACTERS_PER_TOKEN)
+    return Estimate(0, 0, requests, tokens, sum(room for _, room in sizes))
 
 
 def make_cases(

@@ -1,0 +1,64 @@
+"""``--dry-run`` of commands whose requests depend on the replies: the most that they may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from distract.cli.terminal import DryRun, PlanView, cost_document, count_stored, stored_lines, terminal
+from distract.core.printable import count
+from distract.core.usage import format_dollars
+
+if TYPE_CHECKING:
+    from distract.core.job import Estimate
+    from distract.core.records import Role
+    from distract.core.runs import LoadedRun
+    from distract.core.usage import Price
+    from distract.models.opener import RunModels
+    from distract.studies.attack.flips import Flip
+    from distract.studies.make.maker import MakeJob
+
+
+def preview_making(job: MakeJob, opened: RunModels, store: Path, heading: str) -> NoReturn:
+    """Show what making cases would ask at most, and end the command."""
+    from distract.studies.make.maker import estimate_most
+
+    estimated, stored = estimate_most(job), count_stored(opened.models, store)
+    about = {"generator": job.generator, "cases": len(job.plans)}
+    _preview_most([heading], about, estimated, opened.prices.get("generator"), stored)
+
+
+def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path | None) -> NoReturn:
+    """Show what the search for the smallest part of flips would ask at most, and end the command."""
+    from distract.core.store import DEFAULT_PATH
+    from distract.studies.explain.run import estimate_most
+
+    estimated, stored = estimate_most(run, flips), count_stored(opened.models, store or DEFAULT_PATH) if opened else {}
+    judge = run.parameters["judge"]
+    heading = [f"judge {judge} · {count(len(flips), 'flip')} to explain that the run has not"]
+    if held := stored.get("judge"):
+        heading.append(f"the store holds {count(held, 'reply', 'replies')} of this judge; this search reuses those")
+    about = {"judge": judge, "cases": 1}
+    _preview_most(heading, about, estimated, opened.prices.get("judge") if opened else None, stored)
+
+
+def _preview_most(
+    heading: Sequence[str],
+    about: Mapping[str, Any],
+    estimated: Estimate,
+    price: Price | None,
+    stored: Mapping[Role, int],
+) -> NoReturn:
+    requests = ", ".join(f"{name} {number:,}" for name, number in estimated.requests.items())
+    lines = [*heading, f"plan: at most these requests: {requests or 'none'}; {estimated.prompt_tokens:,} prompt tokens"]
+    if price:
+        lines.append(
+            f"cost: at most about {format_dollars(price.of(estimated.prompt_tokens, estimated.answer_tokens))}"
+        )
+    shell = terminal()
+    assert isinstance(shell, DryRun)
+    document = {"command": click.get_current_context().info_name, **about, **cost_document(estimated, price, stored)}
+    shell.finish([PlanView([*lines, *stored_lines(stored)], document)])

@@ -1,0 +1,230 @@
+"""Defaults of options from a project's file: its settings for all commands, and the command's own table over them.
+
+A value is checked exactly as the option would be. The working folder may be a stranger's, so a file cannot run code
+(``trust-remote-code``), decide which server gets a key from the environment (``catalogue``, addresses), or have a file
+written outside its own folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from distract.core.errors import UnknownName, UsageError
+from distract.models.options import COMMON, SETTINGS, USES, read_settings, split_setting
+from distract.studies.project import Project, describe_value, find_project, read_project, setting_error, shorten
+
+REFUSED: Mapping[str, str] = {
+    "trust-remote-code": "it runs code that comes with a model",
+    "catalogue": "it decides which servers get your keys",
+    "config": "it names a file like this one",
+}
+"""Options that only the command line takes, and why."""
+
+KEYS = ("DISTRACT_API_KEY", "OPENAI_API_KEY")
+"""Variables that hold keys which a server named by an address may be sent."""
+
+_ADDRESSES = ("judge", "generator", "verifier", "reference-model", "base-url")
+_WRITTEN = ("out", "junit", "summary")
+_MODEL_OPTION = "model-option"
+
+
+@dataclass
+class FileSettings:
+    """The settings of a file that concern one command, as parameters of click."""
+
+    project: Project
+    shared: dict[str, Any] = field(default_factory=dict)  # for all commands
+    own: dict[str, Any] = field(default_factory=dict)  # of the command
+    limits: tuple[str, ...] = ()  # names of settings that a gate reads by itself
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Defaults by parameter; those of the command win."""
+        return {**self.shared, **self.own}
+
+    @property
+    def engine(self) -> dict[str, Any]:
+        """Settings of engines without an option of their own."""
+        return {name: value for name, value in self.defaults.items() if name in SETTINGS and name not in COMMON}
+
+    @property
+    def lenient(self) -> frozenset[str]:
+        """Settings of engines that a model may lack."""
+        return frozenset((self.shared.keys() - self.own.keys()) & USES.keys())
+
+    def report(self, command: click.Command, context: click.Context) -> None:
+        """Say on stderr which settings come from the file."""
+        from distract.cli.shared import print_lines
+
+        params = context.params
+        names = [
+            name
+            for name, option in spelled_keys(command.params).items()
+            if context.get_parameter_source(option.name or "") is ParameterSource.DEFAULT_MAP
+        ]
+        names += [SETTINGS[name].key for name, value in self.engine.items() if params.get(name) == value]
+        names += [name for name in self.limits if params.get(name.replace("-", "_")) is None]
+        if names:
+            path = self.project.path
+            where = path.name if path.parent == Path.cwd() else path
+            print_lines([f"settings: {where}: {', '.join(names)}"])
+
+
+def read_settings_file(command: click.Command, context: click.Context, path: str | None) -> FileSettings | None:
+    """Read what a file, by default the nearest one, sets for a command; None if there is none."""
+    try:
+        file = Path(path) if path is not None else find_project()
+    except OSError:
+        return None  # a gate reports it, if it needs the file
+    project = None if file is None else read_project(file)
+    if project is None or not project.table:
+        return None
+    settings, name = FileSettings(project), command.name or ""
+    limits, options = own_keys(command), spelled_keys(command.params)
+    group = context.find_root().command
+    assert isinstance(group, click.Group)
+    tables = {key for key in group.list_commands(context) if isinstance(project.table.get(key), dict)}
+    shared = {key: value for key, value in project.table.items() if key not in tables}
+    own = project.command(name) if name in tables else None
+    for layer, at, table in ((settings.shared, (), shared), (settings.own, (name,), own or {})):
+        for key, value in table.items():
+            where = project.at(*at, key)
+            if key in limits:
+                settings.limits += (key,)
+            elif key not in options:
+                if at:
+                    _refuse_key(project, (*at, key), key, {*options, *limits})
+                _check_shared(project, key, group, context)
+            else:
+                values = _read_option(project.path, where, key, value, options[key], context)
+                if any(str(layer.get(name, new)) != str(new) for name, new in values.items()):
+                    raise setting_error(project.path, where, "is set here and in another key, to different values")
+                layer.update(values)
+    return settings
+
+
+def _check_shared(project: Project, name: str, group: click.Group, context: click.Context) -> None:
+    """Check a name that this command does not know: it has to be an option of another one."""
+    known, commands = set[str](), group.list_commands(context)
+    for each in commands:
+        command = group.get_command(context, each)
+        assert command is not None
+        known |= {*spelled_keys(command.params), *own_keys(command)}
+    if name in commands and name not in known:
+        project.command(name)  # which is no table
+    if name not in known:
+        _refuse_key(project, (name,), name, {*known, *commands})
+
+
+def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collection[str]) -> None:
+    problem = str(UnknownName("setting", shorten(key), known))
+    if key.replace("-", "_") in SETTINGS and key not in REFUSED:
+        problem = f"is a setting of an engine: write {_MODEL_OPTION} = {{{key} = ...}}"
+    elif key in REFUSED:
+        problem = f"only on the command line: {REFUSED[key]}"
+    raise setting_error(project.path, project.at(*at), problem)
+
+
+def _read_option(
+    path: Path, at: tuple[str, ...], key: str, value: object, option: click.Option, context: click.Context
+) -> dict[str, Any]:
+    """Convert a setting to parameters, and check it as its option would be."""
+    if key in REFUSED:
+        raise setting_error(path, at, f"only on the command line: {REFUSED[key]}")
+    if key == _MODEL_OPTION:
+        return _read_model_options(path, at, value)
+    name = option.name or ""
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
+        return {name: value}
+    values = value if option.multiple and isinstance(value, list) else [value]
+    texts = [_read_text(path, at, each, hasattr(option.type, "bounds")) for each in values]
+    if isinstance(option.type, click.Path):
+        texts = [str(path.parent / text) for text in texts]
+    for text in texts:
+        if problem := _find_hazard(path.parent, key, text):
+            raise setting_error(path, at, problem)
+    converted = tuple(texts) if option.multiple else texts[0]
+    try:
+        option.type_cast_value(context, converted)
+    except click.BadParameter as error:
+        raise setting_error(path, at, error.message) from None
+    return {name: converted}
+
+
+def _read_text(path: Path, at: tuple[str, ...], value: object, is_number: bool) -> str:
+    if is_number and isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**64:
+        return str(value)
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        expected = "a number" if is_number else "a text in quotes"
+        raise setting_error(path, at, f"expected {expected}, found {describe_value(value)}")
+    return value
+
+
+def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[str, Any]:
+    try:
+        if isinstance(value, dict):
+            pairs: list[tuple[str, object]] = list(value.items())
+        elif isinstance(value, list) and all(isinstance(text, str) for text in value):
+            pairs = [split_setting(text) for text in value]
+        else:
+            raise UsageError(f"expected a table or a list of KEY=VALUE, found {describe_value(value)}")
+        if any(isinstance(each, int | float) and abs(each) > 2**64 for _, each in pairs):
+            raise UsageError("holds a number that is far too large")
+        values = read_settings(pairs)
+    except UsageError as error:
+        raise setting_error(path, at, str(error)) from None
+    for name, setting in values.items():
+        key = SETTINGS[name].key
+        problem = f"only on the command line: {REFUSED[key]}" if key in REFUSED else None
+        if problem := problem or _find_hazard(path.parent, key, setting):
+            raise setting_error(path, (*at, key), problem)
+    return values
+
+
+def _find_hazard(folder: Path, key: str, value: object) -> str | None:
+    """Say why a stranger's file must not set this value."""
+    if key in _WRITTEN:
+        inside = Path(os.path.realpath(folder))
+        if inside not in Path(os.path.realpath(str(value))).parents:
+            return f"leads out of the folder of this file; name it with --{key}"
+    if key in _ADDRESSES and _is_foreign(str(value)) and (variable := next(filter(os.environ.get, KEYS), None)):
+        return f"names a server; to send it the key in {variable}, name it on the command line"
+    return None
+
+
+def _is_foreign(text: str) -> bool:
+    from distract.models.server.addresses import is_near, parse_address
+
+    if not text.strip().lower().startswith(("http:", "https:")):
+        return False
+    try:
+        host = parse_address(text.partition("#")[0]).hostname or ""
+        return not is_near(host) and host != "api.openai.com"
+    except UsageError:
+        return True
+
+
+def own_keys(command: click.Command) -> tuple[str, ...]:
+    """Return the names of settings that a command reads by itself."""
+    names: tuple[str, ...] = getattr(command, "limits", ())
+    return names
+
+
+def spelled_keys(options: Iterable[click.Parameter]) -> dict[str, click.Option]:
+    """Map the name of each option in a file, its spelling without hyphens in front, to the option."""
+    return {
+        name.removeprefix("--"): option
+        for option in options
+        if isinstance(option, click.Option)
+        for name in option.opts
+        if name.startswith("--")
+    }

@@ -1,0 +1,212 @@
+"""Options from ``distract.toml`` or ``[tool.distract]``: what they set, what wins, and what a file may not do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import distract
+from distract.core.errors import UsageError
+from distract.studies.project import OWN_FILE, SHARED_FILE
+
+PLANNED = ("attack", "--dry-run", "--json")
+GATE = ("gate", "--dry-run")
+
+
+def settings(text: str, name: str = OWN_FILE) -> None:
+    Path(name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "DISTRACT_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "judge", "cases", "said"),
+    [
+        ("judge = 'planted:bold'\nlimit = 3", (), "planted:bold", 3, "judge, limit"),
+        ("judge = 'planted:bold'\nlimit = '3'", ("--limit", "2"), "planted:bold", 2, "judge"),
+        ("judge = 'planted:bold'\n[attack]\njudge = 'planted:fair'", (), "planted:fair", 8, "judge"),
+        ("judge = 'planted:bold'\n[gate]\nlimit = 3", ("--judge", "planted:fair"), "planted:fair", 8, None),
+        ("judge = 'planted:fair'\nmax_tokens = 9\nmin-n = 3", (), "planted:fair", 8, "judge, max-tokens"),
+        ("judge = 'planted:fair'\nmodel-option = {timeout = 3, concurrency = 2}", (), "planted:fair", 8,
+         "judge, concurrency, timeout"),
+        ("judge = 'planted:fair'\nmodel-option = ['timeout=3']", (), "planted:fair", 8, "judge, timeout"),
+        ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 8, "judge"),
+    ],
+)  # fmt: skip
+def test_a_file_sets_what_is_not_typed(
+    run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, said: str | None
+) -> None:
+    settings(text)
+    ran = run(*PLANNED, *typed)
+    assert (ran.code, ran.err) == (0, "" if said is None else f"settings: distract.toml: {said}\n")
+    (plan,) = ran.document["plans"]
+    assert (plan["judge"], plan["cases"]) == (judge, cases)
+
+
+def test_pyproject_has_the_same_tables_below_its_own(run: Any) -> None:
+    settings("[tool.distract]\njudge = 'planted:bold'\n[tool.distract.attack]\nattack = ['sycophancy']", SHARED_FILE)
+    ran = run(*PLANNED)
+    assert ran.document["plans"][0]["judge"] == "planted:bold"
+    assert ran.err == "settings: pyproject.toml: judge, attack\n"
+
+
+def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings("judge = 'planted:bold'")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert run(*PLANNED).document["plans"][0]["judge"] == "planted:bold"
+    settings("judge = 'planted:first'")
+    assert run(*PLANNED).document["plans"][0]["judge"] == "planted:first"
+    settings("[tool.ruff]", SHARED_FILE)
+    assert run(*PLANNED).code == 0
+    settings("[tool.distract]\njudge = 'planted:fair'", SHARED_FILE)
+    ran = run(*PLANNED)
+    assert (ran.code, "has [tool.distract] too; keep one of them" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "said"),
+    [
+        ("judge = 3", PLANNED, ":1: judge: expected the name of a judge in quotes, found 3"),
+        ("juge = 'x'", PLANNED, ":1: juge: unknown table or setting 'juge'; did you mean 'judge'?"),
+        ("\nlimt = 3", PLANNED, ":2: limt: unknown setting 'limt'; did you mean 'limit'?"),
+        ("[atack]\nlimit = 3", PLANNED, ":1: atack: unknown setting 'atack'; did you mean 'attack'?"),
+        ("[attack]\nlimit = 'many'", PLANNED, ":2: attack.limit: 'many': expected a number of cases from 1, or 'all'"),
+        ("[attack]\nmatches = 'x'", PLANNED, ":2: attack.matches: unknown setting 'matches'"),
+        ("gate = 3", PLANNED, ":1: gate: expected a table, found 3"),
+        ("control = 1", PLANNED, ":1: control: expected true or false, found 1"),
+        ("limit = [3]", PLANNED, ":1: limit: expected a number, found a list"),
+        ("limit = 0x" + "f" * 9000, PLANNED, ":1: limit: expected a number, found a number that is far too large"),
+        ("limit = true", PLANNED, ":1: limit: expected a number, found true"),
+        ("limit = 2026-01-01", PLANNED, ":1: limit: expected a number, found datetime.date"),
+        ("orders = 'none'", PLANNED, ":1: orders: 'none' is not one of"),
+        ("generator = ' '", PLANNED, ":1: generator: expected a text in quotes, found ' '"),
+        ('out = "a\\u0000b"', PLANNED, ":1: out: expected a text in quotes"),
+        ("seed = 1\nse_ed = 2", PLANNED, ":2: se-ed: unknown setting"),
+        ("max-tokens = 1\nmax_tokens = 2", PLANNED, ":1: max_tokens: is there twice"),
+        ("help = true", PLANNED, ":1: help: unknown setting"),
+        ("timeout = 3", PLANNED, ":1: timeout: is a setting of an engine: write model-option = {timeout = ...}"),
+        ("model-option = {timeout = -1}", PLANNED, ":1: model-option: --model-option timeout -1: expected a number"),
+        ("model-option = {timeot = 1}", PLANNED, "unknown model option 'timeot'; did you mean 'timeout'?"),
+        ("model-option = 'timeout'", PLANNED, ":1: model-option: expected a table or a list of KEY=VALUE, found"),
+        ("model-option = {timeout = 0x" + "f" * 9000 + "}", PLANNED, "holds a number that is far too large"),
+        ("model-option = ['timeout=3', 'timeout=4']", PLANNED, "is given twice, as 3.0 and as 4.0"),
+        ("concurrency = 3\nmodel-option = {concurrency = 4}", PLANNED, "is set here and in another key"),
+        ("[attack]\nengine = 'vllm'", (*PLANNED, "--judge", "planted:fair"), "--engine is for models on"),
+        ("[gate]\nmax-flip-rates = {x = 0.1}\njudge = 'planted:fair'", GATE, "unknown protocol or attack 'x'"),
+        ("[gates]\nmax-flip-rate = 0.1", GATE, ":1: gates: unknown table or setting 'gates'; did you mean 'gate'?"),
+        (f"[{'g' * 1000}]", GATE, "unknown setting 'gggg"),
+        ("[gate]\nmax-fliprate = 0.1", GATE, ":2: gate.max-fliprate: unknown setting 'max-fliprate'; did you mean"),
+        ("[gate\n", GATE, ":1: not TOML"),
+    ],
+    ids=lambda value: value[-40:] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], said: str) -> None:
+    settings(text)
+    ran = run(*command)
+    *before, last = ran.err.splitlines()
+    assert (ran.code, ran.out) == (2, "")
+    assert said in last
+    assert all(line.startswith("settings: ") for line in before)
+    assert not Path(".distract").exists()
+
+
+def test_a_wrong_file_does_not_hide_the_help(run: Any) -> None:
+    settings("limt = 3")
+    for command in (("--help",), ("attack", "--help")):
+        assert run(*command).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model-option = {trust-remote-code = true}", "trust-remote-code: only on the command line: it runs code"),
+        ("model-option = ['trust_remote_code=true']", "trust-remote-code: only on the command line: it runs code"),
+        ("trust-remote-code = true", "trust-remote-code: only on the command line: it runs code"),
+        ("catalogue = 'c.toml'", "catalogue: only on the command line: it decides which servers get your keys"),
+        ("[gate]\nconfig = 'x.toml'", "config: only on the command line: it names a file like this one"),
+        ("out = '../x'", "out: leads out of the folder of this file; name it with --out"),
+        ("out = '/tmp/x'", "out: leads out of the folder"),
+        ("out = 'link/x'", "out: leads out of the folder"),
+        ("out = '.'", "out: leads out of the folder"),
+        ("[gate]\njunit = '../x.xml'", "junit: leads out of the folder"),
+        ("[gate]\nsummary = '/etc/x'", "summary: leads out of the folder"),
+        ("judge = 'http://evil.example/v1#m'", "judge: names a server; to send it the key in DISTRACT_API_KEY"),
+        ("generator = ' HTTPS://evil.example#m'", "generator: names a server"),
+        ("base-url = 'https://evil.example/v1'", "base-url: names a server; to send it the key in DISTRACT_API_KEY"),
+        ("model-option = {base_url = 'https://evil.example/v1'}", "base-url: names a server"),
+    ],
+)  # fmt: skip
+def test_a_strangers_folder_gets_no_code_no_key_and_no_file(
+    run: Any, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.setenv("DISTRACT_API_KEY", "secret")
+    Path("link").symlink_to(Path(sys.prefix))
+    settings(text)
+    command = GATE if "[gate]" in text else PLANNED
+    ran = run(*command)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("text", ["base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'"])
+def test_a_server_of_this_machine_or_of_openai_may_be_named(
+    run: Any, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("DISTRACT_API_KEY", "secret")
+    settings(text)
+    assert run(*PLANNED, "--judge", "planted:fair").code == 0
+
+
+def test_paths_start_at_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings("judge = 'planted:longer'\nstore = 'kept/s'\nlimit = 1\n[attack]\nout = 'runs/a'")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert run("attack").code == 0
+    assert (tmp_path / "kept" / "s").is_file()
+    assert (tmp_path / "runs" / "a" / "run.json").is_file()
+    assert list(inner.iterdir()) == []
+
+
+def test_a_setting_for_all_is_ignored_where_it_does_not_apply(run: Any) -> None:
+    assert run("attack", "--judge", "planted:longer", "--limit", "8", "--out", "r").code == 0
+    settings("judge = 'planted:fair'\nbudget = 3\nengine = 'vllm'\nmax-flip-rate = 0.9\nconfidence = 0.5")
+    ran = run("gate", "r")
+    assert (ran.code, "needs --judge" in ran.err) == (3, False)
+    assert "settings: distract.toml: judge, budget, engine, max-flip-rate, confidence" in ran.err
+    settings("[gate]\nbudget = 3\nmax-flip-rate = 0.9")
+    ran = run("gate", "r")
+    assert (ran.code, "--budget needs --judge" in ran.err) == (2, True)
+
+
+def test_the_gate_of_a_call_reads_the_same_thresholds(run: Any) -> None:
+    assert run("attack", "--judge", "planted:longer", "--limit", "8", "--out", "r").code == 0
+    settings("judge = 'planted:fair'\nmax-flip-rate = 0.9\n[gate]\nmin-n = 3\nahead = 2")
+    assert distract.gate("r").threshold == 0.9
+    for text in ("max-fliprate = 0.9", "[gate]\nmax-flip-rate = 0.9\nahed = 2", "[gaet]\nmax-flip-rate = 0.9"):
+        settings(text)
+        with pytest.raises(UsageError, match="did you mean"):
+            distract.gate("r")
+
+
+def test_a_run_with_settings_is_the_run_without(run: Any) -> None:
+    typed = ("--judge", "planted:longer", "--limit", "2", "--attack", "sycophancy")
+    assert run("attack", *typed, "--out", "typed").code == 0
+    settings("judge = 'planted:longer'\nlimit = 2\nmodel-option = {timeout = 3}\n[attack]\nattack = 'sycophancy'")
+    assert run("attack", "--out", "set").code == 0
+    for name in ("rows.jsonl", "rewrites.jsonl", "summary.json"):
+        assert Path("typed", name).read_bytes() == Path("set", name).read_bytes()
+    runs = [json.loads(Path(folder, "run.json").read_text())["parameters"] for folder in ("typed", "set")]
+    assert runs[0] == runs[1]
