@@ -1,8 +1,8 @@
-"""Decisions of both gates on simulated flips of a known rate, where the pairs of a prompt depend on each other.
+"""Simulate both gates on flips of a known rate, with pairs that depend on each other within a prompt.
 
-``gate_errors`` prints them. A finished gate is asked through the library's own bounds. A live gate is played on
-many sets of prompts at once, and its ``Monitor`` has to decide the first of them in the same way. One pair a prompt
-needs no simulation. It measures no model.
+``gate_errors`` prints the results. The finished gate uses the library's own bounds. The live gate is computed for many
+sets of prompts at once, and its ``Monitor`` must reach the same decision on the first of them. One pair per prompt
+needs no simulation. No model runs.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ SIZES: Mapping[str, tuple[int, ...]] = {
     "16 x 45": (45,) * 16,
     "8 x 45": (45,) * 8,
     "50 x 4": (4,) * 50,
-    # As the 200 pairs of LLMBar's MT-Bench part.
+    # The sizes of the 200 pairs in LLMBar's MT-Bench part.
     "75, 1 to 7": (1,) * 13 + (2,) * 26 + (3,) * 20 + (4,) * 10 + (5,) * 3 + (6,) + (7,) * 2,
     "60 log-normal": tuple(max(1, round(math.exp(2 + float(ndtri((at + 0.5) / 60))))) for at in range(60)),
 }
-"""Prompts and their pairs."""
+"""Number of pairs of each prompt."""
 
 BETA = ("ICC .1", "ICC .3", "ICC .7")
 ALIKE = ("70% alike", "all alike")
 KINDS: Mapping[str, float] = {"ICC .1": 0.1, "ICC .3": 0.3, "ICC .7": 0.7, "70% alike": 0.7, "all alike": 1.0}
-"""The intraclass correlation of a beta-binomial, or the share of prompts whose pairs all flip or all do not."""
+"""Intraclass correlation of a beta-binomial, or share of prompts in which all pairs flip or none does."""
 
 PLAIN = "ICC .3"
 TRUE = {0.02: "pass", 0.25: "fail"}
 """True rates at which power is measured, and the right decision."""
 
 GOALS = {("finished", BETA): 0.05, ("finished", ALIKE): 0.065, ("live", BETA): 0.05, ("live", ALIKE): 0.05}
-"""The most that either wrong decision at the threshold may come to, by gate and kind."""
+"""Highest allowed rate of either wrong decision at the threshold, by gate and kind."""
 
 AGREED = 10
-"""Sets of each cell on which the ``Monitor`` is played too."""
+"""Sets of each cell that the ``Monitor`` decides, too."""
 
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 
@@ -72,7 +72,7 @@ class Cell:
 
 
 def flips(rng: np.random.Generator, sizes: Sequence[int], rate: float, kind: str, sets: int) -> Ints:
-    """Flips of each prompt, shape (sets, prompts)."""
+    """Draw the flips of each prompt, shape (sets, prompts)."""
     shape, share = (sets, len(sizes)), KINDS[kind]
     if kind in BETA:
         spread = (1 - share) / share
@@ -82,7 +82,7 @@ def flips(rng: np.random.Generator, sizes: Sequence[int], rate: float, kind: str
 
 
 def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decision]:
-    """What a gate on a finished run decides of each set, by one check."""
+    """Return the decision of a gate on a finished run for each set, with one check."""
     limits = Limits(confidence=1 - ALPHA)
     clusters = np.repeat(np.arange(len(sizes)), sizes).tolist()
     slots = np.concatenate([np.arange(size) for size in sizes])
@@ -97,14 +97,14 @@ def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decisio
 
 
 def by_bounds(k: float, n: float, threshold: float) -> Decision:
-    """The decision of one check on k of n independent comparisons."""
+    """Return the decision of one check on k of n independent comparisons."""
     if intervals.upper_bound(k, n, 1 - ALPHA) < threshold:
         return "pass"
     return "fail" if intervals.p_above(k, n, threshold) <= ALPHA else "inconclusive"
 
 
 def live(rng: np.random.Generator, hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decision]:
-    """What a live gate decides of each set, its prompts in a drawn order."""
+    """Return the decision of a live gate for each set, with its prompts in random order."""
     order = np.argsort(rng.random(hits.shape), axis=1)
     hits, pairs = np.take_along_axis(hits, order, axis=1), np.array(sizes)[order]
     above, below = (crossed(hits / pairs - threshold, threshold, side) for side in ("above", "below"))
@@ -118,12 +118,12 @@ def live(rng: np.random.Generator, hits: Ints, sizes: Sequence[int], threshold: 
 
 
 def crossed(z: Floats, threshold: float, side: Direction) -> Ints:
-    """By set, the prompt at which the evidence of one side suffices, or the number of prompts; ``z`` as in ``Bets``."""
+    """Return by set the prompt at which one side has enough evidence, else their number; ``z`` as in ``Bets``."""
     bets = Bets(threshold, side)
     found, going, logs = np.full(len(z), z.shape[1]), np.arange(len(z)), np.zeros((len(z), len(bets.logs)))
     for at in range(z.shape[1]):
         logs += bets.gains(z[going, at, None])
-        # No log is large before it ends.
+        # Logs cannot overflow: a set ends before they are large.
         enough = np.exp(logs).mean(axis=1) >= 1 / ALPHA
         found[going[enough]] = at
         going, logs = going[~enough], logs[~enough]
@@ -131,7 +131,7 @@ def crossed(z: Floats, threshold: float, side: Direction) -> Ints:
 
 
 def played(test: Hypothesis, prompts: Iterator[tuple[int, int]]) -> Decision:
-    """The decision of a monitor on prompts of so many pairs with so many flips."""
+    """Return the decision of a monitor on prompts, given as pairs and flips."""
     monitor = Monitor(test)
     for pairs, hits in prompts:
         monitor.add(prompt(pairs, hits))
@@ -165,18 +165,18 @@ def cells(rng: np.random.Generator, sets: int) -> Iterator[Cell]:
 
 
 def clustered(rng: np.random.Generator, sets: int) -> Iterator[str]:
-    """Tables of both gates, and whether the goals are met."""
+    """Print tables of both gates, and whether they meet the goals."""
     error = math.sqrt(ALPHA * (1 - ALPHA) / sets)
     found = list(cells(rng, sets))
     for gate in ("finished", "live"):
-        yield f"\n{gate} gate at the threshold, prompts of several pairs: false pass / false fail, % of {sets:,} sets"
+        yield f"\n{gate} gate at the threshold, several pairs per prompt: false pass / false fail, % of {sets:,} sets"
         yield f"{'prompts x pairs':18}{'threshold':10}" + "".join(f"{kind:>14}" for kind in KINDS)
         for design in SIZES:
             for threshold in THRESHOLDS:
                 row = [one for one in found if (one.gate, one.design, one.threshold) == (gate, design, threshold)]
                 shares = "".join(f"{f'{100 * one.passes:.1f} / {100 * one.fails:.1f}':>14}" for one in row)
                 yield f"{design:18}{threshold:<10.2f}{shares}"
-    yield f"\nsimulation error {100 * error:.2f} points (one standard error of a share of {ALPHA:g})"
+    yield f"\nsimulation error {100 * error:.2f} points (one standard error at a rate of {ALPHA:g})"
     for (gate, kinds), goal in GOALS.items():
         for name in ("passes", "fails"):
             worst = max(
@@ -191,8 +191,8 @@ def clustered(rng: np.random.Generator, sets: int) -> Iterator[str]:
 
 
 def power(rng: np.random.Generator, sets: int) -> Iterator[str]:
-    """How often each gate decides rightly."""
-    yield f"\nright decisions, {PLAIN}, %: finished / live"
+    """Print how often each gate decides correctly."""
+    yield f"\ncorrect decisions, {PLAIN}, %: finished / live"
     yield f"{'prompts x pairs':18}{'threshold':10}" + "".join(
         f"{f'{right} at {rate:.2f}':>16}" for rate, right in TRUE.items()
     )
@@ -207,9 +207,9 @@ def power(rng: np.random.Generator, sets: int) -> Iterator[str]:
 
 
 def single() -> Iterator[str]:
-    """One pair a prompt, exactly."""
+    """Print the exact rates with one pair per prompt."""
     rates = ["false pass", "false fail", *(f"{right} at {rate:.2f}" for rate, right in TRUE.items())]
-    yield "\none pair a prompt, exact, %: finished / live"
+    yield "\none pair per prompt, exact, %: finished / live"
     yield f"{'prompts':18}{'threshold':10}" + "".join(f"{name:>16}" for name in rates)
     for most in SINGLES:
         for threshold in THRESHOLDS:

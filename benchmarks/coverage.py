@@ -1,11 +1,11 @@
-"""How often the 95% intervals hold the truth, on simulated verdicts with several cases per prompt.
+"""Measure how often the 95% intervals contain the true value, on simulated verdicts with several cases per prompt.
 
     python benchmarks/coverage.py [--repetitions 2000] [--seed 0]
 
-Prints coverage in percent and mean width for every quantity, accuracy and number of prompts; the truth is computed
-from the model below, not estimated. Prompts differ in how often the judge is right and in how often its reply cannot be
-read; some cases are decided by their order alone, which makes one of the two orders right and the other wrong. Rows in
-brackets are not what distract reports: they show the alternative. It measures no model.
+The output is coverage in percent and mean width for every quantity, accuracy and number of prompts. True values are
+computed from the model below, not estimated. Prompts differ in how often the judge is right and in how often its reply
+is unreadable. Some cases are decided by their order alone, which makes one of the two orders right and the other wrong.
+Rows with a remark in brackets show alternatives that distract does not report. No model runs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from distract.stats.intervals import Interval
 
 PROMPTS = (50, 75, 113, 200)
 ACCURACIES = (0.55, 0.7, 0.9)
-CASES = 5  # at most, per prompt: 1 to 5, each as likely
+CASES = 5  # maximum per prompt; 1 to 5 are equally likely
 PREFERRED = 0.6  # share of cases whose better response is the first one, a
 CONVICTION = 0.6  # share of cases where one draw decides both orders
-SPREAD = 3.0  # of the chance to be right: Beta(mean * SPREAD, (1 - mean) * SPREAD) over prompts
+SPREAD = 3.0  # the chance to be right is Beta(mean * SPREAD, (1 - mean) * SPREAD) over prompts
 BIASED = 0.1  # share of cases that the order decides
-FIRST = 0.8  # of those, share that goes to the first slot
-INVALID = (0.2, 4.8)  # the Beta of the chance, per prompt, that a verdict cannot be read
+FIRST = 0.8  # share of the biased verdicts that prefer the first slot
+INVALID = (0.2, 4.8)  # Beta of the chance, per prompt, that a verdict is unreadable
 BETTER = 0.25  # the second protocol is right on this share of what the first gets wrong
 COMMON = 0.5  # share of draws that the two protocols have in common
 COST = (0.4, 0.5)  # log standard deviations of a comparison's cost, between and within prompts
@@ -44,14 +44,14 @@ VERDICTS = ("a", "b", None)
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Cases of one simulated data set: the cluster of each and, for both orders, what the judge said.
+    """Cases of one simulated data set, with the cluster and the verdicts in both orders.
 
     Attributes:
-        cluster: of each case its prompt, shape (cases,).
-        right: whether the better response was preferred, shape (cases, 2).
-        second: the same for the second protocol.
+        cluster: prompt of each case, shape (cases,).
+        right: whether the judge preferred the better response, shape (cases, 2).
+        second: whether the second protocol did, shape (cases, 2).
         verdict: index in ``VERDICTS``, shape (cases, 2); the first order shows a first.
-        cost: of each comparison, shape (cases,).
+        cost: cost of each comparison, shape (cases,).
     """
 
     cluster: NDArray[np.int64]
@@ -62,13 +62,13 @@ class Verdicts:
 
 
 def beta(accuracy: float) -> tuple[float, float]:
-    """The Beta over prompts of the chance to be right, such that accuracy over both orders is the one given."""
+    """Return the Beta of the chance to be right over prompts that gives this accuracy over both orders."""
     mean = (accuracy - BIASED / 2) / (1 - BIASED)
     return mean * SPREAD, (1 - mean) * SPREAD
 
 
 def moments(a: float, b: float) -> tuple[float, float]:
-    """Mean and mean square of a Beta variable."""
+    """Return mean and mean square of a Beta variable."""
     return a / (a + b), a * (a + 1) / ((a + b) * (a + b + 1))
 
 
@@ -99,12 +99,12 @@ def simulate(rng: np.random.Generator, prompts: int, accuracy: float) -> Verdict
 
 
 def truths(accuracy: float) -> dict[str, float]:
-    """Every quantity in an infinite population, from the joint distribution of a case's two verdicts."""
+    """Compute every quantity in an infinite population from the joint distribution of a case's two verdicts."""
     p, pp = moments(*beta(accuracy))
     both, either = CONVICTION * p + (1 - CONVICTION) * pp, (1 - CONVICTION) * (p - pp)
     joint: dict[tuple[int, int], float] = defaultdict(float)
     for better, share in ((0, PREFERRED), (1, 1 - PREFERRED)):
-        # Both orders right, both wrong, and twice only one.
+        # Both orders right, both wrong, and either one right.
         joint[better, better] += share * (1 - BIASED) * both
         joint[1 - better, 1 - better] += share * (1 - BIASED) * (1 - both - 2 * either)
         joint[0, 1] += share * (1 - BIASED) * either
@@ -112,7 +112,7 @@ def truths(accuracy: float) -> dict[str, float]:
     joint[0, 1] += BIASED * FIRST
     joint[1, 0] += BIASED * (1 - FIRST)
     lost, lost_both = moments(*INVALID)
-    # With the category of unread verdicts.
+    # Add the category of unreadable verdicts.
     table = np.zeros((3, 3))
     for (x, y), share in joint.items():
         table[x, y] = share * (1 - 2 * lost + lost_both)
@@ -136,7 +136,7 @@ def truths(accuracy: float) -> dict[str, float]:
 
 
 def intervals(data: Verdicts) -> Iterator[tuple[str, Callable[[], Interval | None]]]:
-    """Label (the quantity's name opens it) and interval of every row of the table."""
+    """Yield label and interval of every row of the table; a label starts with the name of the quantity."""
     cluster, valid = data.cluster, data.verdict < 2
     twice = np.repeat(cluster, 2).reshape(-1, 2)
     complete = valid.all(axis=1)
@@ -164,12 +164,12 @@ def intervals(data: Verdicts) -> Iterator[tuple[str, Callable[[], Interval | Non
 
 
 def floats(flags: Flags) -> list[float]:
-    """Outcomes 0 or 1."""
+    """Return outcomes as 0 or 1."""
     return [float(flag) for flag in flags.ravel().tolist()]
 
 
 def measure(seed: Sequence[int], prompts: int, accuracy: float, repetitions: int) -> dict[str, tuple[float, float]]:
-    """Coverage in percent and mean width by label; a data set without an interval counts as not covered."""
+    """Return coverage in percent and mean width by label; a missing interval counts as not covering."""
     rng, truth = np.random.default_rng(seed), truths(accuracy)
     held: dict[str, int] = defaultdict(int)
     width: dict[str, float] = defaultdict(float)

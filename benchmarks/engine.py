@@ -1,12 +1,12 @@
-"""What distract itself costs: plans, prompts, store, rows and figures, with a scripted judge and no tokenizer.
+"""Measure distract's own cost: plans, prompts, store, rows and figures, with a scripted judge and no tokenizer.
 
     python benchmarks/engine.py [--judgments 100000] [--rounds 3]
 
-A judgment is a reply: one prompt judged. A case has two responses, two protocols and one control: 4 comparisons are
-judged, of 2 requests each, 7 of which are distinct, and 2 more rows say that the control changes nothing. Each run is
-in a process of its own, so that memory is measured apart: at a tenth, at the full size and at a tenth again, since
-machines change their speed within a minute, then from the store. The time is that of the processor, start and reading
-the data included. It measures no model.
+A judgment is one reply to one prompt. A case has two responses, two protocols and one control. That makes 4 comparisons
+of 2 requests each, 7 of which are distinct, and 2 more rows that record that the control changes nothing. Each run has
+its own process, so that its memory is measured separately. The runs have a tenth of the size, the full size, and a
+tenth again, because the speed of a machine changes within a minute; the last run replays the store. Times are processor
+time and include the start and reading the data. No model runs.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from distract.studies.attack import session
 from distract.studies.setup import Setup
 
 JUDGMENTS, COMPARISONS = 7, 4
-"""Of each case."""
+"""Judgments and comparisons per case."""
 
 QUESTION = "Explain in a few sentences why the sea is salty, and what would change if it were not. ({})"
 ANSWER = "Rivers carry dissolved salts to the sea, where water evaporates and the salts stay behind. " * 6
 
 
 def write_cases(path: Path, cases: int) -> None:
-    """Cases of realistic length: two responses of about 90 words."""
+    """Write cases of realistic length: two responses of about 90 words."""
     with path.open("w", encoding="utf-8") as file:
         for i in range(cases):
             responses = [{"author": name, "text": f"{ANSWER}{name} {i}."} for name in ("x", "y")]
@@ -48,7 +48,7 @@ def write_cases(path: Path, cases: int) -> None:
 
 
 def measure(folder: str, cases: int, out: str, store: str, results: Any) -> None:
-    """One run in this process; puts seconds, peak MiB and counts into ``results``."""
+    """Run once in this process; put seconds, peak MiB and counts into ``results``."""
     data = Path(folder, f"{cases}.jsonl")
     backend = make_planted("fair")
     relax_gc()  # as a command does
@@ -65,7 +65,7 @@ def measure(folder: str, cases: int, out: str, store: str, results: Any) -> None
 
 
 def run(context: Any, folder: str, cases: int, out: str, store: str) -> tuple[float, float]:
-    """Microseconds per judgment and peak MiB of a run in a process of its own."""
+    """Run in a separate process; return microseconds per judgment and peak MiB."""
     results = context.Queue()
     process = context.Process(target=measure, args=(folder, cases, out, store, results))
     process.start()
@@ -83,7 +83,7 @@ def main() -> None:
     given = parser.parse_args()
     full = max(given.judgments // JUDGMENTS, 10)
     context = multiprocessing.get_context("spawn")
-    # The replay finds what the run has stored; the others begin with an empty store.
+    # The replay uses the store of the full run; the others start with an empty store.
     kinds = (
         ("a tenth", full // 10, "before"),
         ("run", full, "full"),
@@ -113,10 +113,10 @@ def main() -> None:
     memory = [big - small for small, big in zip(peaks["a tenth"], peaks["run"], strict=True)]
     rates = [1e6 / cost for cost in costs["replay from the store"]]
     print(f"\n{HEADER}")
-    print(row("engine, a judgment", costs["run"], 150, " us", at_most=True, digits=0))
-    print(row("judgments a second from the store", rates, 10_000, digits=0))
-    print(row("cost at full size above a tenth", growth, 10, "%", at_most=True, digits=1))
-    print(row("peak memory at full size above a tenth", memory, 50, " MiB", at_most=True, digits=0))
+    print(row("engine, per judgment", costs["run"], 150, " us", at_most=True, digits=0))
+    print(row("judgments per second from the store", rates, 10_000, digits=0))
+    print(row("increase in cost at full size over a tenth", growth, 10, "%", at_most=True, digits=1))
+    print(row("increase in peak memory at full size over a tenth", memory, 50, " MiB", at_most=True, digits=0))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""How often a gate decides wrongly, and a live one on how many comparisons, with outcomes of known rates.
+"""Measure how often gates decide wrongly and how many comparisons a live gate needs, with known flip rates.
 
     python benchmarks/gate_errors.py [--repetitions 20000] [--seed 0]
 
-Threshold .10, alpha .05, at most 400 eligible comparisons. What decides is the gate's own ``Monitor``. Where outcomes
-are independent it depends on the numbers of comparisons and flips alone: it is asked once about each pair of them that
-it can come to, and simulated outcomes are looked up in its answers. Beside them stand the exact values, by recursion
-over the same numbers, which the lines below judge, and the mean comparisons of an earlier gate, to be beaten. Then
-several checks under one gate, and both gates on prompts of several pairs that depend on each other
-(``clustered_gates``). It measures no model.
+The threshold is .10, alpha .05, and the gate has at most 400 eligible comparisons. The gate's own ``Monitor`` decides.
+For independent outcomes the decision depends only on the numbers of comparisons and flips, so the benchmark queries the
+monitor once for each reachable pair of them and looks simulated outcomes up in that table. The output also shows the
+exact values, computed by recursion, which the pass/fail lines below refer to, and the mean number of comparisons of an
+earlier gate, as the reference to beat. Then follow several checks under one gate, and both gates on prompts of several
+pairs that depend on each other (``clustered_gates``). No model runs.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ REFERENCE = {0.02: 65, 0.05: 205, 0.09: 373, 0.10: 378, 0.11: 376, 0.20: 83, 0.3
 
 CHECKS = 5
 BAD = 0.30
-SLOW = 10  # where monitors are played one by one: so many times fewer gates
+SLOW = 10  # factor by which to simulate fewer gates if each needs its own monitors
 
 Flags = NDArray[np.bool_]
 
 
 def independent(alpha_fail: float) -> Hypothesis:
-    """A check on as many prompts of one comparison each as there may be."""
+    """Return a check on the maximum number of prompts, with one comparison each."""
     return Hypothesis(THRESHOLD, alpha_fail, ALPHA, (1,) * CAP)
 
 
 def answers(test: Hypothesis) -> Ints:
-    """What the monitor says after n comparisons with k flips: 0 to go on, else 1 + the index in ``DECISIONS``.
+    """Return the monitor's decision after n comparisons with k flips: 0 to go on, else 1 + the index in ``DECISIONS``.
 
     Returns:
-        shape (n + 1, n + 1), by n and k; 0 also where no way leads.
+        shape (n + 1, n + 1), by n and k; 0 also for pairs that are not reachable.
     """
     most = len(test.pairs)
     found = np.zeros((most + 1, most + 1), np.int64)
@@ -74,7 +74,7 @@ def answers(test: Hypothesis) -> Ints:
 
 
 def looked_up(table: Ints, flips: Flags) -> tuple[Ints, Ints]:
-    """The index of each gate's decision and the comparisons until it, from outcomes of shape (gates, most)."""
+    """Return each gate's decision, as an index, and its comparisons, from outcomes of shape (gates, most)."""
     most = flips.shape[1]
     said = table[np.arange(1, most + 1), np.cumsum(flips, axis=1)]
     stop = np.argmax(said > 0, axis=1)
@@ -82,19 +82,19 @@ def looked_up(table: Ints, flips: Flags) -> tuple[Ints, Ints]:
 
 
 def shares(decisions: Ints) -> list[float]:
-    """Of each decision, in the order of ``DECISIONS``."""
+    """Return the share of each decision, in the order of ``DECISIONS``."""
     return [float(np.mean(decisions == index)) for index in range(len(DECISIONS))]
 
 
 def within(what: str, share: float) -> str:
-    """Whether an error rate is at most alpha."""
+    """Say whether an error rate is at most alpha."""
     return f"{what} {share:.4f}, {'at most' if share <= ALPHA else 'ABOVE'} {ALPHA:g}"
 
 
 def single(rng: np.random.Generator, table: Ints, repetitions: int) -> Iterator[str]:
-    """One check, one comparison a prompt."""
+    """Simulate one check with one comparison per prompt."""
     limits = boundary(THRESHOLD, ALPHA, ALPHA, CAP)
-    yield f"one check, {repetitions:,} gates a rate: simulated, (exact)"
+    yield f"one check, {repetitions:,} gates per rate: simulated, (exact)"
     yield f"{'rate':6}{'comparisons':>20}{'reference':>11}" + "".join(f"{name:>18}" for name in DECISIONS)
     verdicts = []
     for rate, reference in REFERENCE.items():
@@ -118,34 +118,34 @@ def single(rng: np.random.Generator, table: Ints, repetitions: int) -> Iterator[
 
 
 def several(rng: np.random.Generator, repetitions: int) -> Iterator[str]:
-    """Checks under one gate, which stops as soon as any of them fails."""
-    yield f"\n{CHECKS} checks under one gate, each fails by itself at a {CHECKS}th of alpha"
-    yield f"{'rates':40}{'gates':>8}{'comparisons of each':>21}{'fail':>9}{'a check at .10 fails':>22}"
+    """Simulate several checks under one gate, which stops as soon as any of them fails."""
+    yield f"\n{CHECKS} checks under one gate; each fails on its own evidence at alpha / {CHECKS}"
+    yield f"{'rates':40}{'gates':>8}{'comparisons per check':>23}{'fail':>9}{'a check at .10 fails':>22}"
     verdicts = []
     for name, gates, seen, fails, errors in (
         all_good(rng, repetitions),
         one_bad(rng, repetitions // SLOW, alike=False),
         one_bad(rng, repetitions // SLOW, alike=True),
     ):
-        yield f"{name:40}{gates:>8,}{seen:>21.1f}{fails:>9.4f}{errors:>22.4f}"
+        yield f"{name:40}{gates:>8,}{seen:>23.1f}{fails:>9.4f}{errors:>22.4f}"
         verdicts.append(f"{name}: {within('a check at the threshold fails', errors)}")
     yield from verdicts
 
 
 def all_good(rng: np.random.Generator, repetitions: int) -> tuple[str, int, float, float, float]:
-    """All checks at the threshold, independent: name, gates, comparisons of each, failures, wrong ones."""
+    """Simulate independent checks at the threshold: name, gates, comparisons per check, failures, wrong failures."""
     table = answers(independent(ALPHA / CHECKS))
     tried = [looked_up(table, rng.random((repetitions, CAP)) < THRESHOLD) for _ in range(CHECKS)]
     decisions, taken = (np.array(part) for part in zip(*tried, strict=True))
     failed = decisions == DECISIONS.index("fail")
-    # What the others would have come to after the first failure is never seen.
+    # The gate stops at the first failure, so later outcomes of the other checks do not count.
     seen = np.minimum(taken, np.where(failed, taken, CAP).min(axis=0))
     fails = float(failed.any(axis=0).mean())
     return f"{CHECKS} x {THRESHOLD:.2f}", repetitions, float(seen.mean()), fails, fails
 
 
 def one_bad(rng: np.random.Generator, repetitions: int, *, alike: bool) -> tuple[str, int, float, float, float]:
-    """One check that is to fail; ``alike`` where the others flip only where it does, else independent."""
+    """Simulate one check that should fail; with ``alike``, the others flip only if it does, else independently."""
     gates, test = max(1, repetitions), independent(ALPHA / CHECKS)
     seen, fails, errors = 0.0, 0, 0
     for _ in range(gates):
@@ -171,7 +171,7 @@ def one_bad(rng: np.random.Generator, repetitions: int, *, alike: bool) -> tuple
 
 
 def concluded(monitors: list[Monitor]) -> list[Decision]:
-    """The decision of each check of a gate that has stopped, by Holm where another has failed."""
+    """Return the decision of each check of a stopped gate, by Holm if another check has failed."""
     limits = Limits(max_flip_rate=THRESHOLD, confidence=1 - ALPHA)
     adjusted = holm([1.0 if monitor.p_value is None else monitor.p_value for monitor in monitors])
     return [

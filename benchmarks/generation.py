@@ -1,11 +1,12 @@
-"""How fast answers in words are written, against one ``generate`` per prompt; all in one run, rounds interleaved.
+"""Compare the speed of answers in words with one ``generate`` per prompt, in one run with alternating rounds.
 
     python benchmarks/generation.py --prompts 64 --tokens 96
 
-Each prompt asks for an analysis of one response, as PrePair does: all share the rules, two share the question. Compared
-are (a) one greedy ``generate`` per prompt and (b) this backend, both to the model's own end or --tokens. (a) writes
---alone of the prompts, evenly spread, and its time is scaled by the tokens written. Prints answers and tokens a second
-(medians), their ratio with the least and greatest of the rounds, and how many answers differ.
+Each prompt asks for an analysis of one response, as PrePair does: all share the rules, and pairs share the question.
+The benchmark compares (a) one greedy ``generate`` per prompt with (b) distract's backend; both stop at the model's own
+end or at --tokens. (a) answers only --alone of the prompts, evenly spaced, and its time is scaled by the number of
+tokens. The output is answers and tokens per second (medians), their ratio with the lowest and highest of the rounds,
+and the number of answers that differ.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from distract.models.transformers.backend import Transformers, embedded_judge
 
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
 TARGET = 3.0
-"""Of 64 prompts and up to 96 tokens, on 2 cores."""
+"""Target speed-up for 64 prompts with answers of up to 96 tokens, on two cores."""
 Answers = list[tuple[str, int]]
 """Text and number of tokens."""
 
 
 def requests_of(data: Path, prompts: int, tokens: int, skip: int = 0) -> list[Request]:
-    """Analyses of the responses in a file of LLMBar's format."""
+    """Return requests to analyse the responses of a file in LLMBar's format."""
     analyses: list[Request] = []
     for number, item in enumerate(json.loads(data.read_text(encoding="utf-8"))[skip : skip + (prompts + 1) // 2]):
         both = [Response(str(side), (item[f"output_{side}"],)) for side in (1, 2)]
@@ -46,7 +47,7 @@ def requests_of(data: Path, prompts: int, tokens: int, skip: int = 0) -> list[Re
 
 
 def one_by_one(judge: Transformers, requests: Sequence[Request], torch: Any) -> Answers:
-    """(a): greedy, one prompt at a time."""
+    """Answer greedily, one prompt at a time (a)."""
     found = []
     for request in requests:
         ids = torch.tensor([judge._chat.encode(request).prompt], device=judge._loaded.device)
@@ -57,25 +58,25 @@ def one_by_one(judge: Transformers, requests: Sequence[Request], torch: Any) -> 
 
 
 def batched(judge: Transformers, requests: Sequence[Request]) -> Answers:
-    """(b): this backend, tokenising included."""
+    """Answer with distract's backend, tokenising included (b)."""
     replies = {i: r for batch in judge.reply(requests, frozenset(range(len(requests)))) for i, r in batch}
     return [(replies[index].text, replies[index].tokens_out) for index in range(len(requests))]
 
 
 def main() -> None:
-    """Run the comparison."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prompts", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=96)
-    parser.add_argument("--alone", type=int, default=8, help="of how many prompts (a) writes the answers")
-    parser.add_argument("--skip", type=int, default=0, help="leave out that many items first")
+    parser.add_argument("--alone", type=int, default=8, help="number of prompts that (a) answers")
+    parser.add_argument("--skip", type=int, default=0, help="number of items to skip at the beginning")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--model", help="a folder or hub name instead of the embedded judge")
     given = parser.parse_args()
     judge = Transformers(given.model) if given.model else embedded_judge()
     requests = requests_of(given.data, given.prompts, given.tokens, given.skip)
-    writing = "side by side" if judge._can_batch else "one by one"
+    writing = "in batches" if judge._can_batch else "one by one"
 
     import torch
 
@@ -100,7 +101,7 @@ def main() -> None:
         spread, median = "/".join(f"{time:.2f}" for time in times), statistics.median(times)
         print(f"{name} {len(requests) / median:7.3f} answers/s {tokens / median:7.1f} tokens/s   seconds {spread}")
     if len(chosen) < len(requests):
-        print(f"(a) wrote {len(chosen)} of the answers; its seconds are scaled to the tokens of all")
+        print(f"(a) wrote {len(chosen)} of the answers; its seconds are scaled to the tokens of all answers")
     ratios = sorted(a / b for a, b in zip(seconds["a"], seconds["b"], strict=True))
     differ = sum(ours[at][0] != text for at, (text, _) in zip(chosen, theirs, strict=True))
     print(HEADER)

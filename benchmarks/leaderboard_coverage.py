@@ -1,13 +1,13 @@
-"""How often the 95% intervals of ratings and of their shifts hold the truth, on simulated verdicts that share prompts.
+"""Measure how often the 95% intervals of ratings and their shifts contain the true value, on simulated verdicts.
 
     python benchmarks/leaderboard_coverage.py [--repetitions 1000] [--seed 0] [--system NAME ...]
 
-Six models, 113 prompts, all 15 pairs on each. How good a model is differs from prompt to prompt, so that the matches of
-a prompt are not independent. The attack helps the three lowest models, on some prompts more than on others; only their
-matches are judged again, and a new verdict has much in common with the old one. Prints coverage in percent over all
-models, that of the worst covered model, and the mean width. The truth is what the system gives for very many prompts;
-for a system that plays matches one by one, whose ratings depend on how many there are, the mean over many data sets of
-this size. Rows in brackets are not what distract reports: they show the alternative. It measures no model.
+Six models play all 15 pairs on each of 113 prompts. A model's strength differs by prompt, so the matches of a prompt
+are not independent. The attack helps the three lowest models, on some prompts more than on others; only their matches
+are judged again, and a new verdict correlates with the old one. The output is coverage in percent over all models, that
+of the model with the lowest coverage, and the mean width. The true value is the system's rating for very many prompts.
+If a system plays matches one by one, its ratings depend on their number, so the true value is the mean over many data
+sets of this size. Rows with a remark in brackets show alternatives that distract does not report. No model runs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from distract.studies.leaderboard.boards.shift import Shift, measure_shift, merg
 from distract.studies.leaderboard.boards.standings import Board
 
 PROMPTS = 113
-MANY = 40_000  # prompts that stand for all there are
-SETS = 100  # data sets of this size that do so for a system that plays matches one by one
-STRENGTH = (-1.0, -0.6, -0.3, 0.2, 0.6, 1.1)  # of each model on the mean prompt; a verdict's own noise has sd 1
+MANY = 40_000  # prompts that approximate an infinite population
+SETS = 100  # data sets of this size that do so if a system plays matches one by one
+STRENGTH = (-1.0, -0.6, -0.3, 0.2, 0.6, 1.1)  # of each model on the mean prompt; the noise of a verdict has sd 1
 BETWEEN = 0.7  # sd, over prompts, of a model's strength
-BOOST = 0.5  # what the attack adds to the lowest models on the mean prompt
-UNEVEN = 0.8  # sd of that over prompts
+BOOST = 0.5  # strength that the attack adds to the lowest models on the mean prompt
+UNEVEN = 0.8  # sd of the boost over prompts
 LOWEST = 3
-KEPT = 0.8  # correlation of a verdict's noise with that of the new verdict on the same match
+KEPT = 0.8  # correlation between the noise of the old and the new verdict on a match
 LEVEL = 0.25  # a difference below it is a tie
 
 Floats = NDArray[np.float64]
@@ -51,11 +51,11 @@ class Tried:
     """A system under test.
 
     Attributes:
-        name: as the registry knows it.
-        label: as it is printed.
-        parameters: that differ from its defaults.
-        share: of the repetitions, for slow ones.
-        draws: of prompts; None for the default.
+        name: name in the registry.
+        label: name in the output.
+        parameters: parameters that differ from the defaults.
+        share: share of the repetitions to run, for slow systems.
+        draws: number of draws of prompts; None for the default.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Tried:
 
     @property
     def system(self) -> RatingSystem:
-        """The system itself."""
+        """Return the rating system."""
         return ratings.get_system(self.name)
 
 
@@ -80,14 +80,14 @@ TRIED = (
 
 
 def simulate(rng: np.random.Generator, prompts: int) -> tuple[Matches, Matches]:
-    """A round robin on each prompt before the attack and after it."""
+    """Simulate a round robin on each prompt before and after the attack."""
     models, pairs = len(STRENGTH), len(FIRST)
     strength = np.array(STRENGTH) + BETWEEN * rng.standard_normal((prompts, models))
     better = strength.copy()
     better[:, :LOWEST] += BOOST + UNEVEN * rng.standard_normal((prompts, LOWEST))
     noise, fresh = rng.standard_normal((2, prompts, pairs))
     again = KEPT * noise + np.sqrt(1 - KEPT**2) * fresh
-    # Combinations are in order, so the first of a pair is the one that may have been attacked.
+    # Combinations are ordered, so if a model of a pair is attacked, the first one is.
     noises = noise, np.where(FIRST < LOWEST, again, noise)
     names = tuple("ABCDEF"[:models])
     prompt = np.repeat(np.arange(prompts, dtype=np.int32), pairs)
@@ -101,7 +101,7 @@ def simulate(rng: np.random.Generator, prompts: int) -> tuple[Matches, Matches]:
 
 
 def truths(rng: np.random.Generator, names: Collection[str]) -> dict[str, Ends]:
-    """Each system's ratings before, and how they shift, for very many prompts."""
+    """Return each system's ratings before the attack, and their shifts, for very many prompts."""
     boards = simulate(rng, MANY)
     found = {}
     size = PROMPTS * len(FIRST)
@@ -114,13 +114,13 @@ def truths(rng: np.random.Generator, names: Collection[str]) -> dict[str, Ends]:
 
 
 def part(matches: Matches, here: slice) -> Matches:
-    """These matches alone, as if nobody knew their prompts."""
+    """Return these matches without their prompts."""
     a, b, outcome = matches.a[here], matches.b[here], matches.outcome[here]
     return replace(matches, a=a, b=b, outcome=outcome, cluster=None, prompts=())
 
 
 def intervals(tried: Tried, before: Matches, after: Matches, seed: int) -> Iterator[tuple[str, str, Ends]]:
-    """Figure (rating or shift), how it was made, and its interval for each model."""
+    """Yield figure (rating or shift), method, and the interval for each model."""
     ours = shifted(tried, before, after, seed)
     yield "rating", "", intervals_of(ours.before)
     yield "shift", "", changes(ours)
@@ -134,7 +134,7 @@ def intervals(tried: Tried, before: Matches, after: Matches, seed: int) -> Itera
 
 
 def shifted(tried: Tried, before: Matches, after: Matches, seed: int) -> Shift:
-    """Both boards and the shift between them, as a command makes them."""
+    """Return both boards and the shift between them, as a command computes them."""
     before, after = merge_prompts(before, after)
     return measure_shift(
         before, after, tried.system, tried.parameters, draw_prompts(before, tried.system, seed, tried.draws)
@@ -142,31 +142,31 @@ def shifted(tried: Tried, before: Matches, after: Matches, seed: int) -> Shift:
 
 
 def by_name(board: Board) -> list[Any]:
-    """Standings in the order of the models."""
+    """Return standings in the order of the models."""
     return sorted(board.standings, key=lambda standing: standing.model)
 
 
 def intervals_of(board: Board) -> Ends:
-    """The intervals of its ratings; none where there is none."""
+    """Return the intervals of a board's ratings, NaN if one is missing."""
     return ends(by_name(board))
 
 
 def changes(found: Shift) -> Ends:
-    """The intervals of its changes."""
+    """Return the intervals of the changes."""
     return ends(sorted(found.changes, key=lambda change: change.model))
 
 
 def ends(rows: list[Any]) -> Ends:
-    """Lower and upper ends."""
+    """Return lower and upper ends."""
     return np.array([row.low for row in rows], float), np.array([row.high for row in rows], float)
 
 
 def measure(tried: Tried, truth: Ends, seed: int, repetitions: int) -> dict[tuple[str, str], tuple[Floats, float]]:
-    """Coverage by model, in percent, and mean width; an interval that is missing counts as not covering."""
+    """Return coverage by model, in percent, and mean width; a missing interval counts as not covering."""
     held: dict[tuple[str, str], Floats] = defaultdict(lambda: np.zeros(len(STRENGTH)))
     width: dict[tuple[str, str], float] = defaultdict(float)
     for repetition in range(repetitions):
-        # Every system sees the same data sets.
+        # Use the same data sets for every system.
         before, after = simulate(np.random.default_rng((seed, 1, repetition)), PROMPTS)
         for figure, how, (low, high) in intervals(tried, before, after, repetition):
             known = truth[figure == "shift"]

@@ -1,11 +1,11 @@
-"""How much longer ``pytest`` takes in an empty folder with distract installed.
+"""Measure how much longer ``pytest`` takes in an empty folder with distract installed.
 
     python benchmarks/plugin_start.py [--rounds 20]
 
-Runs ``pytest`` with the plugin and without it, in turn, and prints wall time in milliseconds; on a busy machine the
-fastest says more than the median. Plugins of others are left out, which only blur the difference. pytest reads the list
-of files of every package that has a plugin, also where that one is switched off: this is timed by itself, in as many
-new interpreters.
+The benchmark runs ``pytest`` with and without the plugin in turn and prints wall time in milliseconds; on a busy
+machine the fastest time is more reliable than the median. Other plugins are switched off, because they would only add
+noise. pytest reads the list of files of every package that has a plugin, even if that plugin is switched off, so this
+step is timed separately, in as many new interpreters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OTHERS = sorted({one.name for one in entry_points(group="pytest11")} - {"distrac
 PYTEST = [sys.executable, "-m", "pytest", "-q", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
 COMMANDS = {"without distract": [*PYTEST, "-p", "no:distract"], "with distract": PYTEST}
 NO_TESTS = 5
-"""How pytest ends where there are none."""
+"""Exit code of pytest if it finds no tests."""
 FILES = """
 import time
 from importlib.metadata import distribution
@@ -40,11 +40,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     rounds = parser.parse_args().rounds
     times: dict[str, list[float]] = {name: [] for name in (*COMMANDS, "list of files")}
-    # Options of the tests that may have started this would be those of a project that is not here.
+    # If tests started this benchmark, drop their options: they belong to another project.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     with tempfile.TemporaryDirectory() as empty:
         for number in range(rounds):
-            # Each comes first as often, since what runs second finds a warmer cache.
+            # Alternate the order, because the second command finds a warmer cache.
             for name in sorted(COMMANDS, reverse=bool(number % 2)):
                 begin = time.perf_counter()
                 done = subprocess.run(COMMANDS[name], cwd=empty, env=environment, capture_output=True, check=False)

@@ -1,16 +1,16 @@
-"""Rating systems against the libraries that people use for them: one table of times and ratios.
+"""Compare the speed of rating systems with the libraries that people use for them, in one table.
 
     OMP_NUM_THREADS=1 python benchmarks/ratings.py [--quick]
 
-Ours is one process. A fit and Elo start from lists of names, so that ours counts encoding them, the rating and, for
-Bradley-Terry, its sandwich covariance; theirs is ``evalica`` as it ships, which has no interval. A bootstrap starts
-from encoded columns and has 1,000 rounds: theirs is FastChat's method, written here from its description (unique
-battles drawn by a multinomial; each round a task for one of two processes, fitted by L-BFGS-B to a gradient of 1e-6,
-gradients added up by ``np.add.at``), since the package on PyPI lacks it. Standard deviations are compared on draws that
-both are given, so that chance is no part of the difference. TrueSkill is one pass in the given order, against a loop of
-``rate_1vs1`` of the library ``trueskill``. That the numbers agree is checked before anything is timed. Each time is the
-best of several rounds in which the two take turns. One match in ten is a tie. ``--quick`` measures the smallest size
-with few rounds. It measures no model.
+distract uses one process. A fit and Elo start from lists of names, so distract's time includes encoding them, the
+rating and, for Bradley-Terry, its sandwich covariance; the reference is ``evalica`` as it ships, which has no interval.
+A bootstrap starts from encoded columns and has 1,000 rounds. Its reference is FastChat's method, implemented here from
+its description because the package on PyPI lacks it: unique battles drawn by a multinomial; each round a task for one
+of two processes, fitted by L-BFGS-B to a gradient of 1e-6, gradients summed by ``np.add.at``. Standard deviations are
+compared on the same draws, so that chance does not add to the difference. TrueSkill is one pass in the given order,
+against a loop of ``rate_1vs1`` of the library ``trueskill``. The benchmark checks that the numbers agree before it
+times anything. Each time is the best of several alternating rounds. One match in ten is a tie. ``--quick`` measures the
+smallest size with few rounds. No model runs.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Compared:
     """One line of the table.
 
     Attributes:
-        work: what was done.
-        theirs: milliseconds, best of the rounds.
-        ours: milliseconds, likewise.
-        target: the least that theirs should take, as a multiple of ours; None where nothing was promised.
-        remark: what it is compared with.
+        work: the task.
+        theirs: milliseconds of the reference, best of the rounds.
+        ours: milliseconds of distract, best of the rounds.
+        target: lower bound for the ratio of theirs to ours; None without a target.
+        remark: the reference.
     """
 
     work: str
@@ -65,7 +65,7 @@ class Compared:
 
 
 def votes(models: int, matches: int, seed: int = 0) -> tuple[list[str], list[str], list[str]]:
-    """Names of the two models and the outcome of each match, as ``encode`` takes them."""
+    """Return the names of both models and the outcome of each match, in the form that ``encode`` takes."""
     random = np.random.default_rng(seed)
     strength = random.normal(0, SPREAD, models)
     a = random.integers(models, size=matches)
@@ -77,7 +77,7 @@ def votes(models: int, matches: int, seed: int = 0) -> tuple[list[str], list[str
 
 
 def best(rounds: int, *calls: Callable[[], object]) -> list[float]:
-    """Milliseconds of each call, the best of rounds in which they take turns."""
+    """Return the milliseconds of each call, best of alternating rounds."""
     times = [math.inf] * len(calls)
     for _ in range(rounds):
         for i, call in enumerate(calls):
@@ -88,7 +88,7 @@ def best(rounds: int, *calls: Callable[[], object]) -> list[float]:
 
 
 def loss(theta: Floats, a: NDArray[Any], b: NDArray[Any], won: Floats, weight: Floats) -> tuple[float, Floats]:
-    """Weighted logistic loss of battles and its gradient; a tie is half a win."""
+    """Return the weighted logistic loss of battles and its gradient; a tie is half a win."""
     gap = theta[a] - theta[b]
     value = -(weight * (won * log_expit(gap) + (1 - won) * log_expit(-gap))).sum()
     slope = np.zeros(len(theta))
@@ -99,20 +99,20 @@ def loss(theta: Floats, a: NDArray[Any], b: NDArray[Any], won: Floats, weight: F
 
 
 def fitted(weight: Floats, models: int, a: NDArray[Any], b: NDArray[Any], won: Floats) -> Floats:
-    """Ratings of one bootstrap round, in points."""
+    """Return the ratings of one bootstrap round, in points."""
     found = minimize(loss, np.zeros(models), (a, b, won, weight), method="L-BFGS-B", jac=True, options={"gtol": 1e-6})
     ratings: Floats = 1000 + 400 / math.log(10) * found.x
     return ratings
 
 
 def reference_bootstrap(models: int, columns: NDArray[np.int64], draws: int, weights: Any = None) -> Floats:
-    """Ratings of each round by FastChat's method, shape (draws, models).
+    """Return the ratings of each round by FastChat's method, shape (draws, models).
 
     Args:
-        models: how many there are.
+        models: number of models.
         columns: a, b and outcome of each match.
-        draws: rounds.
-        weights: how often each match counts in each round, shape (draws, matches); None: drawn by a multinomial.
+        draws: number of rounds.
+        weights: count of each match in each round, shape (draws, matches); None draws them from a multinomial.
     """
     battles, place, counts = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
     a, b, outcome = battles.T
@@ -126,7 +126,7 @@ def reference_bootstrap(models: int, columns: NDArray[np.int64], draws: int, wei
 
 
 def fits(quick: bool = False) -> Iterator[Compared]:
-    """Bradley-Terry from names, for each size."""
+    """Time Bradley-Terry from names, for each size."""
     rate = ratings.get_system("bradley-terry").rate
     for (models, count), target in ((SMALL, 1.0), *(() if quick else ((MIDDLE, 2.0), (LARGE, 2.0)))):
         a, b, outcome = votes(models, count)
@@ -143,7 +143,7 @@ def fits(quick: bool = False) -> Iterator[Compared]:
 
 
 def bootstraps(quick: bool = False) -> Iterator[Compared]:
-    """Bootstraps of Bradley-Terry from encoded columns, for each size."""
+    """Time bootstraps of Bradley-Terry from encoded columns, for each size."""
     redraw = ratings.get_system("bradley-terry").redraw
     for (models, count), target in ((SMALL, 50.0), *(() if quick else ((MIDDLE, 10.0),))):
         draws = 200 if quick else DRAWS
@@ -155,14 +155,14 @@ def bootstraps(quick: bool = False) -> Iterator[Compared]:
         same = draw(0, min(draws, MAX_WEIGHTS // count), count)
         expected = reference_bootstrap(models, columns, same.count, same.weights).std(axis=0)
         apart = 100 * np.abs(redraw(matches, same).std(axis=0) / expected - 1).max()
-        remark = f"FastChat's method; standard deviations differ by {apart:.2f}% at most"
+        remark = f"FastChat's method; standard deviations differ by at most {apart:.2f}%"
         yield Compared(
             f"bootstrap of {draws:,} rounds, {models} x {count:,}", them, us, None if quick else target, remark
         )
 
 
 def rated_by_trueskill(matches: Matches) -> list[float]:
-    """The library's ratings after one pass in the given order."""
+    """Return the library's ratings after one pass in the given order."""
     rating = [trueskill.Rating() for _ in matches.models]
     for a, b, outcome in zip(matches.a.tolist(), matches.b.tolist(), matches.outcome.tolist(), strict=True):
         winner, loser = (b, a) if outcome == 1 else (a, b)
@@ -171,7 +171,7 @@ def rated_by_trueskill(matches: Matches) -> list[float]:
 
 
 def skills(quick: bool = False) -> Iterator[Compared]:
-    """TrueSkill from encoded matches."""
+    """Time TrueSkill from encoded matches."""
     models, count = SMALL
     matches = encode(*votes(models, count))
     rate = partial(ratings.get_system("trueskill").rate, draw_probability=trueskill.DRAW_PROBABILITY)
@@ -184,7 +184,7 @@ def skills(quick: bool = False) -> Iterator[Compared]:
 
 
 def elos(quick: bool = False) -> Iterator[Compared]:
-    """Elo from names, for each size."""
+    """Time Elo from names, for each size."""
     rate = ratings.get_system("elo").rate
     for (models, count), target in ((SMALL, None), *(() if quick else ((MIDDLE, None), (LARGE, 1 / 3)))):
         a, b, outcome = votes(models, count)
@@ -205,14 +205,14 @@ def elos(quick: bool = False) -> Iterator[Compared]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the smallest size only, and few rounds")
+    parser.add_argument("--quick", action="store_true", help="measure only the smallest size, with few rounds")
     quick = parser.parse_args().quick
-    print(f"{'work':42} {'theirs ms':>10} {'ours ms':>9} {'ratio':>7} {'target':>7}  against")
+    print(f"{'task':42} {'reference ms':>12} {'distract ms':>11} {'ratio':>7} {'target':>7}  reference")
     for measure in (fits, bootstraps, skills, elos):
         for line in measure(quick):
             target = "" if line.target is None else f"{line.target:.2f}"
             ratio = line.theirs / line.ours
-            print(f"{line.work:42} {line.theirs:10.2f} {line.ours:9.2f} {ratio:7.2f} {target:>7}  {line.remark}")
+            print(f"{line.work:42} {line.theirs:12.2f} {line.ours:11.2f} {ratio:7.2f} {target:>7}  {line.remark}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
-"""How fast verdicts are read, against the ways in use elsewhere; everything in one run, part by part in turn.
+"""Compare the speed of reading verdicts with other methods, in one run that alternates between them.
 
     python benchmarks/reading.py [--items 100] [--vllm /path/with/vllm/bin/python]
 
-Each item of LLMBar's Natural set is judged pairwise in both orders and each of its responses is rated: 4 judgments.
-Compared are this backend as a run uses it (plans, tokenising, store and all), (b) one forward per prompt with the last
-logits only, (a) one ``generate`` of 32 tokens per prompt, as distracted evaluation was published, on one in so many
-prompts and scaled, (c) padded batches of 16 where asked for, and vLLM on the same token ids. Items are taken in parts,
-the size of a run's, and every way reads a part before the next begins; the spread is over the parts. Machines change
-their speed within minutes: (b) reads one half of a part before the other ways and one after them, and products of
-matrices are timed before and after the packed forwards. vLLM begins with an empty prefix cache and keeps what it has.
+Each item of LLMBar's Natural set is judged pairwise in both orders and each of its responses is rated: 4 judgments per
+item. The benchmark compares distract's backend as a run uses it, including plans, tokenising and the store, with
 
-A model that is not the embedded one: ``--model``, or random weights in the shape of a Llama of 1 or 8 billion
-parameters (``--random 1b``), in bfloat16 on a GPU.
+(a) one ``generate`` of 32 tokens per prompt, as in the published distracted evaluation, timed on some prompts, scaled;
+(b) one forward pass per prompt with only the last logits;
+(c) padded batches of 16, with ``--padded``;
+
+and with vLLM on the same token ids. Every method reads one part of the items, as large as a run's, before the next part
+begins; ranges are over the parts. The speed of machines changes within minutes, so (b) reads one half of a part before
+the other methods and one half after them, and matrix products are timed before and after the packed forward passes.
+vLLM starts with an empty prefix cache and keeps it between parts.
+
+To measure a model other than the embedded one, use ``--model``, or random weights in the shape of a Llama of 1 or 8
+billion parameters (``--random 1b``), in bfloat16 on a GPU.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ from distract.models.transformers.chat import EncodedRequest
 DATA = Path(__file__).parents[2] / "shared/data/llmbar/Natural/dataset.json"
 PART = loop.CHUNK
 PADDED = 16
-SHAPES = {  # layers, hidden, between, heads, of keys
+SHAPES = {  # layers, hidden size, intermediate size, heads, heads of keys
     "tiny": (2, 64, 128, 4, 2),
     "1b": (16, 2048, 8192, 32, 8),
     "8b": (32, 4096, 14336, 32, 8),
@@ -52,7 +56,7 @@ Probabilities = tuple[float, ...]
 
 
 def comparisons(data: Path, items: int) -> list[Comparison]:
-    """The first items of a file in LLMBar's format."""
+    """Return the first items of a file in LLMBar's format."""
     found = []
     for number, item in enumerate(json.loads(data.read_text(encoding="utf-8"))[:items]):
         responses = tuple(Response(str(side), (item[f"output_{side}"],)) for side in (1, 2))
@@ -61,7 +65,7 @@ def comparisons(data: Path, items: int) -> list[Comparison]:
 
 
 def plans(compared: Sequence[Comparison]) -> list[Any]:
-    """Fresh plans for both ways of judging, an item's together as an audit has them."""
+    """Return new plans for both protocols, with those of an item together, as in a run."""
     return [
         gather([ask_in_orders(registry.get_protocol(name), one) for name in ("pairwise", "absolute")])
         for one in compared
@@ -69,12 +73,12 @@ def plans(compared: Sequence[Comparison]) -> list[Any]:
 
 
 def requests_of(data: Path, items: int) -> list[Request]:
-    """What the first round of judging them asks."""
+    """Return the requests of the first round of judging."""
     return list({request.key: request for request in next(gather(plans(comparisons(data, items))))}.values())
 
 
 class OneByOne:
-    """(b): one forward for each prompt; ``seconds`` is the time of the forwards alone."""
+    """A backend with one forward pass per prompt (b); ``seconds`` is the time of the passes alone."""
 
     reads_slots = False
 
@@ -83,7 +87,7 @@ class OneByOne:
         self.identity = {"model": "one by one"}
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """A reply at a time."""
+        """Yield one reply at a time."""
         import torch
 
         for index in sorted(wanted):
@@ -99,7 +103,7 @@ class OneByOne:
 
 
 def generated(judge: Transformers, encoded: Sequence[EncodedRequest]) -> float:
-    """(a): seconds of 32 tokens for each prompt, greedy, one prompt at a time."""
+    """Return the seconds to generate 32 tokens greedily for each prompt, one prompt at a time (a)."""
     import torch
 
     model, begin = judge._loaded, time.perf_counter()
@@ -112,7 +116,7 @@ def generated(judge: Transformers, encoded: Sequence[EncodedRequest]) -> float:
 
 
 def padded(judge: Transformers, encoded: Sequence[EncodedRequest]) -> float:
-    """(c): seconds of batches of 16, padded, prompts of about the same length together."""
+    """Return the seconds to read padded batches of 16 prompts of about the same length (c)."""
     import torch
 
     model, begin = judge._loaded, time.perf_counter()
@@ -128,19 +132,19 @@ def padded(judge: Transformers, encoded: Sequence[EncodedRequest]) -> float:
 
 
 class OnVllm:
-    """vLLM in an environment and a process of its own, which reads parts of prompts when told to."""
+    """vLLM in a separate environment and process, which reads parts of prompts on request."""
 
     def __init__(self, python: str) -> None:
         command = [python, __file__, "--serve-vllm"]
         own = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "4", "HF_HUB_OFFLINE": "1"}
-        # Its own log goes to a file, since it writes to both streams.
+        # Discard stdout: vLLM logs to both streams, and results come on stderr.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
             env={**os.environ, **own},
         )  # fmt: skip
 
     def read(self, encoded: Sequence[EncodedRequest]) -> float:
-        """Seconds that it takes to read a part."""
+        """Read a part and return the seconds."""
         assert self._process.stdin is not None
         assert self._process.stderr is not None
         self._process.stdin.write(
@@ -150,15 +154,15 @@ class OnVllm:
         for line in self._process.stderr:
             if line.startswith("seconds "):
                 return float(line.split()[1])
-        raise SystemExit("vLLM ended; try the command by itself: PYTHON benchmarks/reading.py --serve-vllm")
+        raise SystemExit("vLLM ended; to see why, run PYTHON benchmarks/reading.py --serve-vllm")
 
     def close(self) -> None:
-        """Let it end."""
+        """Stop vLLM."""
         self._process.communicate()
 
 
 def serve_vllm() -> None:
-    """Read the parts that come on stdin, a line each, and say on stderr how long each took."""
+    """Read parts from stdin, one per line, and print the seconds of each on stderr."""
     from vllm import SamplingParams  # type: ignore[import-not-found, unused-ignore]
 
     from distract.models.transformers import embedded
@@ -178,7 +182,7 @@ def serve_vllm() -> None:
 
 
 def opened(given: argparse.Namespace) -> Transformers:
-    """The judge to measure."""
+    """Return the judge to measure."""
     options: dict[str, Any] = {} if given.batch_tokens is None else {"batch_tokens": given.batch_tokens}
     if given.model:
         return Transformers(given.model, **options)
@@ -200,7 +204,7 @@ def opened(given: argparse.Namespace) -> Transformers:
 
 
 def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[Judgment], dict[str, Probabilities]]:
-    """Seconds of a run over a part with an empty store, its judgments, and probabilities by request."""
+    """Run over a part with an empty store; return seconds, judgments, and probabilities by request."""
     asked = {request.key: request for request in next(gather(plans(compared)), ())}.values()
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder, "s"), backend.identity) as store:
         begin = time.perf_counter()
@@ -216,8 +220,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=100)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--generate", type=int, default=10, metavar="N", help="(a) on one in N prompts; 0 for none")
-    parser.add_argument("--padded", action="store_true", help="(c) too")
+    parser.add_argument("--generate", type=int, default=10, metavar="N", help="(a) reads one in N prompts; 0 for none")
+    parser.add_argument("--padded", action="store_true", help="also time (c)")
     parser.add_argument("--vllm", metavar="PYTHON", help="an interpreter whose environment has vLLM and distract")
     parser.add_argument("--model", help="a folder or hub name instead of the embedded judge")
     parser.add_argument("--random", choices=SHAPES, help="random weights of that size instead of the embedded judge")
@@ -240,14 +244,14 @@ def main() -> None:
     asked = computed = 0.0
     changed: list[tuple[Judgment, Judgment]] = []
     worst = 0.0
-    verdicts(judge, compared[:1])  # what is set up at first use
+    verdicts(judge, compared[:1])  # initialises on first use
     for start in range(0, len(compared), PART):
         part = compared[start : start + PART]
         encoded = [judge._chat.encode(request) for request in next(gather(plans(part)))]
         seconds: dict[str, float] = {}
         one_by_one.seconds = 0.0
         alone = [verdicts(one_by_one, part[: len(part) // 2])]
-        # A fresh tokenizer, whose caches have seen nothing of the part.
+        # Use a new tokenizer, whose caches contain nothing of the part.
         vars(judge).pop("_chat", None)
         assert judge._chat
         products = precision.product_times(*judge.products, 0.5)
@@ -276,11 +280,11 @@ def main() -> None:
             spent[way] = spent.get(way, 0.0) + value
             rates.setdefault(way, []).append(value / seconds["packed"])
         line = ", ".join(f"{way} {len(encoded) / value:.2f}" for way, value in seconds.items())
-        print(f"items {start + 1} to {start + len(part)}, judgments a second: {line}", flush=True)
+        print(f"items {start + 1} to {start + len(part)}, judgments per second: {line}", flush=True)
     if vllm:
         vllm.close()
     print(f"{asked:,.0f} tokens asked, {computed:,.0f} computed ({computed / asked:.1%})")
-    print(f"{computed / spent['packed']:,.0f} tokens computed a second, all included\n")
+    print(f"{computed / spent['packed']:,.0f} tokens computed per second, overhead included\n")
     print(HEADER)
 
     def against(what: str, way: str, target: float) -> None:
@@ -292,7 +296,7 @@ def main() -> None:
     against("against (c) padded batches of 16", "c", 1.0)
     against("against vLLM, cold prefix cache", "vllm", 1.3)
     share = 0.5 if torch.cuda.is_available() else 0.7
-    print(row("share of the matrix rate in packed forwards", rates["matrix"], share))
+    print(row("share of the matrix rate in packed forward passes", rates["matrix"], share))
     print(row("largest deviation of a probability from (b)", [worst], 1e-5, at_most=True))
     print(row("changed outcomes", [len(changed)], 0, at_most=True, digits=0))
 

@@ -1,12 +1,12 @@
-"""What distract costs against a server, and whether its connections stay busy; a loopback one replies at set times.
+"""Measure distract's overhead with a server, and how busy its connections stay; a loopback server sets the times.
 
     python benchmarks/server.py [--requests 2000] [--comparisons 200]
 
-First the raw ``openai`` client against ``backends/openai.py``, the same requests and as many at once, in alternating
-rounds. Then ``prepair`` (two analyses, then both orders) over comparisons of distinct responses, with reply times of a
-heavy tail (median 0.1 s, 2% at 3 s) and 16 under way: against the time that 16 connections need which are busy as long
-as any request is left, and against the sum of all reply times divided by 16, which not even those reach. It measures
-no model.
+The first part compares the raw ``openai`` client with distract's backend on the same requests with the same number in
+parallel, in alternating rounds. The second part runs ``prepair`` (two analyses, then both orders) over comparisons of
+distinct responses, with heavy-tailed reply times (median 0.1 s, 2% at 3 s) and 16 requests in parallel. It compares the
+run with the time of 16 connections that are busy until no request is left, and with the sum of all reply times divided
+by 16, a lower bound. No model runs.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ AT_ONCE = 16
 
 
 def short(content: str) -> float:
-    """Seconds of a reply: always the same."""
+    """Return a constant reply time in seconds."""
     return 0.02
 
 
 def heavy(content: str) -> float:
-    """Seconds of a reply, fixed by what is asked: median 0.1, and 3 for 2% of them."""
+    """Return a reply time in seconds that depends on the content alone: median 0.1, and 3 for 2% of replies."""
     draws = [int.from_bytes(hashlib.sha256(f"{i} {content}".encode()).digest()[:6], "big") / 2**48 for i in (1, 2, 3)]
     normal = math.sqrt(-2 * math.log(1 - draws[1])) * math.cos(2 * math.pi * draws[2])
     return 3.0 if draws[0] < 0.02 else 0.1 * math.exp(0.3 * normal)
@@ -66,7 +66,7 @@ def serve(seconds: Callable[[str], float], port: Any, times: Any) -> None:
 
 
 class Serving:
-    """The server in a process of its own, so that it takes no time from the client's."""
+    """A server in a separate process, so that it takes no time from the client."""
 
     def __init__(self, seconds: Callable[[str], float]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -77,7 +77,7 @@ class Serving:
         self.url = f"http://127.0.0.1:{port.get()}/v1"
 
     def end(self) -> list[float]:
-        """Stop it; returns the seconds of all replies."""
+        """Stop the server and return the seconds of all replies."""
         self._times.put(None)
         time.sleep(0.2)
         given: list[float] = self._times.get()
@@ -86,7 +86,7 @@ class Serving:
 
 
 def requests(count: int, name: str) -> list[Request]:
-    """Verdicts to be asked for."""
+    """Return distinct requests for a verdict."""
     text = "Which answer follows the instruction more precisely? " * 40
     return [
         Request((Message("user", f"{text} {name} {i}"),), choices=("A", "B", "C"), prefill="[[") for i in range(count)
@@ -94,7 +94,7 @@ def requests(count: int, name: str) -> list[Request]:
 
 
 async def raw(url: str, asked: list[Request]) -> None:
-    """The same with the client alone."""
+    """Send the requests with the raw client."""
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
@@ -119,7 +119,7 @@ async def raw(url: str, asked: list[Request]) -> None:
 
 
 def overhead(count: int, rounds: int = 3) -> None:
-    """Print the ratio to the raw client."""
+    """Print the speed of distract relative to the raw client."""
     server = Serving(short)
     seconds: dict[str, float] = {"raw": 1e9, "distract": 1e9}
     for number in range(rounds):
@@ -135,13 +135,13 @@ def overhead(count: int, rounds: int = 3) -> None:
         assert all(reply.probabilities for reply in got)
     server.end()
     rates = {name: count / value for name, value in seconds.items()}
-    print(f"{count} verdicts, {AT_ONCE} at once, 20 ms each, best of {rounds} rounds:")
+    print(f"{count} verdicts of 20 ms, {AT_ONCE} in parallel, best of {rounds} rounds:")
     print(f"  raw client {rates['raw']:.0f}/s, distract {rates['distract']:.0f}/s")
     print(f"  ratio {rates['distract'] / rates['raw']:.3f}")
 
 
 def tail(count: int) -> None:
-    """Print how long a protocol of two stages takes with reply times of a heavy tail."""
+    """Print how long a protocol of two stages takes with heavy-tailed reply times."""
     server = Serving(heavy)
     cases = [
         Case(f"c{i}", (f"Question {i}",), (Response("x", (f"One {i}",)), Response("y", (f"Two {i}",))))
@@ -160,9 +160,9 @@ def tail(count: int) -> None:
     for seconds in given:
         heapq.heapreplace(busy, busy[0] + seconds)
     least = sum(given) / AT_ONCE
-    print(f"prepair over {count} comparisons, {len(given)} calls, {AT_ONCE} under way: {taken:.2f} s")
-    print(f"  {taken / max(busy):.3f} x 16 connections that are busy while a request is left ({max(busy):.2f} s)")
-    print(f"  {taken / least:.3f} x the sum of all times / 16 ({least:.2f} s); theirs is {max(busy) / least:.3f} x")
+    print(f"prepair over {count} comparisons, {len(given)} calls, {AT_ONCE} in parallel: {taken:.2f} s")
+    print(f"  {taken / max(busy):.3f} x 16 connections that are busy until no request is left ({max(busy):.2f} s)")
+    print(f"  {taken / least:.3f} x the sum of times / 16 ({least:.2f} s; busy connections {max(busy) / least:.3f})")
 
 
 def main() -> None:

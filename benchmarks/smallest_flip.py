@@ -1,12 +1,12 @@
-"""How often a judge is asked to find the smallest flip, against leaving out one edit at a time.
+"""Count the judge calls to find the smallest flip, against leaving out one edit at a time.
 
     python benchmarks/smallest_flip.py [--cases 84] [--edits 800] [--seed 0]
 
-Of n edits k are enough to turn the verdict over. First the search alone, by the sets of edits that it asks about: k of
-n drawn anew ten times a row, mean. Then planted judges, by the different requests that each way sends (two for a text;
-those of the run itself, for the original and the whole rewrite, are in its store): long texts in which n words are
-replaced or added, and the flips of tweakset's cases, rewritten by rules. All that is found is checked to be minimal. It
-measures no model.
+In each trial, k of n edits are enough to flip the verdict. The first table counts the sets of edits that the search
+alone tests, as the mean of ten draws of k edits. The others count the distinct requests to planted judges (two per
+text; the store has those of the run itself, for the original and the whole rewrite), on long texts in which n words are
+replaced or added, and on the flips of tweakset's cases, rewritten by rules. The benchmark checks that every result is
+minimal. No model runs.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from distract.studies.attack.minimal.smallest import find_smallest
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = get_protocol("pairwise")
-HEAD = f"{'n':>7}{'k':>7}{'ours':>10}{'one at a time':>15}{'ratio':>8}{'k log2 n':>10}"
+HEAD = f"{'n':>7}{'k':>7}{'search':>10}{'one at a time':>15}{'ratio':>8}{'k log2 n':>10}"
 
 Enough = Callable[[Subset], bool]
 Counts = tuple[int, int, int, int]
-"""Of one flip: n, k, and what is asked by ours and by one at a time."""
+"""Counts of one flip: n, k, and the requests of the search and of one at a time."""
 
 
 def ours(n: int, enough: Enough) -> tuple[Subset, int]:
-    """What the search keeps of n edits, and how many sets it asked about."""
+    """Return the edits that the search keeps of n, and the number of sets that it tested."""
     asked: list[Subset] = []
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
@@ -58,7 +58,7 @@ def ours(n: int, enough: Enough) -> tuple[Subset, int]:
 
 
 def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:
-    """The same where every edit is left out that can be, and again until none can; no set is asked about twice."""
+    """Do the same by leaving out single edits until none can be left out; test no set twice."""
     everything = kept = frozenset(range(n))
     answers = {frozenset[int](): False, everything: True}
     before = None
@@ -74,7 +74,7 @@ def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:
 
 @dataclass
 class Trial:
-    """A pair whose verdict a rewrite may turn over; the rewritten response is the second one."""
+    """A pair whose verdict a rewrite may flip; the rewritten response is the second one."""
 
     reply: Callable[[Request], Reply]
     case: Case
@@ -84,7 +84,7 @@ class Trial:
     asked: set[str] = field(default_factory=set)
 
     def driven(self, plan: Plan[T]) -> T:
-        """The result of a plan; what it asks is noted."""
+        """Return the result of a plan and record its requests."""
 
         def answer(requests: Sequence[Request]) -> list[Reply]:
             self.asked |= {one.key for one in requests}
@@ -93,7 +93,7 @@ class Trial:
         return drive(plan, answer)
 
     def counts(self) -> Counts | None:
-        """What both ways ask; None where the rewrite flips nothing."""
+        """Count the requests of both methods; None if the rewrite does not flip the verdict."""
         find = partial(find_smallest, first=False, manner=DEFAULT, helped=False, most=MOST)
         plan = find(self.case, PAIRWISE, None, self.original, self.rewritten, self.other)
         found = self.driven(plan)
@@ -116,8 +116,8 @@ class Trial:
 
 
 def alone(sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
-    """The search without a judge."""
-    yield f"sets of edits that are asked about, {DRAWS} draws a row\n{HEAD}"
+    """Count the sets that the search tests, without a judge."""
+    yield f"sets of edits tested, mean of {DRAWS} draws\n{HEAD}"
     for n in sizes:
         for k in (1, 2, 5, 10, n // 2):
             taken = []
@@ -130,7 +130,7 @@ def alone(sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
 
 
 def long_texts(judge: str, sizes: Iterable[int], rng: random.Random) -> Iterator[str]:
-    """Texts of n changed words: for ``bold`` k certain ones have to be there, for ``longer`` any k of them."""
+    """Count requests on texts of n changed words: ``bold`` needs k certain ones, ``longer`` any k of them."""
     yield f"\nrequests, planted:{judge}, long texts\n{HEAD}"
     reply = make_planted(judge)._answer_one
     for n in sizes:
@@ -144,7 +144,8 @@ def long_texts(judge: str, sizes: Iterable[int], rng: random.Random) -> Iterator
                 new = ["some more,"] * n
                 rival = "." * (len(" ".join(plain)) + k * len(" more") - 3)
             texts = " ".join(plain), " ".join(new), rival
-            # Of two that are equal a planted judge prefers one author, by a hash: it is to be the other response's.
+            # If two responses are equal, a planted judge prefers one author, chosen by a hash. Try both authors until
+            # that is the author of the other response.
             both = (_trial(reply, f"{judge} {n} {k}", author, texts) for author in ("x", "y"))
             yield row([next(counts for trial in both if (counts := trial.counts()) and counts[1] == k)])
 
@@ -157,7 +158,7 @@ def _trial(reply: Callable[[Request], Reply], name: str, author: str, texts: Ite
 
 
 def cases(judge: str, name: str, most: int) -> Iterator[str]:
-    """The flips of tweakset's pairs, whichever of the two is rewritten."""
+    """Count requests on the flips of tweakset's pairs, with either response rewritten."""
     reply, taken = make_planted(judge)._answer_one, list[Counts]()
     for case in datasets.load("tweakset").cases[:most]:
         for one, two in (turn for pair in pairs(case) for turn in (pair, pair[::-1])):
@@ -169,7 +170,7 @@ def cases(judge: str, name: str, most: int) -> Iterator[str]:
 
 
 def row(taken: Iterable[Counts]) -> str:
-    """Means as a line of the table."""
+    """Return means as a line of the table."""
     n, k, mine, theirs = map(fmean, zip(*taken, strict=True))
     return f"{n:>7.1f}{k:>7.1f}{mine:>10.1f}{theirs:>15.1f}{theirs / max(1, mine):>8.1f}{k * math.log2(n):>10.1f}"
 
@@ -178,7 +179,7 @@ def main() -> None:
     """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=84)
-    parser.add_argument("--edits", type=int, default=SIZES[-1], help="the most of a text")
+    parser.add_argument("--edits", type=int, default=SIZES[-1], help="maximum number of edits of a text")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     sizes = [n for n in SIZES if n <= options.edits]

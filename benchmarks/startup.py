@@ -1,9 +1,9 @@
-"""How long distract takes to begin: ``--help`` against a bare interpreter, and ``attack`` to its first verdict.
+"""Measure how long distract takes to start: ``--help`` and a bare interpreter, and ``attack`` to its first verdict.
 
     python benchmarks/startup.py [--rounds 20] [--starts 3]
 
-``attack`` runs as a user runs it, on the embedded judge with an empty store; the clock stops when a first reply of the
-judge is stored. A warm start: one round before has put files into the system's cache. Prints medians of wall time.
+``attack`` runs on the embedded judge with an empty store; the clock stops when the first reply of the judge is stored.
+An extra round comes first, so that all files are in the system's cache. The output is medians of wall time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMMANDS = {
 
 
 def first_verdict(folder: Path) -> float:
-    """Seconds until the first reply of a new run is in its store; the run is ended then."""
+    """Return the seconds until the first reply of a new run is in its store, then stop the run."""
     store = folder / "replies.sqlite"
     command = [sys.executable, "-m", "distract.cli.main", "attack", "--out", str(folder / "run"), "--store", str(store)]
     begin = time.perf_counter()
@@ -47,7 +47,7 @@ def _stored(store: Path) -> bool:
     try:
         with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as db:
             return db.execute("select 1 from replies limit 1").fetchone() is not None
-    except sqlite3.OperationalError:  # not made yet
+    except sqlite3.OperationalError:  # the file has no tables yet
         return False
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--starts", type=int, default=3, help="of the embedded judge; 0 for none")
+    parser.add_argument("--starts", type=int, default=3, help="number of starts of the embedded judge; 0 for none")
     given = parser.parse_args()
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(given.rounds):

@@ -1,31 +1,31 @@
-"""One line of a table for each figure that has a target; what the benchmarks beside it print."""
+"""Table rows that compare a measured figure with its target, for all benchmarks."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
 
-HEADER = "| what | measured | least to most | target | |\n|---|---|---|---|---|"
+HEADER = "| figure | measured | range | target | |\n|---|---|---|---|---|"
 
 
 def row(
     what: str, values: Sequence[float], target: float, unit: str = "", *, at_most: bool = False, digits: int = 2
 ) -> str:
-    """A line of a Markdown table: the median of several rounds against what was aimed at.
+    """Return a line of a Markdown table that compares the median of several rounds with its target.
 
     Args:
-        what: was measured.
-        values: one of each round.
-        target: the least that the median should be, or the most.
-        unit: behind each number.
-        at_most: whether the target is the most.
-        digits: after the point.
+        what: what was measured.
+        values: one measurement per round.
+        target: lower bound for the median, or upper bound with ``at_most``.
+        unit: suffix of each number.
+        at_most: whether the target is an upper bound.
+        digits: number of decimals.
     """
     middle = statistics.median(values)
     met = middle <= target if at_most else middle >= target
 
     def shown(value: float) -> str:
-        # Deviations are tiny: a fixed number of digits would show none of them.
+        # A fixed number of digits would show tiny deviations as 0.
         return f"{value:.1e}" if 0 < abs(target) < 1e-3 else f"{value:,.{digits}f}{unit}"
 
     spread = f"{shown(min(values))} to {shown(max(values))}" if len(values) > 1 else ""

@@ -1,11 +1,11 @@
-"""What a prompt costs in tokenising, and distract's own cost of a prompt with it; a judgment is one prompt here.
+"""Measure the cost of tokenising a prompt, alone and together with distract's own cost per prompt.
 
     python benchmarks/tokenising.py --items 100
 
-Prompts are those of the first items of LLMBar, judged pairwise in both orders and each response rated. Compared are a
-call of the tokenizer for each whole prompt, one for all of them, and this backend with nothing kept from before. Then
-a run with a scripted judge that also tokenises what it is asked, over many more such prompts. Microseconds per prompt;
-it measures no model.
+The prompts are those of the first items of LLMBar, judged pairwise in both orders, with each response rated. The
+benchmark compares one call of the tokenizer per prompt, one call for all prompts, and the backend with empty caches.
+Then a scripted judge that tokenises its requests runs over many more such prompts. The output is microseconds per
+prompt; no model runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from distract.studies.setup import Setup
 
 
 class Tokenising:
-    """A scripted judge that tokenises first, as one on a model does."""
+    """A scripted judge that tokenises its requests, as a judge on a model does."""
 
     reads_slots = True
 
@@ -48,7 +48,7 @@ class Tokenising:
 
 
 def write_cases(data: Path, items: int, copies: int, path: Path) -> None:
-    """LLMBar's items several times over, every line of each copy different from those of the others."""
+    """Write several copies of LLMBar's items; every line of a copy differs from that line in the others."""
     with path.open("w", encoding="utf-8") as file:
         for copy in range(copies):
             for number, item in enumerate(json.loads(data.read_text(encoding="utf-8"))[:items]):
@@ -61,7 +61,7 @@ def write_cases(data: Path, items: int, copies: int, path: Path) -> None:
 
 
 def ran(cases: Path, chat: Chat | None) -> float:
-    """Microseconds per prompt of a run, with tokenising or without."""
+    """Run with or without tokenising; return microseconds per prompt."""
     backend = Tokenising(make_planted("fair"), chat) if chat else make_planted("fair")
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=100)
-    parser.add_argument("--copies", type=int, default=20, help="how often the run judges them, in other words")
+    parser.add_argument("--copies", type=int, default=20, help="changed copies of each item to judge")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=DATA)
     given = parser.parse_args()

@@ -1,13 +1,13 @@
-"""What distract costs on top of vLLM: its own ``generate`` on the same token ids, against a run, in one process.
+"""Measure distract's overhead over vLLM's own ``generate`` on the same token ids, in one process.
 
     OMP_NUM_THREADS=2 /path/with/vllm/bin/python benchmarks/vllm_engine.py [--judgments 1000]
 
-Items of LLMBar are judged pairwise in both orders and each response is rated: 4 judgments. The raw side is one
-``LLM.generate`` of all prompts, which are tokenised before the clock starts, with the same sampling parameters; the
-other is plans, prompts, tokenising, a store on disk, verdicts and results. Both begin with an empty prefix cache, and
-rounds alternate. Prints judgments per second, the share of the prompts' tokens that the prefix cache had, seconds of
-this process's CPU time (what to look at on a machine that is shared, where vLLM runs on the CPU), and the ratios; the
-target is at least 0.97.
+Items of LLMBar are judged pairwise in both orders and each response is rated: 4 judgments per item. The raw side is one
+``LLM.generate`` of all prompts, which are tokenised before the clock starts, with the same sampling parameters. The
+other side includes plans, prompts, tokenising, a store on disk, verdicts and results. Both start with an empty prefix
+cache, and rounds alternate. The output is judgments per second, the share of the prompts' tokens found in the prefix
+cache, the CPU time of this process (more reliable than wall time if vLLM runs on the CPU of a shared machine), and the
+ratios; the target is at least 0.97.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PER_ITEM = 4
 
 
 def comparisons(folder: Path, items: int) -> list[Comparison]:
-    """The first items of LLMBar's data sets, one data set after the other."""
+    """Return the first items of LLMBar's data sets, one data set after the other."""
     files = sorted(folder.glob("**/dataset.json"), key=lambda path: ("Natural" not in path.parts, path))
     cases: list[Case] = []
     for file in files:
@@ -49,12 +49,12 @@ def comparisons(folder: Path, items: int) -> list[Comparison]:
 
 
 def plans(compared: Sequence[Comparison]) -> list[Any]:
-    """Fresh plans for both ways of judging."""
+    """Return new plans for both protocols."""
     return [ask_in_orders(registry.get_protocol(name), one) for one in compared for name in ("pairwise", "absolute")]
 
 
 def raw(judge: Vllm, encoded: Sequence[EncodedRequest]) -> int:
-    """What vLLM's own ``generate`` does; returns how many tokens its cache had."""
+    """Generate with vLLM itself; return the number of tokens found in its cache."""
     from vllm import SamplingParams  # type: ignore[import-not-found, unused-ignore]
 
     options: dict[str, Any] = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
@@ -65,7 +65,7 @@ def raw(judge: Vllm, encoded: Sequence[EncodedRequest]) -> int:
 
 
 def run(judge: Vllm, compared: Sequence[Comparison]) -> int:
-    """The same for a run of distract."""
+    """Judge with distract; return the number of tokens found in vLLM's cache."""
     before = judge._engine.cached
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -96,7 +96,7 @@ def main() -> None:
     assert all(all(len(ids) == 1 for ids in one.continuations) and len(one.prompt) < engine.context for one in encoded)
     tokens = sum(len(one.prompt) for one in encoded)
     print(f"{judge.identity['model']}, {judge.identity['dtype']}; {len(encoded):,} judgments of {tokens:,} tokens")
-    raw(judge, encoded[:PER_ITEM])  # what is compiled at first use
+    raw(judge, encoded[:PER_ITEM])  # compiles on first use
 
     sides = {"raw": lambda: raw(judge, encoded), "distract": lambda: run(judge, compared)}
     walls: dict[str, list[float]] = {side: [] for side in sides}
@@ -104,7 +104,7 @@ def main() -> None:
     for number in range(given.rounds):
         for side in list(sides)[:: 1 if number % 2 else -1]:
             assert engine.llm.reset_prefix_cache()
-            # Tokenising a second time would find some texts in a cache.
+            # Use a new tokenizer, because the old one has cached some texts.
             vars(judge).pop("_chat", None)
             assert judge._chat
             wall, work = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""Is this judge distracted by style? Run it cell by cell or whole: a planted bias, embedded data, no network."""
+"""Find out whether style distracts a judge. Run the cells or the whole file; it needs no model and no network."""
 
 # %%
 import distract
@@ -7,13 +7,13 @@ run = distract.attack(judge="planted:longer", attacks=["sycophancy", "prolixity"
 print(run)
 
 # %% [markdown]
-# ## Figures: a flat dict each, as `distract attack --json` prints them
+# ## Figures: one flat dict per figure, as in `distract attack --json`
 
 # %%
 for figure in run.results:
     if figure["measure"] == "flip_rate" and figure["k"] is not None:
-        way = " by ".join(filter(None, (figure["protocol"], figure["rule"])))
-        print(f"{way:20} {figure['attack'] or 'any attack':12} {figure['k']:3} of {figure['n']} verdicts flipped")
+        protocol = " by ".join(filter(None, (figure["protocol"], figure["rule"])))
+        print(f"{protocol:20} {figure['attack'] or 'any attack':12} {figure['k']:3} of {figure['n']} verdicts flipped")
 
 # %% [markdown]
 # ## Flips, with the texts before and after
@@ -26,7 +26,7 @@ print(f"before: {clearest.original[:70]!r}")
 print(f"after:  {clearest.rewrite[:70]!r}")
 
 # %% [markdown]
-# ## A table, where pandas is installed
+# ## A table, if pandas is installed
 
 # %%
 try:

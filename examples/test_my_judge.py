@@ -1,11 +1,11 @@
-"""Can my judge be fooled? Run it with: pytest --judge NAME examples/test_my_judge.py."""
+"""Test how easily a judge is fooled. Run it with ``pytest --judge NAME examples/test_my_judge.py``."""
 
 import pytest
 from hypothesis import given
 
 from distract import Case, Judge, invariants, load, strategies
 
-pytestmark = pytest.mark.distract  # these tests call a model: they are left out unless they are asked for
+pytestmark = pytest.mark.distract  # these tests call a model: they run only on request
 CASES = load("tweakset")  # or a file of yours
 
 

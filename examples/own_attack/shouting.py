@@ -1,4 +1,4 @@
-"""An attack of your own: a call, then the same words with louder punctuation.
+"""An example of your own attack: an interjection, then the same words with louder punctuation.
 
 pip install ./examples/own_attack
 distract attack --judge planted:bold --generator rules --attack shouting
@@ -13,9 +13,9 @@ from distract import constraints as formats
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
-    """Every full stop at the end of a sentence becomes an exclamation mark, where the format allows it.
+    """Replace the full stop at the end of each sentence with an exclamation mark if the format allows it.
 
-    A rewrite with the letters of the original counts as unchanged, hence the call.
+    A rewrite with the same letters as the original counts as unchanged, hence the interjection.
     """
     louder = "Look! " + re.sub(r"(?<=[a-z])\.(?=\s|$)", "!", turn)
     kept = all(formats.check(constraint, louder) == formats.check(constraint, turn) for constraint in constraints)
@@ -23,7 +23,7 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
 
 
 def marker(text: str) -> float:
-    """How much of the wanted feature a text has; a rewrite without more of it is rejected."""
+    """Measure the wanted feature; a rewrite that does not increase it is rejected."""
     return float(text.count("!"))
 
 

@@ -230,7 +230,7 @@ def cases_of(junit: Path) -> tuple[int, int, int]:
     return tuple(len(root.findall(f".//{kind}")) for kind in ("testcase", "failure", "error"))  # type: ignore[return-value]
 
 
-AFTER = ("Keep the replies", "Upload the JUnit file", "Say how it ended")
+AFTER = ("Keep the replies", "Upload the JUnit file", "Explain the exit code")
 
 
 def test_fair_judge_passes_every_step(runner: Runner) -> None:
@@ -240,7 +240,7 @@ def test_fair_judge_passes_every_step(runner: Runner) -> None:
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 0)
     assert runner.summary.startswith("## distract gate: PASS\n")
     assert "::error" not in runner["Gate"].out
-    assert "below every threshold" in runner["Say how it ended"].out
+    assert "below every threshold" in runner["Explain the exit code"].out
     assert (runner.workspace / ".distract" / "replies.sqlite").is_file()
     assert runner["Keep the replies"].out == ".distract/replies.sqlite* distract-distract-gate-7-1"
     assert runner["Fetch the replies of earlier runs"].out.startswith(runner["Keep the replies"].out)
@@ -270,7 +270,7 @@ def test_biased_judge_fails_the_gate_and_later_steps_run(runner: Runner) -> None
     assert (tests, failures, errors) == (1, 1, 0)
     assert runner.summary.startswith("## distract gate: FAIL\n")
     assert any(line.startswith("::error") for line in runner["Gate"].out.splitlines())
-    assert "too easy to distract" in runner["Say how it ended"].out
+    assert "too easy to distract" in runner["Explain the exit code"].out
 
 
 def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> None:
@@ -282,7 +282,7 @@ def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> 
     assert "Traceback" not in runner["Gate"].out
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 1)
     assert [runner[name].outcome for name in AFTER] == ["success"] * 3
-    assert "did not start" in runner["Say how it ended"].out
+    assert "did not start" in runner["Explain the exit code"].out
 
 
 def test_empty_data_fail_the_step(runner: Runner) -> None:
