@@ -13,8 +13,9 @@ from distract.core.backend import ProbingBackend, StreamingBackend
 from distract.core.locks import Claims
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import check_signal, hold_signals
+from distract.core.store import Answerer
 from distract.core.timer import time_part
-from distract.core.usage import Answerer, Tally
+from distract.core.usage import Tally
 
 
 def fetch_replies(

@@ -24,8 +24,8 @@ from distract.core.locks import PAUSE, Claims
 from distract.core.plan import PENDING, Plan, PlanResult, T, is_enough, step
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import GRACE, StopSignal, check_signal, hold_signals, is_stopping
-from distract.core.store import Store
-from distract.core.usage import Answerer, Tally
+from distract.core.store import Answerer, Store
+from distract.core.usage import Tally
 
 POLL_SECONDS = 0.1
 """Seconds to wait for a reply before checking for signals and for replies that other runs have stored."""

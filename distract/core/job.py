@@ -16,10 +16,10 @@ from distract.core.plan import Plan
 from distract.core.recorder import Recorder
 from distract.core.records import Case, CaseResult, MinimalFlip, Rewrite, Role, Row
 from distract.core.runs import LoadedRun
-from distract.core.store import Store
+from distract.core.store import Answerer, Store
 from distract.core.study import R, Study
 from distract.core.timer import time_part
-from distract.core.usage import Answerer, Price, Tally, cost
+from distract.core.usage import Price, Tally, cost
 
 
 class RunSink(Protocol):

@@ -17,8 +17,9 @@ from distract.core.exchange import ask_probes, fetch_replies
 from distract.core.flow import execute_streaming
 from distract.core.plan import Plan, T, drive, gather, tap
 from distract.core.records import Reply, Request, Role
+from distract.core.store import Answerer
 from distract.core.timer import time_part
-from distract.core.usage import Answerer, Tally
+from distract.core.usage import Tally
 
 CHUNK = 32
 """Plans that advance together; more of them share more prompts, and take more memory."""

@@ -17,6 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from distract.core.backend import Backend
 from distract.core.errors import BackendError, DistractError, UsageError
 from distract.core.locks import Claims
 from distract.core.records import Reply, Request, dump_json, token_count
@@ -161,3 +162,7 @@ def _decode(key: bytes, text: str) -> Reply:
 
 def _checksum(key: bytes, text: str) -> int:
     return zlib.crc32(text.encode(), zlib.crc32(key))
+
+
+Answerer = tuple[Backend, Store]
+"""A backend and the store of its replies."""

@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from distract.core import timer
-from distract.core.backend import Backend
 from distract.core.records import Reply, Request, Role
-from distract.core.store import Store
-
-Answerer = tuple[Backend, Store]
-"""A backend and the store of its replies."""
 
 MAX_PRICE = 1_000_000
 """US dollars per million tokens: no token costs a dollar."""

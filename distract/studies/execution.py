@@ -16,8 +16,9 @@ from distract.core.job import FinishedRun, Job
 from distract.core.printable import line
 from distract.core.records import Role, Row
 from distract.core.runs import LoadedRun
+from distract.core.store import Answerer
 from distract.core.study import R
-from distract.core.usage import Answerer, Tally
+from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.opener import open_models
 from distract.models.options import Options

@@ -243,7 +243,7 @@ def test_real_signal_sets_its_exit_code(tmp_path: Path, number: int, code: int) 
         "def slow(request):\n"
         "    print('asked', flush=True)\n"
         "    time.sleep(60)\n"
-        "scripted.planted = lambda spec: scripted.Scripted(slow)\n"
+        "scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow)\n"
         f"sys.argv = ['distract', *{list(GATE)!r}, '--judge', 'planted:fair', '--junit', 'j.xml']\n"
         "from distract.cli.main import main\n"
         "main()\n"
@@ -414,7 +414,7 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
     assert run("gate", "longer=0.5", "--baseline", "again").code == 3
     alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
     assert (alone.code, alone.out) == (2, "")
-    assert "they are one run" in alone.err
+    assert "they are the same run" in alone.err
     opened = watch()
     assert run("gate", "--judge", "planted:longer", *RULES, "--baseline", "fair", "--store", "other").code == 1
     assert opened[0].asked < 120

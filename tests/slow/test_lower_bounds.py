@@ -107,7 +107,7 @@ def test_commands_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None
 
 def test_rating_systems_and_tables_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     write = (
-        "import pyarrow, pyarrow.parquet\n"
+        "import pyarrow\nfrom pyarrow import parquet\n"
         "pairs = [('x', 'y', 'model_a'), ('y', 'z', 'model_a'), ('z', 'x', 'model_b'), ('x', 'z', 'tie')] * 5\n"
         "names = 'model_a', 'model_b', 'winner', 'question_id'\n"
         "rows = [dict(zip(names, (*pair, i % 5))) for i, pair in enumerate(pairs)]\n"

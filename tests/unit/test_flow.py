@@ -18,8 +18,8 @@ from distract.core.loop import execute
 from distract.core.plan import PENDING, OpenRequests, Plan, gather
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import StopSignal, is_stopping, raise_signals
-from distract.core.store import Store
-from distract.core.usage import Answerer, Tally
+from distract.core.store import Answerer, Store
+from distract.core.usage import Tally
 from distract.models.scripted import ScriptedBackend
 
 

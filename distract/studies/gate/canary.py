@@ -17,7 +17,8 @@ from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
 from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
-from distract.core.usage import Answerer, Canary, Tally
+from distract.core.store import Answerer
+from distract.core.usage import Canary, Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case

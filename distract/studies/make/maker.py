@@ -11,7 +11,8 @@ from distract.core.job import Estimate
 from distract.core.loop import execute
 from distract.core.plan import Plan, drive
 from distract.core.records import Case, Lineage, Reply, Request, Role
-from distract.core.usage import Answerer, Tally
+from distract.core.store import Answerer
+from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.good_responses import good_response
 from distract.data.prompt_parts import split_prompt
