@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from distract.core.job import Job
-from distract.core.records import Role
-from distract.core.usage import Price, Tally
+if TYPE_CHECKING:  # `--help` of a command that has a listener loads no database
+    from distract.core.job import Job
+    from distract.core.records import Role
+    from distract.core.usage import Price, Tally
 
 
 class Listener:
