@@ -46,7 +46,7 @@ class Run:
     """A run of ``distract attack`` or ``distract gate``, just finished or read back.
 
     Attributes:
-        notes: warnings and remarks, a line each; the command prints them on stderr.
+        notes: warnings and remarks, one line each; the command prints them on stderr.
     """
 
     def __init__(self, finished: FinishedRun[Any], notes: Sequence[str] = ()) -> None:
@@ -140,7 +140,7 @@ class Run:
     def _check_folder(self) -> None:
         # Rows are read only when they are needed.
         if not (self.path / "run.json").exists():
-            raise DataError("the run folder has gone", path=self.path)
+            raise DataError("the run folder no longer exists", path=self.path)
 
 
 def attack(

@@ -20,7 +20,7 @@ PANELS = (
     "Basics", "Decision", "Ratings", "Rewriting", "Asking", "Output", "Local models", "Servers", "Cost"
 )  # fmt: skip
 FEW = 12
-"""Most options that ``--help`` lists without panels."""
+"""Maximum number of options that ``--help`` lists without panels."""
 
 _SETTINGS = "distract.settings"
 """Where a context keeps the settings of the project's file."""

@@ -1,4 +1,4 @@
-"""``distract list``: what there is to choose from, a line each."""
+"""``distract list``: what there is to choose from, one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``distract meta``: a judge against people."""
+"""``distract meta``: how far judges agree with people."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def meta(
     selected = select(specs, responses, limit or None, seed)
     replayed = _load_replays([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
     if same := sorted({source.name for source in replayed} & {*live}):
-        raise UsageError(f"--judge {same[0]}: a replayed judge has that name too; judge them apart")
+        raise UsageError(f"--judge {same[0]}: a replayed judge has the same name; run them separately")
     if base is not None:
         known = {protocol.name for protocol in registry.choose_protocols(more["protocols"])} if live else set[str]()
         known |= {protocol.protocol for source in replayed for protocol in source.judged}

@@ -1,4 +1,4 @@
-"""What all commands share: safe output and exit codes.
+"""Shared by all commands: safe output and exit codes.
 
 A command turns options into calls and results into output. It imports what it needs inside its function, so that
 ``--help`` stays fast.

@@ -1,4 +1,4 @@
-"""Where a command reports a run: to the terminal as it goes or, with ``--dry-run``, as a plan in its place."""
+"""Report a run: on the terminal while it goes on or, with ``--dry-run``, as a plan instead."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from distract.core.usage import Price, Tally
 
 
 class Listener:
-    """Collects messages in ``notes``, a line each, and shows nothing."""
+    """Collects messages in ``notes``, one line each, and shows nothing."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

@@ -207,7 +207,7 @@ def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
     ran = run("meta", "--judge", first, "--judge", shared)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     where = first.removeprefix("replay:")
-    assert f"one under CoT judges a pair that is in {where} too; name one" in ran.err
+    assert f"one under CoT judges a pair that {where} judges too; name one" in ran.err
 
 
 def test_stored_and_asked_judges_meet_on_judgebench(run: Any) -> None:
@@ -522,15 +522,15 @@ def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[st
         (("--judge", "planted:fair", "--data", "none.jsonl"), "none.jsonl: no such file"),
         (("--judge", "planted:fair", "--data", "u.jsonl"), "u.jsonl: no case says which of two"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "u.jsonl"), "u.jsonl: no case says"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is there twice"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is there twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is given twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is given twice"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is there"),
         (("--judge", "planted:fair", "--base", "cot"), "unknown base 'cot'"),
         (("--judge", "planted:fair", "--base", "pairwize"), "unknown base 'pairwize'; did you mean 'pairwise'"),
         (("--judge", "replay:r", "--base", "cot"), "unknown base 'cot'"),
-        (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is there twice"),
-        (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is there twice"),
-        (("--judge", "replay:r", "--judge", "replay:./r"), "judges a pair that is in r too; name one"),
+        (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is given twice"),
+        (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is given twice"),
+        (("--judge", "replay:r", "--judge", "replay:./r"), "judges a pair that r judges too; name one"),
         (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has that name too"),
         (("--judge", "replay:"), "--judge replay: names no file; write replay:FILE or replay:FOLDER"),
         (("--judge", "planted:fair", "--judge", "replay:"), "--judge replay: names no file; write replay:FILE"),
@@ -716,5 +716,5 @@ def test_judges_without_common_pairs_are_not_compared(run: Any, tmp_path: Path) 
         row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
         (folder / "result.json").write_text(json.dumps([row]))
     options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]
-    assert "the judges are not put side by side" in run("meta", *options).out
+    assert "the judges are not compared" in run("meta", *options).out
     assert json.loads(run("meta", *options, "--json").out)["panel"] is None

@@ -1,4 +1,4 @@
-"""Rows to figures, each with its k, n, invalid and excluded counts and a 95% interval.
+"""Compute figures from rows, each with its k, n, invalid and excluded counts and a 95% interval.
 
 Figures are derived and never stored with the rows, so a new one needs no model call. Definitions: DESIGN, measures 1 to
 3 (Distracted evaluation, sections 3.1, 3.2 and 4).
@@ -161,8 +161,8 @@ def _difference(
 class AttackResult:
     """The result of a run.
 
-    ``smallest`` is None if no one looked for minimal flips; ``excluded`` and ``invalid`` count comparisons and verdicts
-    by reason.
+    ``smallest`` is None if the run did not search for minimal flips; ``excluded`` and ``invalid`` count comparisons and
+    verdicts by reason.
     """
 
     figures: Sequence[Figure]

@@ -21,7 +21,7 @@ _MEASURE = "flip_rate"
 
 @dataclass(frozen=True, slots=True)
 class ProtocolRank:
-    """Where one protocol stands among those of a run.
+    """The place of one protocol among those of a run.
 
     A unit is a pair of responses under one attack, without controls; ``k`` of ``n`` flipped. ``calls`` and ``tokens``
     are per comparison, of all designs and controls; a call that serves several comparisons counts once. ``cost`` is in

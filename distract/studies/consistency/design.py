@@ -28,7 +28,7 @@ ThirdPlace = Literal["first", "last"]
 NO_QUADRUPLE = "fewer than four responses by different authors"
 
 TURNS: Mapping[ThirdPlace, int] = MappingProxyType({"last": 2, "first": 1})
-"""How far to rotate (b, third, a), so that a stands right before b and the third response in its place."""
+"""Rotation of (b, third, a) that puts a right before b and the third response in its place."""
 
 
 @dataclass(frozen=True)

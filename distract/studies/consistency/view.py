@@ -72,7 +72,7 @@ def _describe_protocol(protocol: str, rules: Sequence[str], figures: Sequence[Pl
         if not broken.n:
             sentences.append(f"no intransitivity: {empty_reason(broken)}")
         elif not chained.k:
-            sentences.append(f"no chain in {triples}, so none can be broken: that is no consistency")
+            sentences.append(f"no chain in {triples}, so none can be broken: that does not make it consistent")
         else:
             sentences.append(f"{broken.k} of {triples} are intransitive, {chained.k} hold a chain at all")
     for place in ("last", "first"):

@@ -24,7 +24,7 @@ WHOLE = 600
 """Texts up to this many characters are shown in full, longer ones only around their edits."""
 
 NEAR = 160
-"""How many characters on either side of an edit to search for the ends of its sentence."""
+"""Number of characters on either side of an edit to search for the ends of its sentence."""
 
 _SENTENCE = re.compile(r"[.!?…]['\")\]]*\s+|[。！？]|\n+")
 _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})

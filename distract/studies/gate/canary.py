@@ -1,4 +1,4 @@
-"""Whether the judge behind a server's name is still the one whose replies are stored.
+"""Check whether the judge behind a server's name is still the one whose replies are stored.
 
 A server does not say which weights answer, so before the gate trusts stored replies it repeats a few of their requests.
 Only the verdict read from a reply counts, because a server that batches does not repeat a text letter by letter.
@@ -23,7 +23,7 @@ from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case
 
 ASKED = 8
-"""Requests to repeat; half of them with a narrow margin, if there are that many."""
+"""Number of requests to repeat; half of them with a narrow margin, if there are that many."""
 
 NARROW = 0.2
 """Margin between the two largest probabilities below which a different judge is likely to decide differently."""
@@ -121,7 +121,8 @@ def _find_stored(
 ) -> tuple[list[_StoredReply], dict[int, _ReplayedOrder]]:
     """Return the judge's stored replies to a run's requests, and by reply the comparison that it decides.
 
-    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there means nothing.
+    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there changes no
+    verdict.
     """
     askings = list[_ReplayedOrder]()
 

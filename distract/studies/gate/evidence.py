@@ -80,7 +80,7 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"
     yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded{share}"
     if check.reference is not None:
-        only = f"; flips only here {check.only_here}, only there {check.only_there}"
+        only = f"; flips only in this run {check.only_here}, only in the reference {check.only_there}"
         yield f"{_COMPARED[check.measure] or 'reference'}: {percent(check.reference)}%" + (
             only if check.only_here is not None and check.only_there is not None else ""
         )

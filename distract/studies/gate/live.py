@@ -63,7 +63,7 @@ def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> At
         judged = {row.case for row in baseline.rows}
         cases = tuple(case for case in cases if case.id in judged)
         if baseline.parameters["data"]["sha256"] != selected.data.checksum or not cases:
-            raise UsageError(f"{baseline.path}: has other data or other cases; compare on the same ones")
+            raise UsageError(f"{baseline.path}: is a run on other data or cases; compare on the same cases")
     by_prompt: dict[str, list[Case]] = {}
     for case in cases:
         by_prompt.setdefault(case.cluster, []).append(case)
@@ -88,13 +88,13 @@ def live_record(
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
     places = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
     if not places:
-        raise UsageError("controls measure noise and are not gated; name a distractor")
+        raise UsageError("controls measure the noise, so the gate does not check them; name a distractor")
     stored = []
     if baseline is not None:
         known_protocols, known_attacks = common_names(baseline, baseline)
         if absent := sorted({*named} - {*known_protocols, *known_attacks}):
             raise UsageError(
-                f"{baseline.path}: has no {absent[0]}; without it nothing shows a rise. Name what the baseline has"
+                f"{baseline.path}: has no {absent[0]}, so no rise can be measured; name what the baseline has"
             )
         stored = [
             _baseline_flips(baseline, *place)

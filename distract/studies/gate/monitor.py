@@ -44,8 +44,8 @@ class Hypothesis:
     """The hypothesis of a check.
 
     A mean over prompts above ``threshold`` fails, one below ``ceiling`` (by default the threshold) passes. ``pairs``
-    lists the pairs of every prompt, in any order; ``exact`` says that values are 0 or 1; ``whole`` that all data are
-    there and only looked at once, at the end. The other fields limit what may pass, as in ``Limits``.
+    lists the pairs of every prompt, in any order; ``exact`` says that values are 0 or 1; ``whole`` says that all data
+    are present and tested only once, at the end. The other fields limit what may pass, as in ``Limits``.
     """
 
     threshold: float

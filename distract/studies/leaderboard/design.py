@@ -1,7 +1,7 @@
 """Turn a case into rows: a baseline of matches, then the same matches with some models' responses rewritten.
 
 One plan for each case covers all protocols and attacks, so that they share prompts and rewrites. A match in which
-nothing was rewritten is not judged again: its verdict stands.
+nothing was rewritten is not judged again and keeps its verdict.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Match:
         return judge_comparison(row, self.protocol, Comparison(alone, *shown), self.p.manner, self.p.helped)
 
     def judge_again(self, attack: Attack, targets: frozenset[str], memory: Memory) -> Plan[Row]:
-        """Judge after rewriting, or give the reason why the first verdict stands."""
+        """Judge after rewriting, or give the reason why the first verdict is kept."""
         shown, reasons = list[Response](), list[str]()
         for original in self.originals:
             rewrite: Response | str = original

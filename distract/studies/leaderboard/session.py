@@ -116,7 +116,7 @@ def prepare(
 def _samples(
     config: TournamentConfig, cases: Sequence[Case], named: Collection[str], lowest: int, protocol: Protocol
 ) -> Iterator[StageSample]:
-    """Sample the baseline and the attacks; the models with the most matches stand for the lowest, not known yet."""
+    """Sample the baseline and the attacks; the models with the most matches represent the unknown lowest ones."""
     alone = replace(config, protocols=(protocol,), verifier=None, writer=offline_writer(config.writer))
     played = Counter(name for pairs in config.pairs.values() for pair in pairs for name in pair)
     busiest = sorted(played, key=lambda name: (-played[name], name))
@@ -141,7 +141,7 @@ def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[st
 
 def _heading(config: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
     matches = count(sum(map(len, config.pairs.values())), "match", "matches")
-    yield f"{count(len(p['models']), 'model')}, {matches} a protocol: {', '.join(map(line, p['models']))}"
+    yield f"{count(len(p['models']), 'model')}, {matches} per protocol: {', '.join(map(line, p['models']))}"
     if config.attacks:
         verified = f", verified by {line(config.verifier.name)}" if config.verifier else ""
         yield f"{describe_targets(p)}; rewrites: {line(config.writer.name)}{verified}"
@@ -152,7 +152,7 @@ def _select_players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
     players = _split_names("model", names, known) or known
     if len(players) < 2:
         alone = next(iter(players))
-        raise UsageError(f"{loaded.name}: {alone} alone is no leaderboard; name data, or --models, with two at least")
+        raise UsageError(f"{loaded.name}: {alone} is the only model; name data or --models with at least two")
     return frozenset(players)
 
 
@@ -173,9 +173,9 @@ def _find_playing(
     playing = {name for matches in paired.values() for pair in matches for name in pair}
     if pairs is not None and len(playing) < len(players) and pairs < len(players):
         least = (len(players) + 1) // 2
-        raise UsageError(f"--pairs {pairs}: too few for {len(players)} models to play; expected {least} at least")
+        raise UsageError(f"--pairs {pairs}: too few for matches of {len(players)} models; expected at least {least}")
     if named and (idle := sorted(players - playing)):
-        raise UsageError(f"--models: {idle[0]} has answered none of the cases drawn; raise --limit, or leave it out")
+        raise UsageError(f"--models: {idle[0]} has answered none of the cases drawn; raise --limit, or drop this model")
     return sorted(playing)
 
 
@@ -185,7 +185,7 @@ def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:
         if attack.severity:
             raise UsageError(f"{attack.name} breaks constraints and is no distractor; name an attack on style")
         if attack.name == BASELINE:
-            raise UsageError(f"{attack.name} attacks nothing; leave --attack out for the baseline board")
+            raise UsageError(f"{attack.name} rewrites nothing; omit --attack to get the baseline board")
     return attacks
 
 
@@ -193,14 +193,14 @@ def _count_lowest(lowest: int | None, targets: Sequence[str], attacks: Sequence[
     """Count the models attacked from the bottom; 0 where they are named, or nothing is attacked."""
     if not attacks:
         if targets or lowest is not None:
-            raise UsageError("--lowest and --target choose whom to attack; name the attack with --attack")
+            raise UsageError("--lowest and --target choose the models to attack; name the attack with --attack")
         return 0
     if targets:
         if lowest is not None:
-            raise UsageError("--target names the models to attack; leave out --lowest")
+            raise UsageError("--target names the models to attack; omit --lowest")
         return 0
     most = len(playing) - 1
     lowest = min(3, most) if lowest is None else lowest
     if not 1 <= lowest <= most:
-        raise UsageError(f"--lowest {lowest}: expected 1 to {most}, one less than the models that play")
+        raise UsageError(f"--lowest {lowest}: expected 1 to {most}, one fewer than the models in matches")
     return lowest

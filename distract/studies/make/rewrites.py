@@ -65,7 +65,7 @@ def _write_task(
 def add_rewrites(case: Case, added: Sequence[Lineage]) -> Case:
     """Record rewrites in a case, in place of those that it had."""
     new = {_identity(lineage.response) for lineage in added}
-    # Rewrites of a text that is replaced go with it.
+    # Drop the rewrites of a text that is replaced.
     gone = {(author, severity) for author, severity, attack in new if attack is None}
     kept = [r for r in case.responses if _identity(r) not in new and (r.author, r.severity) not in gone]
     lineages = [lineage for lineage in case.lineages if lineage.response in kept]
@@ -78,7 +78,7 @@ def _identity(response: Response) -> tuple[str, int | None, str | None]:
 
 
 class DataFile:
-    """A data set with the rewrites of a job, written when all are there."""
+    """A data set with the rewrites of a job, written when all are complete."""
 
     def __init__(self, selected: AttackSelection, out: Path) -> None:
         self.rows: Sequence[Row] = ()

@@ -1,4 +1,4 @@
-"""Rows to comparisons: the verdicts on each pair, order by order, beside the label of people."""
+"""Build comparisons from rows: the verdicts on each pair, order by order, with the label of people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons to figures: how far a judge agrees with people and with itself, each with its interval (measure 5).
+"""Compute figures from comparisons: agreement of a judge with people and with itself, with intervals (measure 5).
 
 Intervals allow for comparisons that share a prompt, and for the orders of one comparison.
 """
@@ -69,7 +69,7 @@ def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str
 
 
 def _orders(whole: Comparisons) -> list[str | None]:
-    """List the orders to report a kappa for: both and each one, the only one, or None without side by side."""
+    """List the orders to report a kappa for: both and each, the only one, or None if none is shown side by side."""
     each: list[str | None] = [
         ORDERS[first] for first in sorted({first for pair in whole.pairs for first in pair.shown})
     ]
@@ -92,7 +92,7 @@ def _kappa(empty: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None
 
 
 def _order_figures(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
-    """The effect of the order shown on verdicts; without side by side there is none."""
+    """The effect of the order shown on verdicts, for protocols that show responses side by side."""
     here = replace(here, excluded=part.excluded.total())
     yield _share(replace(here, measure="invalid_rate"), part.pairs, lambda pair: not pair.is_valid)
     if any(len(pair.verdicts) > 1 for pair in everything.pairs):
@@ -158,7 +158,7 @@ def _is_mostly_right(pair: PairVerdicts) -> bool:
 
 
 def _parser_figures(judge: JudgeRows, everywhere: Sequence[DataPlace]) -> Iterator[Agreement]:
-    """How often our parser agrees with the stored verdict, invalid ones included."""
+    """How often distract's parser agrees with the stored verdict, invalid ones included."""
     stored, parsed = (collect_comparisons(judge.by(rule), None) for rule in (STORED, PARSED))
     read = {pair.unit: pair.verdicts for pair in parsed.pairs}
     for data, subset in everywhere:

@@ -66,7 +66,7 @@ def report_parts(result: MetaResult) -> Iterable[RenderableType | Detail]:
     elif len(result.sources) > 1:
         yield from notes(
             [
-                "the judges are not put side by side: they have no labelled comparison in common, with a valid verdict "
+                "the judges are not compared: they have no labelled comparison in common, with a valid verdict "
                 "of each, under the protocols that all were asked under"
             ]
         )
@@ -174,7 +174,7 @@ def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
         if (f.measure, f.protocol) == (measure, one.protocol) and f.rule in (one.headline, None)
     ]
     names = [name for name in ("alpha", "kappa") if any(name in str(label) for _, label, _ in rows)]
-    title = "One by one, in % but alpha, kappa, calls and tokens"
+    title = "Each figure, in % except alpha, kappa, calls and tokens"
     return Table(title, ("", "value", "95% CI", "k/n", "inv.", "excl."), rows, names)
 
 

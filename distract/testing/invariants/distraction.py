@@ -1,6 +1,6 @@
 """Invariants under a change that leaves the quality of a response alone.
 
-The change is an attack, white space and markdown that no reader notices, or a request to the judge.
+The change is an attack, white space and markdown that readers ignore, or a request to the judge.
 """
 
 from __future__ import annotations

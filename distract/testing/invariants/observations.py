@@ -131,8 +131,8 @@ class PairVerdict:
 class DecisiveRewrite:
     """A rewrite that changed a verdict.
 
-    ``other`` is the response that the original lost to; None if it was compared with its own original, in which case
-    we cannot search for a smallest change. ``first`` says whether the rewritten response is the first of the pair.
+    ``other`` is the response that the original lost to; None if it was compared with its own original, so that there is
+    no smallest change to search for. ``first`` says whether the rewritten response is the first of the pair.
     """
 
     original: Response

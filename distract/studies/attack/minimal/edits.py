@@ -1,7 +1,7 @@
 """The edits between two texts, about a word each; any of them can be applied without the others.
 
-All together make the rewrite exactly. A text with only some applied should still read well, so white space goes with an
-adjacent word.
+All together make the rewrite exactly. A text with only some applied should still read well, so white space belongs to
+an adjacent word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Search one rewrite that flipped a verdict for the fewest edits that still do, one text after another.
+"""Search one rewrite that flipped a verdict for the fewest edits that still flip it, one text after another.
 
 The requests for the original and the full rewrite are those of the run that found the flip, so the store answers them.
 """

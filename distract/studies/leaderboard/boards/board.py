@@ -92,7 +92,9 @@ def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str
         check_parameter(system, key)
     prompts_known = None if matches.cluster is None else matches.clusters
     if prompts_known != (drawn := None if draws.weights is None else draws.weights.shape[1]):
-        raise UsageError(f"draws of {drawn or 'no'} prompts, but matches have {prompts_known or 'none'}: draw theirs")
+        raise UsageError(
+            f"the draws are of {drawn or 'no'} prompts, the matches have {prompts_known or 'none'}; draw again for them"
+        )
     ratings = system.rate_matches(matches, parameters)
     models = np.concatenate([matches.a, matches.b])
     prompts = np.bincount(models, minlength=len(matches.models))
