@@ -60,7 +60,7 @@ class Run:
         """Read a run folder, without a model.
 
         Raises:
-            DataError: the folder is no run, or is damaged.
+            DataError: the folder is not a run, or is damaged.
             UsageError: it is a run of another command.
         """
         loaded = runs.load(parse_path("path", path))

@@ -47,7 +47,7 @@ class AuditOptions(TypedDict, total=False):
     dtype: str  # type of the weights: ``auto`` (default), ``float32``, ``bfloat16`` or ``float16``
     quantization: str | None  # format of the weights: ``bnb-8bit``, ``bnb-4bit``; with vLLM, any it supports
     model_options: Mapping[str, Any]  # settings of engines by key, those below or any other of `distract list options`
-    trust_remote_code: bool  # run code that comes with a model
+    trust_remote_code: bool  # run code contained in a model
     device_map: str | None  # placement on devices, as transformers takes it
     batch_tokens: int | None  # tokens per forward pass of transformers, from 64; None: by free memory
     tensor_parallel: int | None  # GPUs for one model of vLLM, 1 to 1,024
@@ -60,7 +60,7 @@ class AuditOptions(TypedDict, total=False):
     revision: str | None  # commit, branch or tag of the judge on the hub
     price_in: float | None  # price per million prompt tokens of the judge (USD)
     price_out: float | None  # price per million output tokens of the judge (USD)
-    judge_version: str | None  # tells the judge from another model of the same name
+    judge_version: str | None  # distinguishes the judge from another model of the same name
     fresh: bool  # ask the judge everything again
 
 

@@ -152,7 +152,7 @@ judge_options = group_options(
     local("--revision", help="Commit, branch or tag of the judge on the hub (other models: NAME@REVISION)."),
     cost("--price-in", help="Price per million prompt tokens of the judge (USD)."),
     cost("--price-out", help="Price per million output tokens of the judge (USD)."),
-    cost("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
+    cost("--judge-version", help="Version of the judge, to distinguish it from another model of the same name."),
     cost("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
 asking_options = group_options(store_option, model_options, judge_options, json_option)

@@ -54,7 +54,7 @@ GLOSSARY: Mapping[str, str] = {
     "weak": "the other half of the judges",
     "right in": "share of verdicts that match the label",
     "chains %": "triples with a over b and b over c",
-    "tie %": "changed to or from a tie, which is no reversal",
+    "tie %": "changed to or from a tie, which is not a reversal",
     "95%": "range of the rank",
     "sigma": "uncertainty of the rating system itself",
     "▲": "responses rewritten",

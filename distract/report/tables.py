@@ -21,10 +21,10 @@ from distract.report.glossary import empty_reason, explain
 from distract.stats.figure import Figure
 
 VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
-"""How tables word the result of a test."""
+"""Wording of the results of a test in tables."""
 
 FEW = 30
-"""With fewer units, a sentence calls them too few, and intervals are rough."""
+"""Number of units below which a sentence calls them too few, and intervals are rough."""
 
 Cell = str | Text
 Cells = Sequence[Cell] | str

@@ -18,7 +18,7 @@ MAX_LENGTH = 300
 """Maximum number of characters of an answer to show: half from its beginning, half from its end, where verdicts are."""
 
 _COMMAND = re.compile(r":(?=:)|##(?=\[)")
-"""Where a CI runner would read a command."""
+"""Beginnings of commands that a CI runner would execute."""
 
 
 def unread_lines(path: Path) -> Iterator[str]:

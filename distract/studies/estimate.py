@@ -72,7 +72,7 @@ class Simulation:
 
     @property
     def comparisons(self) -> int:
-        """How many comparisons were judged; one that several rows share counts once."""
+        """Number of comparisons judged; one that several rows share counts once."""
         rows = (row for done in self.done for row in done.rows if row.judgments)
         # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
         return len(

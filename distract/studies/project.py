@@ -50,7 +50,7 @@ class Project:
 
     @property
     def store(self) -> Path | None:
-        """Where to keep replies."""
+        """Path of the reply store."""
         text = self.text("store")
         return None if text is None else self.path.parent / text
 

@@ -98,8 +98,8 @@ class _CaseAudit:
 
     def _exclude_case(self) -> Plan[list[Row]]:
         yield from ()
-        shown = side(self.case.originals[0])
-        return [self._row("flip", BASELINE)(shown, shown, excluded="no two responses by different authors")]
+        first = side(self.case.originals[0])
+        return [self._row("flip", BASELINE)(first, first, excluded="no two responses by different authors")]
 
     def _judge_fixed(self, attack: Attack) -> Plan[list[Row]]:
         good = good_response(self.case)

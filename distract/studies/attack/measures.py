@@ -31,7 +31,7 @@ MEASURES = frozenset(measure for measures in GROUPS.values() for measure in meas
 """The measures a user can ask for; others say how readable the judge was."""
 
 ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
-"""Measures that come with every design."""
+"""Measures of every design."""
 
 
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
@@ -47,7 +47,7 @@ def figures(
 ) -> list[Figure]:
     """Compute every figure that the rows support, in a total order."""
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
-    # Second samples exist for pairs only: a response against itself is no comparison.
+    # Second samples exist for pairs only: a response against itself is not a comparison.
     conditions: dict[str, list[Condition]] = {
         design: [(attack, None) for attack in attacks if design == "flip" or attack != RESAMPLED]
         for design in briefs.designs

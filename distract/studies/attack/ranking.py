@@ -135,7 +135,7 @@ def _compare_with_base(standings: Sequence[ProtocolRank], counts: Mapping[str, O
 
 
 def _mark_front(standings: Sequence[ProtocolRank]) -> list[ProtocolRank]:
-    """Choose the cost that can tell protocols apart, and mark the Pareto front of flip rate and cost."""
+    """Choose the cost that distinguishes protocols, and mark the Pareto front of flip rate and cost."""
     unit: Literal["tokens", "calls"] = "tokens" if any(s.tokens for s in standings) else "calls"
     priced = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
     places = [(s.value, s.cost) for s in priced if s.value is not None]

@@ -30,7 +30,7 @@ from distract.studies.attack.ranking_view import ranking_parts
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 MANY = 3
-"""With more protocols than this, their differences are not shown pair by pair."""
+"""Maximum number of protocols whose differences are shown pair by pair."""
 
 LONGEST = 40
 """Longest row title that leaves room for the columns."""

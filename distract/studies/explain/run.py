@@ -34,7 +34,7 @@ class Explanation:
     """
 
     flip: Flip
-    found: MinimalFlip | str
+    smallest: MinimalFlip | str
     stored: int | None
 
 

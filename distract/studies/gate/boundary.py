@@ -21,7 +21,7 @@ from distract.studies.gate.mixture import Direction, Floats, log_mean, outcome_g
 Ints = NDArray[np.int64]
 
 LONGEST = 5000
-"""Beyond this many outcomes the exact end takes seconds to compute, so the bets alone decide."""
+"""Maximum number of outcomes for the exact end; more take seconds to compute, so the bets alone decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def _find_stored(
 
 
 def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
-    """Drive a plan as far as stored replies go, and add them to ``known``."""
+    """Drive a plan as far as replies are stored, and add them to ``known``."""
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
         keys = [models[request.to][1].key(request) for request in requests]

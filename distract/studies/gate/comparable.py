@@ -129,4 +129,4 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     common = now.keys() & before.keys()
     if changed := sum(now[key] != before[key] for key in common):
         texts = f"{changed} of {count(len(common), 'rewrite')}"
-        yield f"{texts} of both runs differ in their texts: a rise may come from them"
+        yield f"{texts} of both runs differ in their texts: they may explain a rise"

@@ -34,7 +34,7 @@ _BOUNDED: Mapping[Measure, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """How one check ended, or (without a check) the gate as a whole."""
+    """The result of one check, or (without a check) of the gate as a whole."""
 
     state: State
     reason: str

@@ -49,8 +49,8 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     )
     properties = ET.SubElement(suite, "properties")
     threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
-    named = {"judge": judge, "decision": verdict.decision, **threshold, "confidence": f"{verdict.confidence:g}"}
-    for name, value in {**named, "certify": str(verdict.certify).lower()}.items():
+    values = {"judge": judge, "decision": verdict.decision, **threshold, "confidence": f"{verdict.confidence:g}"}
+    for name, value in {**values, "certify": str(verdict.certify).lower()}.items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
     lines = [verdict.reason, *([evidence.describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]

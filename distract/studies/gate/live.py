@@ -82,7 +82,7 @@ def live_record(
     baseline: LoadedRun | None,
     budget: int | None,
     ahead: int,
-    named: Collection[str] = (),
+    required: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the record by which a live gate decides."""
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
@@ -92,7 +92,7 @@ def live_record(
     stored = []
     if baseline is not None:
         known_protocols, known_attacks = common_names(baseline, baseline)
-        if absent := sorted({*named} - {*known_protocols, *known_attacks}):
+        if absent := sorted({*required} - {*known_protocols, *known_attacks}):
             raise UsageError(
                 f"{baseline.path}: has no {absent[0]}, so no rise can be measured; name what the baseline has"
             )
@@ -161,7 +161,7 @@ def _stages(
         left.setdefault(case.cluster, []).append(case)
     taken = 0
     while left and gate.open and not meter.spent:
-        # With a budget go one by one: otherwise the order of replies would decide which prompt is cut off.
+        # Judge prompts one by one under a budget: otherwise the order of replies would decide which prompt is cut off.
         at_once = max(gate.batch_size(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
         parameters = _narrow_audit(design, gate.open)

@@ -83,5 +83,5 @@ def outcome_gains(threshold: float, side: Direction) -> tuple[Floats, Floats]:
 
 
 def log_evidence(means: Sequence[float], rate: float, side: Direction) -> float:
-    """Return the log of the mean stake of bets that a mean over prompts lies on one side of a rate."""
+    """Return the log of the mean stake of bets that a mean over prompts is on one side of a rate."""
     return log_mean(Bets(rate, side).gains(np.array(means).reshape(-1, 1) - rate).sum(axis=0))

@@ -73,7 +73,7 @@ class Hypothesis:
 
 
 AT_ONCE = 16
-"""Largest batch of prompts to consider; larger ones are no faster."""
+"""Largest batch of prompts to consider; larger ones are not faster."""
 
 
 class Monitor:
@@ -214,7 +214,7 @@ class Monitor:
         return log_mean(self._below.logs + gained) >= self._pass_evidence
 
     def _is_pass_certain(self) -> bool:
-        """Return whether the end is a pass whatever comes, given that a pass is allowed."""
+        """Return whether the end is a pass for any remaining outcomes, given that a pass is allowed."""
         if self.limits is None:
             return False
         more = np.arange(self.rest + 1)

@@ -1,4 +1,4 @@
-"""How many eligible comparisons a gate needs before it decides rightly, given the flip rate you expect.
+"""Compute how many eligible comparisons a gate needs for the right decision, given the expected flip rate.
 
 All figures come from the binomial distribution, up to ``LONGEST`` comparisons; beyond that there is only an error.
 """

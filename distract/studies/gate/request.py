@@ -90,7 +90,7 @@ def _decide_live(
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     audited, setup = session.open_selection(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
     audited = live.shuffle_prompts(audited, baseline)
-    named = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
+    required = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
     own = live.live_record(
         audited,
         setup.protocols,
@@ -99,7 +99,7 @@ def _decide_live(
         baseline=baseline,
         budget=budget,
         ahead=ahead,
-        named=named,
+        required=required,
     )
     job = live.prepare(audited, setup, own, listener.preview_gate)
     # Local and planted models are identified by their content.

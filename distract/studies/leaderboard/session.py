@@ -72,7 +72,7 @@ def prepare(
     for system in systems:
         system.check(playing)
     treatments = _find_attacks(attacks)
-    named = _split_names("target", targets, playing)
+    target_names = _split_names("target", targets, playing)
     fewest = _count_lowest(lowest, targets, treatments, playing)
     on_record = any(is_recorded(one, cases) and not one.control for one in treatments)
     asking = asking or GeneratorOptions()
@@ -86,7 +86,7 @@ def prepare(
         "pairs": pairs,
         "attacks": [one.name for one in treatments],
         "lowest": fewest,
-        "targets": sorted(named),
+        "targets": sorted(target_names),
         "systems": [system.record for system in systems],
         "draws": draws,
         "controls": [one.name for one in treatments if one.control],
@@ -107,23 +107,23 @@ def prepare(
         parameters,
         cases=cases,
         stages=stages,
-        samples=partial(_samples, config, cases, named, fewest),
+        samples=partial(_samples, config, cases, target_names, fewest),
         heading=tuple(_heading(config, parameters)),
     )
     return job
 
 
 def _samples(
-    config: TournamentConfig, cases: Sequence[Case], named: Collection[str], lowest: int, protocol: Protocol
+    config: TournamentConfig, cases: Sequence[Case], target_names: Collection[str], lowest: int, protocol: Protocol
 ) -> Iterator[StageSample]:
     """Sample the baseline and the attacks; the models with the most matches represent the unknown lowest ones."""
     alone = replace(config, protocols=(protocol,), verifier=None, writer=offline_writer(config.writer))
     played = Counter(name for pairs in config.pairs.values() for pair in pairs for name in pair)
     busiest = sorted(played, key=lambda name: (-played[name], name))
-    targets = frozenset(named) or frozenset(busiest[:lowest])
+    targets = frozenset(target_names) or frozenset(busiest[:lowest])
     part = cases[:SAMPLE]
     if not _count_matches((config.pairs[case.id] for case in part), targets):
-        part = cases  # sampled matches may all lie elsewhere
+        part = cases  # the sample may have none of these matches
     sampled = [config.pairs[case.id] for case in part]
     # The scale of each stage is the share of its matches in the sample.
     scale = _count_matches(config.pairs.values(), None) / _count_matches(sampled, None)
@@ -132,7 +132,7 @@ def _samples(
         scale = _count_matches(config.pairs.values(), targets) / max(1, _count_matches(sampled, targets))
         plans = (judge_attacks(case, alone, {protocol.name: targets}) for case in part)
         # Protocols share the rewrites of named models; otherwise each may attack others.
-        yield StageSample(plans, scale, not named or protocol is config.protocols[0])
+        yield StageSample(plans, scale, not target_names or protocol is config.protocols[0])
 
 
 def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[str] | None) -> int:
@@ -167,14 +167,14 @@ def _split_names(what: str, names: Sequence[str], known: Collection[str]) -> set
 
 
 def _find_playing(
-    paired: Mapping[str, Sequence[ModelPair]], players: frozenset[str], pairs: int | None, named: bool
+    paired: Mapping[str, Sequence[ModelPair]], players: frozenset[str], pairs: int | None, has_names: bool
 ) -> list[str]:
     """Find the models with a match; a named model without one is an error."""
     playing = {name for matches in paired.values() for pair in matches for name in pair}
     if pairs is not None and len(playing) < len(players) and pairs < len(players):
         least = (len(players) + 1) // 2
         raise UsageError(f"--pairs {pairs}: too few for matches of {len(players)} models; expected at least {least}")
-    if named and (idle := sorted(players - playing)):
+    if has_names and (idle := sorted(players - playing)):
         raise UsageError(f"--models: {idle[0]} has answered none of the cases drawn; raise --limit, or drop this model")
     return sorted(playing)
 
@@ -183,7 +183,7 @@ def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:
     attacks = tuple(map(registry.get_attack, sorted(set(names))))
     for attack in attacks:
         if attack.severity:
-            raise UsageError(f"{attack.name} breaks constraints and is no distractor; name an attack on style")
+            raise UsageError(f"{attack.name} breaks constraints and is not a distractor; name an attack on style")
         if attack.name == BASELINE:
             raise UsageError(f"{attack.name} rewrites nothing; omit --attack to get the baseline board")
     return attacks

@@ -29,7 +29,8 @@ SLACK = 10
 """A difference of at most this many words is accepted: two short answers may well have three and seven."""
 
 LEAST_ROOM = 400
-"""Minimum number of bytes from which to derive the token limit: a reference of one word is no measure of answers."""
+"""Minimum number of bytes from which to derive the token limit: a reference of one word does not show how long answers
+are."""
 
 _SEPARATOR = re.compile(r"(?m)^[ \t]*\|\|\|[ \t\r]*$")
 _LABEL = re.compile(

@@ -66,10 +66,10 @@ def add_rewrites(case: Case, added: Sequence[Lineage]) -> Case:
     """Record rewrites in a case, in place of those that it had."""
     new = {_identity(lineage.response) for lineage in added}
     # Drop the rewrites of a text that is replaced.
-    gone = {(author, severity) for author, severity, attack in new if attack is None}
-    kept = [r for r in case.responses if _identity(r) not in new and (r.author, r.severity) not in gone]
-    lineages = [lineage for lineage in case.lineages if lineage.response in kept]
-    responses = (*kept, *(lineage.response for lineage in added))
+    replaced = {(author, severity) for author, severity, attack in new if attack is None}
+    remaining = [r for r in case.responses if _identity(r) not in new and (r.author, r.severity) not in replaced]
+    lineages = [lineage for lineage in case.lineages if lineage.response in remaining]
+    responses = (*remaining, *(lineage.response for lineage in added))
     return replace(case, responses=responses, lineages=(*lineages, *added))
 
 

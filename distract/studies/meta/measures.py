@@ -80,7 +80,7 @@ def _orders(whole: Comparisons) -> list[str | None]:
 def _indices(pair: PairVerdicts, order: str | None) -> list[int]:
     if order in ("both", None):
         return list(range(len(pair.verdicts)))
-    return [index for index, shown in enumerate(pair.shown) if ORDERS[shown] == order]
+    return [index for index, first in enumerate(pair.shown) if ORDERS[first] == order]
 
 
 def _kappa(empty: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None]]) -> Agreement:
@@ -135,7 +135,7 @@ def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Itera
 def _published_figures(
     here: Agreement, part: Comparisons, everything: Comparisons, convention: str
 ) -> Iterator[Agreement]:
-    """Count as the authors of the published run do.
+    """Count like the authors of the published run.
 
     LLMBar: an unparsed verdict is wrong and stays in n; two unparsed ones are equal. JudgeBench: a pair is right when
     more of its verdicts name the better response than the other one; a tie and an unparsed verdict name neither.

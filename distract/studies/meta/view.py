@@ -93,8 +93,8 @@ def _judge_parts(
 
 def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[str]:
     """The best agreement of a judge, and what speaks against its verdicts."""
-    shown = {one.protocol: one.headline for one in source.judged}
-    own = [f for f in figures if f.against is None and f.rule in (None, shown.get(f.protocol or ""))]
+    headlines = {one.protocol: one.headline for one in source.judged}
+    own = [f for f in figures if f.against is None and f.rule in (None, headlines.get(f.protocol or ""))]
     accuracies = [f for f in own if f.measure == "accuracy"]
     measured = [f for f in accuracies if f.n]
     if best := [f for f in measured if f.value == max(one.value or 0.0 for one in measured)]:

@@ -63,7 +63,7 @@ def distractor_invariant(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> InvariantFinding:
-    """A losing response does not win after a rewrite that leaves its quality alone; a tie is no violation.
+    """A losing response does not win after a rewrite that leaves its quality alone; a tie is not a violation.
 
     Uses the rewrite that a case records if it is faithful, else the attack's rule writes one. Without an attack, tests
     the attacks whose rewrites the cases record. Outside a hypothesis search, a failure also reports the smallest part

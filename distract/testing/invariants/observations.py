@@ -34,7 +34,7 @@ TIE = "the two tie"
 
 @dataclass(frozen=True)
 class JudgeSetup:
-    """How to ask a judge. ``rule`` decides a scoring protocol; ``helped`` says whether there is a reference model."""
+    """The way to ask a judge. ``rule`` decides a scoring protocol; ``helped`` means that there is a reference model."""
 
     judge: str
     protocol: Protocol
@@ -101,7 +101,7 @@ class PairVerdict:
 
     @property
     def lead(self) -> float:
-        """How far a is ahead of b, in a valid verdict."""
+        """The lead of a over b, in a valid verdict."""
         a, b = strengths(self.judgments, self.rule, mirrored=False)
         return a - b
 

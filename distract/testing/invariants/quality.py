@@ -64,7 +64,7 @@ def _comparison_obstacle(protocol: Protocol) -> str | None:
     no_subject="no good response is known to meet format requirements",
 )
 def monotone_in_severity(case: Case, good: Response, setup: JudgeSetup) -> Plan[Observation]:
-    """A response that breaks more format requirements does not win over one that breaks fewer; a tie is no violation.
+    """A response that breaks more format requirements does not win over one that breaks fewer; it may tie.
 
     Compares the good response of a case that meets all its requirements with versions that break one, two and three,
     written by rule or recorded with the same author. The accepted rate is a rate of cases.
@@ -142,7 +142,7 @@ def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: Judge
 
     Shows the pair in one order with the third response last, then with another third: the case's fourth response or, if
     it has only three, an answer that says nothing. A verdict for the third prefers neither of the pair, so a change to
-    or from it is no violation. The protocol must show three responses.
+    or from it is not a violation. The protocol must show three responses.
     """
     a, b, *thirds = four
     before, after = yield from gather([_compare_with_third(case, (a, b, third), setup) for third in thirds])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MOST = 1 << 29
-"""Beyond this many pairs of words, without common start and end, no longest common sequence is sought."""
+"""Maximum number of pairs of words, without common start and end, for which to find the longest common sequence."""
 
 Spans = Sequence[tuple[int, int]]
 """The places of the words of a text, between an empty word at either end."""

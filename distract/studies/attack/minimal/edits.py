@@ -70,7 +70,7 @@ def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) ->
         start = spans[k][0] if k == 1 and head else spans[k - 1][1]
         return start, spans[k][1] if k < last - 1 or tail else spans[last][0]
 
-    # With no word between the two that stay, replace the white space.
+    # Replace the white space if no word is between the two unchanged ones.
     for k in range(1, max(last, 2)):
         yield _make_edit(turn, texts, place(old, k), place(new, k))
 

@@ -25,7 +25,7 @@ Ask = Callable[[Sequence[Subset]], Plan[Sequence[bool]]]
 class SearchResult:
     """A subset that is enough; ``minimal`` unless the search ended too early to be sure."""
 
-    kept: Subset
+    subset: Subset
     minimal: bool
 
 
@@ -40,12 +40,12 @@ def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[
     answers = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
     try:
         needed = yield from _filter_needed(answers, frozenset(), [frozenset(group) for group in groups if group])
-        kept = frozenset[int]().union(*needed)
+        subset = frozenset[int]().union(*needed)
         for group in reversed(groups):
-            if len(parts := [frozenset((one,)) for one in group if one in kept]) > 1:
-                base = kept.difference(group)
-                kept = base.union(*(yield from _filter_needed(answers, base, parts)))
-        return SearchResult((yield from _minimise(answers, order, kept)), minimal=True)
+            if len(parts := [frozenset((one,)) for one in group if one in subset]) > 1:
+                base = subset.difference(group)
+                subset = base.union(*(yield from _filter_needed(answers, base, parts)))
+        return SearchResult((yield from _minimise(answers, order, subset)), minimal=True)
     except _BudgetSpent:
         return SearchResult(answers.best, minimal=False)
 
@@ -65,7 +65,7 @@ class _Answers:
     @property
     def best(self) -> Subset:
         """The smallest subset known to be enough, the first of equals."""
-        return min((kept for kept, enough in self.answers.items() if enough), key=len)
+        return min((subset for subset, enough in self.answers.items() if enough), key=len)
 
     def look_up(self, sets: Sequence[Subset]) -> Plan[Mapping[Subset, bool]]:
         """Return the answer for each subset; unknown ones are tested together."""
@@ -97,16 +97,16 @@ def _filter_rest(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> Pl
     return (yield from _filter_needed(answers, base, parts))
 
 
-def _minimise(known: _Answers, order: Sequence[int], kept: Subset) -> Plan[Subset]:
+def _minimise(known: _Answers, order: Sequence[int], subset: Subset) -> Plan[Subset]:
     """Remove every element that is not needed; if more is always better, one round confirms that all are."""
     while True:
-        without = {one: kept - {one} for one in reversed(order) if one in kept}
+        without = {one: subset - {one} for one in reversed(order) if one in subset}
         answers = yield from known.look_up(list(without.values()))
         free = [one for one, rest in without.items() if answers[rest]]
         if not free:
-            return kept
-        kept = without[free[0]]
+            return subset
+        subset = without[free[0]]
         for one in free[1:]:
-            rest = kept - {one}
+            rest = subset - {one}
             if (yield from known.look_up([rest]))[rest]:
-                kept = rest
+                subset = rest

@@ -51,7 +51,7 @@ def read(spec: str) -> tuple[MatchSource, ...]:
     if not _exists(place):
         raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)
     if not path.is_dir() and not path.is_file():
-        raise DataError("is no regular file", path=path)
+        raise DataError("is not a regular file", path=path)
     form = form or _detect_format(path)
     if form == RUN:
         return runs.read(path)
@@ -68,7 +68,7 @@ def read(spec: str) -> tuple[MatchSource, ...]:
 
 
 def _detect_format(path: Path) -> str:
-    """Detect a format by its beginning; votes come before the data sets that are made of them."""
+    """Detect a format by its beginning; check for votes before the data sets that consist of them."""
     if path.is_dir():
         return _detect_folder(path)
     text = head(path, _BEGINNING).decode("utf-8", "replace")
