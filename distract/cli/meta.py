@@ -77,7 +77,7 @@ def meta(
     if not live:
         check_options(ASKLESS_OPTIONS, "applies only when a judge is asked; stored verdicts are shown as they are")
     if repeated := next((name for name in judges if judges.count(name) > 1), None):
-        raise UsageError(f"--judge {repeated}: is there twice")
+        raise UsageError(f"--judge {repeated}: is given twice")
     if not specs and live:
         specs = ("tweakset",)
     selected = select(specs, responses, limit or None, seed)

@@ -215,7 +215,7 @@ def test_run_names_its_reference_model(run: Run) -> None:
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
         loaded_run = replace(loaded, parameters={**loaded.parameters, "reference": reference})
         assert rerun.reference_model(loaded_run) == expected
-    with pytest.raises(UsageError, match="does not say which reference model"):
+    with pytest.raises(UsageError, match="does not record which reference model"):
         rerun.reference_model(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 

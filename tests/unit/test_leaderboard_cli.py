@@ -172,7 +172,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
     (("--data", "d.jsonl", "--models", "w"), "w is the only model"),
     (("--data", "d.jsonl", "--attack", "bold"), "unknown attack 'bold'"),
     (("--data", "d.jsonl", "--attack", "severity-1"), "name an attack on style"),
-    (("--data", "d.jsonl", "--attack", "none"), "attacks nothing"),
+    (("--data", "d.jsonl", "--attack", "none"), "rewrites nothing"),
     (("--data", "d.jsonl", "--lowest", "1"), "--attack"),
     (("--data", "d.jsonl", "--attack", "assertiveness", "--lowest", "4"), "expected 1 to 3"),
     (("--data", "d.jsonl", "--attack", "assertiveness", "--target", "nobody"), "unknown target 'nobody'"),
