@@ -51,7 +51,7 @@ class ProtocolRank:
     p_value: float | None = None
     p_adjusted: float | None = None
     pareto: bool = False
-    reasons: tuple[tuple[str, int], ...] = ()  # why units were excluded, for people; in no document
+    reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusion, shown to people but in no document
 
 
 def rank_protocols(

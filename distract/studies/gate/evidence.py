@@ -116,7 +116,7 @@ def select_flips(check: Check | None, flips: ClearestFlips) -> Sequence[Flip]:
 
 
 def describe_flip(flip: Flip) -> str:
-    """Describe who gained on whom, with both verdicts."""
+    """Describe one flip: the two responses, and both verdicts."""
     (a, b), (c, d) = flip.before, flip.after
     return f"case {line(flip.case)}: {line(flip.rewritten)}, rewritten, against {line(flip.other)}: " + (
         f"{a:.2f} : {b:.2f} before -> {c:.2f} : {d:.2f} after"

@@ -165,7 +165,7 @@ def _format_versus(against: Agreement | None, base: str | None) -> str:
 
 
 def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
-    """Every figure of each protocol, a line each, by its headline rule."""
+    """Every figure of each protocol, one line each, by its headline rule."""
     rows: list[TableRow] = [
         (name_protocol(one.protocol, one.headline), *_figure_row(f, name))
         for one in source.judged
