@@ -315,7 +315,7 @@ def test_differing_rewrites_are_reported() -> None:
     old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))
     changed = replace(run, rewrites=(*written("a", "B", "C", "D"), *written("A", attack="null")))
     assert check_comparable(old, changed) == [
-        "2 of 3 rewrites of both runs differ in their texts: a rise may come from them"
+        "2 of 3 rewrites of both runs differ in their texts: they may explain a rise"
     ]
     assert check_comparable(old, replace(run, rewrites=written("a", "b"))) == []
     assert check_comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []

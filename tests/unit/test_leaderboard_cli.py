@@ -176,7 +176,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
     (("--data", "d.jsonl", "--lowest", "1"), "--attack"),
     (("--data", "d.jsonl", "--attack", "assertiveness", "--lowest", "4"), "expected 1 to 3"),
     (("--data", "d.jsonl", "--attack", "assertiveness", "--target", "nobody"), "unknown target 'nobody'"),
-    (("--data", "d.jsonl", "--attack", "assertiveness", "--target", "w", "--lowest", "1"), "leave out --lowest"),
+    (("--data", "d.jsonl", "--attack", "assertiveness", "--target", "w", "--lowest", "1"), "omit --lowest"),
     (("--data", "d.jsonl", "--attack", "assertiveness", "--generator", "recorded"), "no recorded rewrites"),
     (("--data", "d.jsonl", "--protocol", "triadic"), "shows 3 responses"),
     (("--data", "d.jsonl", "--protocol", "strong-reference"), "reference"),

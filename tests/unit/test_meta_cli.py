@@ -524,14 +524,14 @@ def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[st
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "u.jsonl"), "u.jsonl: no case says"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is given twice"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is given twice"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is there"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is given"),
         (("--judge", "planted:fair", "--base", "cot"), "unknown base 'cot'"),
         (("--judge", "planted:fair", "--base", "pairwize"), "unknown base 'pairwize'; did you mean 'pairwise'"),
         (("--judge", "replay:r", "--base", "cot"), "unknown base 'cot'"),
         (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is given twice"),
         (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is given twice"),
         (("--judge", "replay:r", "--judge", "replay:./r"), "judges a pair that r judges too; name one"),
-        (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has that name too"),
+        (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has the same name"),
         (("--judge", "replay:"), "--judge replay: names no file; write replay:FILE or replay:FOLDER"),
         (("--judge", "planted:fair", "--judge", "replay:"), "--judge replay: names no file; write replay:FILE"),
         (("--judge", "replay:nowhere"), "nowhere: no such file or folder"),
@@ -644,7 +644,7 @@ def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> N
 
 def test_wide_characters_leave_room_for_the_totals() -> None:
     text = render(source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5))))
-    table = text[: text.index("One by one")]
+    table = text[: text.index("Each figure")]
     assert "…" not in table
     assert table.count("66.7") == 13
 
@@ -684,7 +684,7 @@ def test_several_judges_begin_with_the_best_protocol_and_judge() -> None:
 
 def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
     text = render(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
-    after = text[text.index("One by one") :]
+    after = text[text.index("Each figure") :]
     assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
 
 

@@ -264,7 +264,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "path": (HEADER + "x,../y,tie\n", "v:2: field 'model_b': looks like a path"),
     "long": (HEADER + f"x,{'y' * 201},tie\n", "v:2: field 'model_b': has 201 characters"),
     "slot": (HEADER + "b,y,b\n", "v:2: field 'winner': 'b' is both a model name and a reserved word"),
-    "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is the name of a model"),
+    "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is both a model name"),
     "spaces": (HEADER + "x, y,tie\n", "v:2: field 'model_b': ' y' has leading or trailing spaces"),
     "spaced header": ("model_a, model_b, winner\nx,y,tie\n", "column ' model_b' has leading or trailing spaces"),
     "semicolons": ("model_a;model_b;winner\nx;y;tie\n", "v:1: columns are separated by ';'; expected commas"),
