@@ -470,7 +470,7 @@ def test_too_few_cases_are_reported_before_any_call(run: Run, watch: Watch) -> N
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "20", "--out", "r").code == 0
     note = run("gate", "r", "--max-flip-rate", "0.1")
     assert note.code == 3
-    assert "20 eligible comparisons cannot pass 2 checks at 10% unless nearly nothing flips" in note.words
+    assert "20 eligible comparisons cannot pass 2 checks at 10% unless almost no verdict flips" in note.words
     data = write("d.jsonl", cases(200))
     enough = run(*GATE, "--judge", "planted:fair", "--data", data)
     assert enough.code == 0
