@@ -291,7 +291,7 @@ def main() -> None:
         if way in spent:
             print(row(f"{what} (whole run: {spent[way] / spent['packed']:.2f})", rates[way], target, " x"))
 
-    against("packed against (b) one forward per prompt", "b", 3.0)
+    against("packed against (b) one forward pass per prompt", "b", 3.0)
     against("against (a) one `generate(32)` per prompt", "a", 6.0)
     against("against (c) padded batches of 16", "c", 1.0)
     against("against vLLM, cold prefix cache", "vllm", 1.3)

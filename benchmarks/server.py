@@ -49,7 +49,7 @@ def heavy(content: str) -> float:
 
 
 def serve(seconds: Callable[[str], float], port: Any, times: Any) -> None:
-    """A server in this process; puts its port, and at the end the seconds of all replies, in order."""
+    """Run a server in this process; put its port, and at the end the seconds of all replies, in order."""
     from loopback import Answer, FakeServer, ReceivedRequest, completion, token
 
     given: list[float] = []

@@ -54,7 +54,7 @@ def ours(n: int, enough: Enough) -> tuple[Subset, int]:
 
     found = step(search([[one] for one in range(n)], ask, MOST))
     assert isinstance(found, PlanResult)
-    return found.value.kept, len(asked)
+    return found.value.subset, len(asked)
 
 
 def one_at_a_time(n: int, enough: Enough) -> tuple[Subset, int]:

@@ -92,7 +92,7 @@ def main() -> None:
     engine = judge._engine
     requests = {request.key: request for request in next(gather(plans(compared)))}.values()
     encoded = [judge._chat.encode(request) for request in requests]
-    # Both sides leave out what the model does not take; a token that is no choice's only one is no part of this.
+    # This benchmark covers only prompts that fit the context and choices of one token each.
     assert all(all(len(ids) == 1 for ids in one.continuations) and len(one.prompt) < engine.context for one in encoded)
     tokens = sum(len(one.prompt) for one in encoded)
     print(f"{judge.identity['model']}, {judge.identity['dtype']}; {len(encoded):,} judgments of {tokens:,} tokens")

@@ -1,1 +1,1 @@
-"""The command line and the Python face: options to jobs, results to exit codes. One file a command."""
+"""The command line and the Python API: turn options into jobs and results into exit codes. One file per command."""

@@ -46,7 +46,7 @@ class Run:
     """A run of ``distract attack`` or ``distract gate``, just finished or read back.
 
     Attributes:
-        notes: warnings and remarks, a line each; the command prints them on stderr.
+        notes: warnings and remarks, one line each; the command prints them on stderr.
     """
 
     def __init__(self, finished: FinishedRun[Any], notes: Sequence[str] = ()) -> None:
@@ -60,7 +60,7 @@ class Run:
         """Read a run folder, without a model.
 
         Raises:
-            DataError: the folder is no run, or is damaged.
+            DataError: the folder is not a run, or is damaged.
             UsageError: it is a run of another command.
         """
         loaded = runs.load(parse_path("path", path))
@@ -140,7 +140,7 @@ class Run:
     def _check_folder(self) -> None:
         # Rows are read only when they are needed.
         if not (self.path / "run.json").exists():
-            raise DataError("the run folder has gone", path=self.path)
+            raise DataError("the run folder no longer exists", path=self.path)
 
 
 def attack(

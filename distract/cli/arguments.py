@@ -1,4 +1,4 @@
-"""Arguments of the Python face: options of the commands as keywords, checked as click would check them.
+"""Arguments of the Python API: options of the commands as keywords, checked as click would check them.
 
 A wrong value raises one line that names the argument, never a traceback from deep inside.
 """
@@ -28,30 +28,30 @@ class AuditOptions(TypedDict, total=False):
 
     responses: Names  # files of responses, for data that hold only prompts
     reference_model: str | None  # model for protocols that need a reference, named like a judge
-    orders: str  # in which to show responses: ``both`` (default), ``given`` or ``swapped``
+    orders: str  # order in which to show responses: ``both`` (default), ``given`` or ``swapped``
     samples: int  # passes of each order, 1 (default) to 10,000; the majority wins
-    answer_tokens: int | None  # most tokens of a judge's answer in words, 1 to 10,000,000
-    generator: str | None  # who rewrites: ``recorded``, ``rules`` or a model; None: recorded if there
+    answer_tokens: int | None  # maximum number of tokens of a judge's answer in words, 1 to 10,000,000
+    generator: str | None  # who rewrites: ``recorded``, ``rules`` or a model; None: recorded, if any
     retries: int  # more attempts after a rejected text, 0 to 1,000; default 1
-    temperature: float  # of the generator, 0 (greedy) to 10; default 0.7
-    top_p: float  # of the generator, above 0 up to 1 (default)
-    max_tokens: int  # most tokens of a generated text, 1 to 10,000,000; default 2,048
+    temperature: float  # temperature of the generator, 0 (greedy) to 10; default 0.7
+    top_p: float  # top-p of the generator, above 0 up to 1 (default)
+    max_tokens: int  # maximum number of tokens of a generated text, 1 to 10,000,000; default 2,048
     best_of: int  # texts per attempt, of which the best is kept, 1 (default) to 1,000
     verifier: str | None  # model that checks whether a rewrite says the same
     control: bool  # measure the noise too
-    seed: int  # for the draw, the rewrites and sampling, 64 bits; default 0
+    seed: int  # seed for the draw, the rewrites and sampling, 64 bits; default 0
     out: AnyPath | None  # run folder; None: one under ``.distract/runs``
     store: AnyPath | None  # reply store; None: ``.distract/replies.sqlite``
     engine: str | None  # ``vllm`` or ``transformers``, for a name that leaves it open
     catalogue: AnyPath | None  # TOML file of more judges; default: the variable ``DISTRACT_CATALOGUE``
     dtype: str  # type of the weights: ``auto`` (default), ``float32``, ``bfloat16`` or ``float16``
-    quantization: str | None  # of the weights: ``bnb-8bit``, ``bnb-4bit``; with vLLM, any it supports
+    quantization: str | None  # format of the weights: ``bnb-8bit``, ``bnb-4bit``; with vLLM, any it supports
     model_options: Mapping[str, Any]  # settings of engines by key, those below or any other of `distract list options`
-    trust_remote_code: bool  # run code that comes with a model
-    device_map: str | None  # as transformers takes it
+    trust_remote_code: bool  # run code contained in a model
+    device_map: str | None  # placement on devices, as transformers takes it
     batch_tokens: int | None  # tokens per forward pass of transformers, from 64; None: by free memory
     tensor_parallel: int | None  # GPUs for one model of vLLM, 1 to 1,024
-    max_length: int | None  # most tokens of prompt and answer with vLLM, from 16
+    max_length: int | None  # maximum number of tokens of prompt and answer with vLLM, from 16
     gpu_memory: float | None  # share of a GPU's memory for vLLM, above 0 up to 1
     base_url: str | None  # address of a server with OpenAI's interface; keys come only from the environment
     concurrency: int  # requests to a server at once, 1 to 1,000; default 16
@@ -60,7 +60,7 @@ class AuditOptions(TypedDict, total=False):
     revision: str | None  # commit, branch or tag of the judge on the hub
     price_in: float | None  # price per million prompt tokens of the judge (USD)
     price_out: float | None  # price per million output tokens of the judge (USD)
-    judge_version: str | None  # tells the judge from another model of the same name
+    judge_version: str | None  # distinguishes the judge from another model of the same name
     fresh: bool  # ask the judge everything again
 
 
@@ -77,7 +77,7 @@ class AttackOptions(AuditOptions, total=False):
     """The other options of ``attack``."""
 
     measures: Names  # names of measures, or ``fixed``, ``flip``, ``severity``; all when empty
-    minimal: int  # for so many of the clearest flips, find the smallest part of the rewrite that still flips; default 0
+    minimal: int  # number of the clearest flips whose smallest flipping part to find; default 0
 
 
 class GateOptions(AuditOptions, ScopeOptions, total=False):
@@ -87,12 +87,12 @@ class GateOptions(AuditOptions, ScopeOptions, total=False):
     max_rise: float | None  # largest rise since the baseline, above 0 and below 1; default 0.05
     max_invalid_rate: float | None  # largest share of unreadable verdicts; default 0.2
     min_eligible: float | None  # smallest share of comparisons that must be eligible to pass; default 0.2
-    min_n: int | None  # fewest verdicts that may pass; default 1
+    min_n: int | None  # minimum number of verdicts that may pass; default 1
     confidence: float | None  # confidence of one-sided bounds, 0.5 to below 1; default 0.95
     certify: bool | None  # count inconclusive as failed (``exit_code`` 1)
     config: AnyPath | None  # ``pyproject.toml`` with ``[tool.distract.gate]``; None: the nearest
     baseline: AnyPath | None  # run of ``attack`` that the judge may not be worse than
-    budget: int | None  # most model calls, including those answered from the store
+    budget: int | None  # maximum number of model calls, including those answered from the store
     ahead: int  # prompts to judge in parallel, even if fewer might be enough; default 1
     trust_store: bool  # use a server's stored replies without repeating a few requests as a check
 
@@ -139,7 +139,7 @@ def parse_path(name: str, value: object) -> Path:
     if not isinstance(value, str | os.PathLike):
         raise UsageError(f"{name}: expected a path, found {reprlib.repr(value)}")
     if "\0" in os.fspath(value):
-        raise UsageError(f"{name}: no path holds a NUL character")
+        raise UsageError(f"{name}: a path cannot contain a NUL character")
     return Path(value)
 
 

@@ -1,4 +1,4 @@
-"""The bounds of every option that takes a number; the Python face shares them and needs no click."""
+"""The bounds of every option that takes a number; the Python API shares them and needs no click."""
 
 from __future__ import annotations
 

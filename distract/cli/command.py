@@ -20,10 +20,10 @@ PANELS = (
     "Basics", "Decision", "Ratings", "Rewriting", "Asking", "Output", "Local models", "Servers", "Cost"
 )  # fmt: skip
 FEW = 12
-"""Most options that ``--help`` lists without panels."""
+"""Maximum number of options that ``--help`` lists without panels."""
 
 _SETTINGS = "distract.settings"
-"""Where a context keeps the settings of the project's file."""
+"""Key under which a context keeps the settings of the project's file."""
 
 
 class Option(click.Option):
@@ -63,7 +63,7 @@ class Command(click.Command):
         return rest
 
     def _moved_hint(self, name: str, args: list[str]) -> str:
-        """How to write an option that had its own name once; else empty."""
+        """The present form of an option that earlier had its own name; else empty."""
         names = {option for parameter in self.params for option in parameter.opts}
         key = name.lstrip("-").replace("-", "_")
         if key == "plan" and "--dry-run" in names:
@@ -104,7 +104,7 @@ class Command(click.Command):
             raise
 
     def _several_hint(self, context: click.Context, message: str) -> str:
-        """How to give several names, if the message quotes names joined by a comma; else empty."""
+        """A hint at how to give several names, if the message quotes names joined by a comma; else empty."""
         for option in self.params:
             values = context.params.get(option.name or "")
             for value in values if isinstance(values, tuple) else (values,):

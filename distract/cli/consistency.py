@@ -31,7 +31,7 @@ PROTOCOLS = ("pairwise", "rank")
     "--sets",
     bounds=COUNT,
     default=4,
-    help="Most triples, and most quadruples, of responses per prompt, drawn by --seed.",
+    help="Maximum number of triples, and of quadruples, of responses per prompt, drawn by --seed.",
 )
 @manner_options
 @draw_options

@@ -1,4 +1,4 @@
-"""``--dry-run`` of commands whose requests depend on the replies: the most that they may ask."""
+"""``--dry-run`` of commands whose requests depend on the replies: an upper limit on their requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def preview_making(job: MakeJob, opened: RunModels, store: Path, heading: str) -> NoReturn:
-    """Show what making cases would ask at most, and end the command."""
+    """Show the upper limit of requests for making cases, and end the command."""
     from distract.studies.make.maker import estimate_most
 
     estimated, stored = estimate_most(job), count_stored(opened.models, store)
@@ -32,13 +32,13 @@ def preview_making(job: MakeJob, opened: RunModels, store: Path, heading: str) -
 
 
 def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path | None) -> NoReturn:
-    """Show what the search for the smallest part of flips would ask at most, and end the command."""
+    """Show the upper limit of requests for a search for the smallest part of flips, and end the command."""
     from distract.core.store import DEFAULT_PATH
     from distract.studies.explain.run import estimate_most
 
     estimated, stored = estimate_most(run, flips), count_stored(opened.models, store or DEFAULT_PATH) if opened else {}
     judge = run.parameters["judge"]
-    heading = [f"judge {judge} · {count(len(flips), 'flip')} to explain that the run has not"]
+    heading = [f"judge {judge} · {count(len(flips), 'flip')} not yet explained"]
     if held := stored.get("judge"):
         heading.append(f"the store holds {count(held, 'reply', 'replies')} of this judge; this search reuses those")
     about = {"judge": judge, "cases": 1}

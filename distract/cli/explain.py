@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
 @option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
 @option("--data", help="Data of the run, if they have moved; as for `distract attack`.")
-@option("--responses", multiple=True, help="File of responses that goes with --data; repeatable.")
+@option("--responses", multiple=True, help="File of responses to add to --data; repeatable.")
 @asking_options
 def explain(
     run: Path,
@@ -84,7 +84,7 @@ def explain(
             for explanation in parts:
                 explanations.append(explanation)
                 show(explanation_parts(explanation, has_colour()))
-    if all(isinstance(explanation.found, str) for explanation in explanations):
+    if all(isinstance(explanation.smallest, str) for explanation in explanations):
         exit_with("no flip could be explained (see the reasons above)", 3)
 
 

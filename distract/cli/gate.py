@@ -1,4 +1,4 @@
-"""``distract gate``, ``compare`` and ``plan-gate``: options to decisions, decisions to output and exit codes."""
+"""``distract gate``, ``compare`` and ``plan-gate``: make a decision, and turn it into output and an exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ evidence_options = group_options(
     decision("--max-rise", help="Largest rise since the baseline to accept. Default: 0.05."),
     decision("--max-invalid-rate", help="Largest share of unreadable verdicts. Default: 0.2."),
     decision("--min-eligible", help="Smallest share of comparisons that must be eligible to pass. Default: 0.2."),
-    decision("--min-n", help="Fewest verdicts that may pass. Default: 1."),
+    decision("--min-n", help="Minimum number of verdicts that may pass. Default: 1."),
     decision("--confidence", help="Confidence of one-sided bounds. Default: 0.95."),
 )
 limit_options = group_options(
@@ -58,7 +58,7 @@ limit_options = group_options(
 @decision("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
 @option("--limit", default="all", help="Number of cases, drawn by --seed.")
 @option("--seed", default=0, help="Seed for the order, the draw, the rewrites and sampling.")
-@cost("--budget", help="Most model calls, including those answered from the store.")
+@cost("--budget", help="Maximum number of model calls, including those answered from the store.")
 @cost("--ahead", default=1, help="Prompts to judge in parallel, even if fewer might be enough. Ignored with --budget.")
 @out_option
 @store_option

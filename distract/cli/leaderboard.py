@@ -59,7 +59,7 @@ rating = partial(option, panel="Ratings")
 @option("--attack", "attacks", multiple=True, help="Distractor for the lowest models; repeatable.")
 @rating("--lowest", bounds=COUNT, help="Number of lowest models to attack, on each protocol's own board. Default: 3.")
 @rating("--target", "targets", multiple=True, help="Model to attack instead of the lowest; repeatable.")
-@rating("--pairs", bounds=COUNT, help="Most matches per protocol, in a balanced design. Default: all.")
+@rating("--pairs", bounds=COUNT, help="Maximum number of matches per protocol, in a balanced design. Default: all.")
 @rating(
     "--draws",
     bounds=WholeRange(2, 100_000),

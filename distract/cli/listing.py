@@ -1,4 +1,4 @@
-"""``distract list``: what there is to choose from, a line each."""
+"""``distract list``: what there is to choose from, one line each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def list_(what: str | None, catalogue: Path | None) -> None:
         "matches": {name: line for name, line in FORMATS.items() if name not in datasets.READERS},
         "generators": {
             **{writer.name: writer.summary for writer in writers.WRITERS.values()},
-            "MODEL": "any judge above that is a model: it rewrites, and tries again when told why a text was rejected",
+            "MODEL": "any judge above that is a model: it rewrites, and tries again with the reason for a rejection",
         },
     }
     query = (what or "").casefold().replace("-", " ").replace("_", " ")

@@ -1,4 +1,4 @@
-"""The command line: the group of commands, results to exit codes, every expected failure to one line.
+"""The group of commands, which turns results into exit codes and every expected failure into one line.
 
 Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 Ctrl-C, 143
 SIGTERM. Only a verdict sets 1 and 3, and 0 for a gate. Any other failure that is not wrong input is 4.
@@ -75,7 +75,7 @@ def cli(context: click.Context) -> None:
 
 
 def relax_gc() -> None:
-    """Run the cyclic garbage collector less often: we create no cycles, and each pass scans every record.
+    """Run the cyclic garbage collector less often: distract creates no cycles, and each pass scans every record.
 
     Otherwise it also takes an eighth of the time to import torch and transformers.
     """
@@ -83,7 +83,7 @@ def relax_gc() -> None:
 
 
 def main() -> None:
-    """Run the command line; end the process with one of our exit codes, whatever happens."""
+    """Run the command line; end the process with one of the exit codes above, whatever happens."""
     with guard_streams():
         relax_gc()
         try:
@@ -129,7 +129,7 @@ def _run_command() -> tuple[int, str]:
         if isinstance(error, ImportError) and not (error.name or "").startswith("distract"):
             return 4, describe_import_error(error)
         traceback.print_exc()
-        return 4, f"this is a bug of distract: {describe_error(error)}"
+        return 4, f"this is a bug in distract: {describe_error(error)}"
     except BaseException as error:
         *_, last = traceback.extract_tb(error.__traceback__)
         return 4, f"{last.filename}:{last.lineno} raised {type(error).__name__}, so nothing is decided"

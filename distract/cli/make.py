@@ -125,7 +125,7 @@ def make_tweakset(data: str, generator: str, limit: int, seed: int, **more: Any)
 
 
 def _check_out(out: Path) -> None:
-    """Check that the file can be written and is no input of the command; a dry run writes none."""
+    """Check that the file can be written and is not an input of the command; a dry run writes none."""
     if terminal().is_dry:
         return
     from distract.cli.gate_outputs import check_free, protected_paths

@@ -1,4 +1,4 @@
-"""``distract meta``: a judge against people."""
+"""``distract meta``: how far judges agree with people."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def meta(
     if not live:
         check_options(ASKLESS_OPTIONS, "applies only when a judge is asked; stored verdicts are shown as they are")
     if repeated := next((name for name in judges if judges.count(name) > 1), None):
-        raise UsageError(f"--judge {repeated}: is there twice")
+        raise UsageError(f"--judge {repeated}: is given twice")
     if not specs and live:
         specs = ("tweakset",)
     selected = select(specs, responses, limit or None, seed)
     replayed = _load_replays([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
     if same := sorted({source.name for source in replayed} & {*live}):
-        raise UsageError(f"--judge {same[0]}: a replayed judge has that name too; judge them apart")
+        raise UsageError(f"--judge {same[0]}: a replayed judge has the same name; run them separately")
     if base is not None:
         known = {protocol.name for protocol in registry.choose_protocols(more["protocols"])} if live else set[str]()
         known |= {protocol.protocol for source in replayed for protocol in source.judged}

@@ -100,7 +100,8 @@ catalogue_option = local("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", 
 reference_option = asking("--reference-model", help="Model for protocols that need a reference, named like a judge.")
 verifier_option = rewriting("--verifier", help="Model that checks whether a rewrite says the same, named like a judge.")
 generator_option = rewriting(
-    "--generator", help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded if there."
+    "--generator",
+    help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded, if the data have any.",
 )
 best_of_option = rewriting("--best-of", default=1, help="Texts per attempt; the best is kept.")
 
@@ -118,7 +119,7 @@ manner_options = group_options(
         help="Orders in which to show responses (both: every rotation of three or four).",
     ),
     asking("--samples", default=1, help="Passes of each order; the majority wins."),
-    asking("--answer-tokens", help="Most tokens of a judge's answer in words."),
+    asking("--answer-tokens", help="Maximum number of tokens of a judge's answer in words."),
 )
 draw_options = group_options(
     option("--limit", default="8", help="Number of cases, drawn by --seed."),
@@ -128,7 +129,7 @@ generator_options = group_options(
     rewriting("--retries", default=1, help="More attempts after a rejected text."),
     rewriting("--temperature", default=0.7, help="Temperature of the generator; 0 is greedy."),
     rewriting("--top-p", default=1.0, help="Top-p of the generator."),
-    rewriting("--max-tokens", default=2048, help="Most tokens of a generated text."),
+    rewriting("--max-tokens", default=2048, help="Maximum number of tokens of a generated text."),
 )
 rewriting_options = group_options(
     reference_option, manner_options, generator_option, generator_options, best_of_option, verifier_option
@@ -151,7 +152,7 @@ judge_options = group_options(
     local("--revision", help="Commit, branch or tag of the judge on the hub (other models: NAME@REVISION)."),
     cost("--price-in", help="Price per million prompt tokens of the judge (USD)."),
     cost("--price-out", help="Price per million output tokens of the judge (USD)."),
-    cost("--judge-version", help="Version of the judge, to tell it from another model of the same name."),
+    cost("--judge-version", help="Version of the judge, to distinguish it from another model of the same name."),
     cost("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
 asking_options = group_options(store_option, model_options, judge_options, json_option)

@@ -60,7 +60,7 @@ def check(
     if len(paths) not in ((0,) if labelled else (1, 2)):
         raise click.UsageError("check takes two text files, or one run folder, or --labelled FILE")
     if (name or prompt or constraints) and len(paths) != 2:
-        raise click.UsageError("--attack, --prompt and --constraint go with two text files")
+        raise click.UsageError("--attack, --prompt and --constraint apply only to two text files")
     if labelled:
         verdicts = audit.check_labelled(labelled)
         document, parts = audit.labelled_document(verdicts), view.labelled_report(audit.error_rates(verdicts))

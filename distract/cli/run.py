@@ -1,4 +1,4 @@
-"""What commands that ask a judge share: opening models, running a job with progress, printing its result."""
+"""Shared by commands that ask a judge: open models, run a job with progress, print its result."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def profile_run(is_enabled: bool) -> Iterator[dict[Role, Backend]]:
             if "_loaded" in getattr(models.get("judge"), "__dict__", {}):
                 with suppress(Exception):
                     rate = getattr(models["judge"], "matrix_rate", None)
-            for line in profile_lines(clock, seconds, rate):  # our own text, aligned: nothing to escape
+            for line in profile_lines(clock, seconds, rate):  # distract's own text, aligned: nothing to escape
                 echo(line, err=True)
 
 

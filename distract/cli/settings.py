@@ -21,7 +21,7 @@ from distract.models.options import COMMON, SETTINGS, USES, read_settings, split
 from distract.studies.project import Project, describe_value, find_project, read_project, setting_error, shorten
 
 REFUSED: Mapping[str, str] = {
-    "trust-remote-code": "it runs code that comes with a model",
+    "trust-remote-code": "it runs code contained in a model",
     "catalogue": "it decides which servers get your keys",
     "config": "it names a file like this one",
 }
@@ -118,7 +118,7 @@ def _check_shared(project: Project, name: str, group: click.Group, context: clic
         assert command is not None
         known |= {*spelled_keys(command.params), *own_keys(command)}
     if name in commands and name not in known:
-        project.command(name)  # which is no table
+        project.command(name)  # which is not a table
     if name not in known:
         _refuse_key(project, (name,), name, {*known, *commands})
 

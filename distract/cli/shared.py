@@ -1,4 +1,4 @@
-"""What all commands share: safe output and exit codes.
+"""Shared by all commands: safe output and exit codes.
 
 A command turns options into calls and results into output. It imports what it needs inside its function, so that
 ``--help`` stays fast.
@@ -56,7 +56,7 @@ def warn(loaded: LoadedRun) -> None:
 
 
 def echo_json(document: object) -> None:
-    """Print a document, or its text, in ASCII: it goes to terminals too, and names in it are hostile text."""
+    """Print a document, or its text, in ASCII: it is shown on terminals too, and names in it are hostile text."""
     import json
 
     text = document if isinstance(document, str) else json.dumps(document, sort_keys=True, indent=1)

@@ -22,7 +22,7 @@ from distract.core.printable import line
 
 
 class _SafeStream(io.FileIO):
-    """A standard stream that drops data it cannot write: the disk is full, or the reader has gone."""
+    """A standard stream that drops data it cannot write: the disk is full, or the reader has closed the pipe."""
 
     fault: OSError | None = None
 
@@ -55,7 +55,7 @@ _MAX_LINE = 200
 """Characters of an unfinished line to remember: longer than the beginning of any command."""
 
 _PLAIN = str.maketrans({"–": "-", "−": "-", "·": ".", "█": "#", "→": ">", "≤": "<", "≥": ">", "×": "x", "…": "~"})
-"""Substitutes of equal width for our own signs, for encodings that lack them."""
+"""Substitutes of equal width for distract's own signs, for encodings that lack them."""
 
 
 def _replace_character(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -141,7 +141,7 @@ def guard_streams() -> Iterator[None]:
 
 
 def _print_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Report in one line an error that could not be caught, such as one while a plan was thrown away."""
+    """Report in one line an error that could not be caught, such as one while a plan was discarded."""
     with suppress(Exception):
         where = getattr(unraisable.object, "__qualname__", None) or type(unraisable.object).__name__
         why = describe_error(unraisable.exc_value) if unraisable.exc_value else unraisable.exc_type.__name__

@@ -1,4 +1,4 @@
-"""Where a command reports a run: to the terminal as it goes or, with ``--dry-run``, as a plan in its place."""
+"""Report a run: on the terminal while it runs or, with ``--dry-run``, as a plan instead."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CLOSING = "dry run: nothing was asked, and nothing was written"
 _TERMINAL = "distract.terminal"
-"""Where a context keeps its terminal."""
+"""Key under which a context keeps its terminal."""
 
 
 class Terminal(Listener):

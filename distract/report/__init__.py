@@ -1,1 +1,1 @@
-"""Reports: figures to people (terminal) and to machines (JSON)."""
+"""Reports of figures, for people (terminal) and for machines (JSON)."""

@@ -1,4 +1,4 @@
-"""The words of tables, explained: the one place for what stands under a table.
+"""Explanations of the words in tables: the only source of the legends below them.
 
 The glossary of ``docs/reading-results.md`` holds every word with the same explanation, and may add to it.
 """
@@ -13,7 +13,7 @@ from distract.core.printable import count, line
 GLOSSARY: Mapping[str, str] = {
     "95% CI": "confidence interval",
     "k/n": "k of n comparisons",
-    "n": "comparisons that both have",
+    "n": "comparisons on both sides of a difference",
     "points": "difference of two percentages",
     "bounds": "one-sided bounds",
     "p": "exact McNemar test, after Holm",
@@ -44,7 +44,7 @@ GLOSSARY: Mapping[str, str] = {
     "rise": "now minus before, in points, over its one-sided bounds",
     "+/−": "flips only now, flips only before",
     "total": "over all data sets",
-    "by parsed": "our reading of the judge's text",
+    "by parsed": "distract's reading of the judge's text",
     "by stored": "the winner in the file",
     "alpha": "Krippendorff's agreement of the two orders, 1 is full, 0 is chance",
     "kappa": "Cohen's agreement with the label, 1 is full, 0 is chance",
@@ -54,7 +54,7 @@ GLOSSARY: Mapping[str, str] = {
     "weak": "the other half of the judges",
     "right in": "share of verdicts that match the label",
     "chains %": "triples with a over b and b over c",
-    "tie %": "changed to or from a tie, which is no reversal",
+    "tie %": "changed to or from a tie, which is not a reversal",
     "95%": "range of the rank",
     "sigma": "uncertainty of the rating system itself",
     "▲": "responses rewritten",
@@ -74,7 +74,7 @@ _REASONS = {
 
 
 def explain(words: Collection[str]) -> str:
-    """Explain those words that need it, in one line."""
+    """Explain the words that need it, in one line."""
     return "; ".join(f"{word}: {meaning}" for word, meaning in GLOSSARY.items() if word in words)
 
 

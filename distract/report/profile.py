@@ -1,4 +1,4 @@
-"""Where the time of a run went, for people: seconds by part, tokens asked and computed, use of the machine."""
+"""Describe where the time of a run went: seconds by part, tokens requested and computed, use of the machine."""
 
 from __future__ import annotations
 

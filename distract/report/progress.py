@@ -28,7 +28,7 @@ _READINGS = {
 
 
 def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[str]:
-    """Describe a job before it starts, and about what it takes."""
+    """Describe a job and its estimated effort before it starts."""
     p = job.parameters
     sets = p["data"] if isinstance(p["data"], list) else [{**p["data"], "drawn": p["limit"]}]
     drawn = (
@@ -96,7 +96,7 @@ def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
 
 
 class Progress:
-    """Shows how far a run has come; a context manager."""
+    """Shows the progress of a run; a context manager."""
 
     def __init__(self, total: int, doing: str = "judging") -> None:
         self._total = total

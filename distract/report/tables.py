@@ -21,10 +21,10 @@ from distract.report.glossary import empty_reason, explain
 from distract.stats.figure import Figure
 
 VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
-"""How tables word the result of a test."""
+"""Wording of the results of a test in tables."""
 
 FEW = 30
-"""With fewer units, a sentence calls them too few, and intervals are rough."""
+"""Number of units below which a sentence calls them too few, and intervals are rough."""
 
 Cell = str | Text
 Cells = Sequence[Cell] | str
@@ -64,7 +64,7 @@ class Table:
         return explain(words)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Lay out numbers below one another, each row in one cell, so that words may stand in their place."""
+        """Lay out numbers below one another, each row in one cell, so that words may replace them."""
         if self.title:
             yield title(self.title)
         figures = [self.columns[1:], *(cells for *_, cells in self.rows if not isinstance(cells, str))]
@@ -155,7 +155,7 @@ def notes(texts: Iterable[str], style: str = "dim") -> Iterator[Text]:
 
 
 def cautions(invalid: Counter[str], self_judging: Iterable[str]) -> Iterator[Text]:
-    """What weakens every figure of a run: verdicts that could not be read, and models that judge their own text."""
+    """What weakens every figure of a run: unreadable verdicts, and models that judge their own text."""
     if invalid:
         yield from notes([f"invalid: {'; '.join(f'{line(reason)} ({n})' for reason, n in invalid.most_common(5))}"])
     yield from notes(map(line, self_judging), "yellow")

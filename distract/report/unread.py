@@ -1,6 +1,6 @@
-"""An answer of the judge that could not be read as a verdict, beside what was looked for.
+"""An answer of the judge that could not be read as a verdict, with the expected format.
 
-The answer is hostile text, which anyone may have written to: it is shown on one line, cut, and free of markup and CI
+The answer is hostile text, which anyone may have influenced: it is shown on one line, cut, and free of markup and CI
 commands.
 """
 
@@ -15,10 +15,10 @@ from distract.core.printable import count, line
 from distract.core.runs import TEXTS, read_texts
 
 MAX_LENGTH = 300
-"""Most characters of an answer to show: half from its beginning, half from its end, where verdicts stand."""
+"""Maximum number of characters of an answer to show: half from its beginning, half from its end, where verdicts are."""
 
 _COMMAND = re.compile(r":(?=:)|##(?=\[)")
-"""Where a CI runner would read a command."""
+"""Beginnings of commands that a CI runner would execute."""
 
 
 def unread_lines(path: Path) -> Iterator[str]:

@@ -34,7 +34,7 @@ class Degradation:
 
     @property
     def severity(self) -> int:
-        """How many constraints the worse response breaks."""
+        """Number of constraints that the worse response breaks."""
         assert self.lower.severity is not None
         return self.lower.severity
 

@@ -1,4 +1,4 @@
-"""Estimate what a run will ask for, by stepping the plans of a few cases with a fake judge."""
+"""Estimate the requests of a run, by stepping the plans of a few cases with a fake judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def estimate(job: Job[Any]) -> Estimate:
 
     The fake judge never ties two authors, so every pair is attacked; a real one asks for a little less, or a little
     more if its score and rating name different losers. A generator model is assumed to succeed at once as often as the
-    rules do. Protocols are stepped one by one, since what they share in a sample they need not share elsewhere.
+    rules do. Protocols are stepped separately, because requests that they share in the sampled cases may not be shared
+    in others.
     """
     total = defaultdict[str, float](float)
     helped = job.parameters.get("reference") is not None
@@ -63,7 +64,7 @@ def estimate(job: Job[Any]) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Plans stepped with a fake judge: by request, the characters of the prompt and most tokens of the answer."""
+    """Plans stepped with a fake judge: by request, the characters of the prompt and the token limit of the answer."""
 
     done: tuple[CaseResult, ...]
     judge: Mapping[str, tuple[int, int]]
@@ -71,7 +72,7 @@ class Simulation:
 
     @property
     def comparisons(self) -> int:
-        """How many comparisons were judged; one that several rows share counts once."""
+        """Number of comparisons judged; one that several rows share counts once."""
         rows = (row for done in self.done for row in done.rows if row.judgments)
         # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
         return len(

@@ -41,7 +41,7 @@ def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, d
 def set_up(
     judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
 ) -> tuple[Setup, GeneratorOptions]:
-    """Open the models to ask, and report what is worth knowing about them."""
+    """Open the models of a run, and report notes and warnings about them."""
     asking, loading, rest = split_options(more)
     more.clear()
     more.update(rest)

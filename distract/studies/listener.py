@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # `--help` of a command that has a listener loads no database
 
 
 class Listener:
-    """Collects messages in ``notes``, a line each, and shows nothing."""
+    """Collects messages in ``notes``, one line each, and shows nothing."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

@@ -1,7 +1,7 @@
 """Read a project's settings, ``distract.toml`` or ``[tool.distract]`` in ``pyproject.toml``, or report what is wrong.
 
-We know no command and no option: whoever knows a name checks its value. A name that nearly is one of theirs is a typo
-for everyone, since an ignored limit would let a bad judge pass.
+The commands check the values of the names that they know. A name close to a known one is always a typo, since an
+ignored limit would let a bad judge pass.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Project:
 
     @property
     def store(self) -> Path | None:
-        """Where to keep replies."""
+        """Path of the reply store."""
         text = self.text("store")
         return None if text is None else self.path.parent / text
 
@@ -104,13 +104,13 @@ def read_table(path: Path, at: tuple[str, ...], table: object) -> Mapping[str, A
     for key, value in table.items():
         name = key.replace("_", "-")
         if name in names:
-            raise setting_error(path, (*at, key), "is there twice, with a hyphen and with an underscore")
+            raise setting_error(path, (*at, key), "is given twice, with a hyphen and with an underscore")
         names[name] = value
     return names
 
 
 def check_typo(path: Path, at: tuple[str, ...], kind: str, name: str, names: Collection[str]) -> None:
-    """Refuse a name that nearly is one of ours."""
+    """Refuse a name that is close to a known one."""
     near = difflib.get_close_matches(name[:_MAX_KEY], names, 1, cutoff=0.8)
     if near and name.replace("_", "-") not in names:
         raise setting_error(path, at, f"unknown {kind} {shorten(name)!r}; did you mean {near[0]!r}?")

@@ -63,7 +63,7 @@ def count_reasons(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
 
 
 class CompactRewrites:
-    """Rewrites in compact form: of those that differ only in their case it stores one, as there may be a million."""
+    """Rewrites in compact form: those that differ only in their case are stored once, as there may be a million."""
 
     def __init__(self, rewrites: Iterable[Rewrite] = ()) -> None:
         self._cases: list[str] = []

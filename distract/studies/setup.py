@@ -1,4 +1,4 @@
-"""The setup that all studies share: who judges a run and how, the drawn cases, the job."""
+"""The setup that all studies share: the judge of a run and its manner, the drawn cases, the job."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from distract.rewriting import writers
 from distract.studies.eligibility import sample
 
 SAMPLE = 12
-"""Cases to estimate requests from."""
+"""Number of cases from which to estimate requests."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Who judges, how, and where the run goes.
+    """The judge, its manner and the run folder.
 
     ``reference`` is the name and backend of a model that answers or helps; ``helpers`` are generator and verifier if
     they are models; without ``out`` the hash of the parameters names the run folder.

@@ -3,7 +3,7 @@
 pytest loads this module in every environment with distract, so it imports only pytest and a little of the standard
 library; the first fixture that needs the engine imports it. A test marked ``distract`` calls a model and is deselected
 unless you ask for it: with ``--judge NAME``, a ``-m`` expression that contains ``distract``, or its node id. Every
-fixture that returns a ``Judge`` appears in the summary; we close its judge at the end of the session.
+``Judge`` that a fixture returns appears in the summary, and is closed at the end of the session.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def test_benchmark_runs_without_a_model(name: str, options: list[str], figure: s
 @pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the data in {LLMBAR}")
 def test_benchmark_measures_reading_and_writing(folders: Mapping[str, Path]) -> None:
     read = run_benchmark("reading", "--items", "1", "--generate", "9", "--padded", "--random", "tiny")
-    for line in (r"one forward per prompt \(whole run: \d", r"generate\(32\)` per prompt", "padded batches of 16"):
+    for line in (r"one forward pass per prompt \(whole run: \d", r"generate\(32\)` per prompt", "padded batches of 16"):
         assert re.search(line, read)
     options = ("--prompts", "2", "--tokens", "4", "--rounds", "1", "--alone", "1", "--model", str(folders["llama"]))
     assert re.search(r"b +\S+ answers/s", run_benchmark("generation", *options))

@@ -86,7 +86,7 @@ def test_gate_passes_and_fails(run: Any) -> None:
     )
     assert few.code == 0
     gate = run("gate", "few", "--max-flip-rate", "0.10")
-    assert (gate.code, "no n below 29 can pass" in " ".join(gate.out.split())) == (3, True)
+    assert (gate.code, "at least 29 are needed to pass" in " ".join(gate.out.split())) == (3, True)
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "summary.json", "manifest.json", "run.json", "rewrites.jsonl"])

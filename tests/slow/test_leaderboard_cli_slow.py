@@ -68,7 +68,7 @@ def test_dry_run_shows_the_plan_and_asks_nothing(run: Run) -> None:
     assert found.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
     text = run(*command)
-    assert "36 matches a protocol" in text.out
+    assert "36 matches per protocol" in text.out
     result = run(*command[:-1])
     assert result.code == 0
     assert f", {24 + 6 + 2 * (36 + 18)} made" in result.err

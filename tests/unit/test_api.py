@@ -153,7 +153,7 @@ def test_run_outlives_a_folder_change_and_reports_its_loss(
     shutil.rmtree(result.path)
     assert "planted:bold" in repr(result)
     for look in (lambda: result.rows, lambda: result.rewrites, result.flips):
-        with pytest.raises(distract.DataError, match="the run folder has gone"):
+        with pytest.raises(distract.DataError, match="the run folder no longer exists"):
             look()
 
 
@@ -242,7 +242,7 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
         ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
         ({"data": 3}, "data: expected a name, a path or a list of cases, found one int"),
         ({"data": distract.Case("x", ("p",), ())}, "expected a name, a path or a list of cases, found one Case"),
-        ({"out": "a\0"}, "out: no path holds a NUL character"),
+        ({"out": "a\0"}, "out: a path cannot contain a NUL character"),
         ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns"),
         (
             {"data": [distract.Case("x", ("p",), (distract.Response("a", TEXT),))]},

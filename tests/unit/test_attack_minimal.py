@@ -207,7 +207,10 @@ def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: Loaded
 def test_command_and_report_show_the_same(run: Run) -> None:
     made = run(*ONE, "--minimal", "3", "--out", "r", "--verbose")
     assert made.code == 0
-    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in made.err
+    assert (
+        "not in this estimate: the search afterwards for the smallest part that still flips, in at most 3 flips"
+        in made.err
+    )
     assert "Words that flip this judge" in made.out
     assert "beyond added 2/3" in made.words
     assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words

@@ -287,7 +287,9 @@ def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     ("rows", "known"), [(sample_rows(prompts=5), True), (sample_rows(), False)], ids=["other prompts", "no prompts"]
 )
 def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> None:
-    with pytest.raises(UsageError, match=r"draws of 12 prompts, but matches have (5|none): draw theirs"):
+    with pytest.raises(
+        UsageError, match=r"the draws are of 12 prompts, the matches have (5|none); draw again for them"
+    ):
         build_board(matches(rows, known), POINTS, draws=draw_prompts(matches(sample_rows()), POINTS, 0, 5))
 
 

@@ -259,7 +259,7 @@ def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
         (("--labelled", "none.jsonl"), "none.jsonl: no such file"),
         (("none", "a"), "none: no such file"),
         (("a",), "a: is a file; name a run folder"),
-        (("--labelled", "a", "--attack", "null"), "go with two text files"),
+        (("--labelled", "a", "--attack", "null"), "apply only to two text files"),
         (("a", "a", "--attack", "shouty"), "unknown attack 'shouty'"),
         (("a", "a", "--constraint", "{"), "--constraint {: not valid JSON"),
     ],

@@ -438,7 +438,11 @@ def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
         ([make_case(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
         ([make_case()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
         ([make_case()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-        ([make_case()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol of two or three"),
+        (
+            [make_case()],
+            {"names": ["quadruple"]},
+            "quadruple shows 4 responses; name a protocol that shows two or three",
+        ),
         (
             [make_case()],
             {"names": ["strong-reference"]},
@@ -503,7 +507,7 @@ def test_tying_judge_is_not_called_consistent() -> None:
             judge_cases(ties_or_four, make_case(), names=["pairwise", "absolute"]),
         ).split()
     )
-    assert "pairwise: no chain in 4 triples, so none can be broken: that is no consistency; too few" in text
+    assert "pairwise: no chain in 4 triples, so none can be broken: that does not make it consistent; too few" in text
     assert "absolute, by rating: no chain in 4 triples" in text
 
 

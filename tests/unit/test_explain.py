@@ -133,7 +133,7 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
     ("arguments", "message"),
     [
         (("nope",), "case 'nope': r has no such case; verdicts flipped on flips"),
-        (("tied",), "case 'tied': no verdict flipped there; verdicts flipped on flips"),
+        (("tied",), "case 'tied': no verdict of this case flipped; verdicts flipped on flips"),
         (("x\x1b[31m\ny",), r"case 'x\x1b[31m\ny': r has no such case"),
         (("flips", "--attack", "assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'"),
         (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise) in this run"),
@@ -190,14 +190,14 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     [
         (
             lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
-            "dtype bfloat16 there, none here; set it with",
+            "dtype was bfloat16, is now none; set it with",
         ),
-        (lambda r: r["parameters"]["identity"].update(model="m"), "model m there, planted:bold here; its results"),
-        (lambda r: r["parameters"].pop("identity"), "r: does not say which model it asked; run it again"),
-        (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not say how the judge was asked"),
-        (lambda r: r["parameters"].pop("manner"), "run.json: does not say how the judge was asked"),
+        (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
+        (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
+        (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
+        (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
         (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
-        (lambda r: r.update(source={"data": 3}), "run.json: does not say where the data are; name them with --data"),
+        (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
     ],
 )
 def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
@@ -215,7 +215,7 @@ def test_run_names_its_reference_model(run: Run) -> None:
     for reference, expected in ((None, None), ({"name": "m", "model": {"engine": "e"}}, ("m", {"engine": "e"}))):
         loaded_run = replace(loaded, parameters={**loaded.parameters, "reference": reference})
         assert rerun.reference_model(loaded_run) == expected
-    with pytest.raises(UsageError, match="does not say which reference model"):
+    with pytest.raises(UsageError, match="does not record which reference model"):
         rerun.reference_model(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 

@@ -79,12 +79,12 @@ def test_gate_fails_closed() -> None:
     assert gate(rate(0, 0, invalid=40))[0] == "inconclusive"
     assert gate(rows("!" * 400))[0] == "inconclusive"
     assert gate(rate(0, 400), flaw="the run is unfinished") == ("inconclusive", "the run is unfinished")
-    assert "no n below 29 can pass" in gate(rate(0, 10))[1]
+    assert "at least 29 are needed to pass" in gate(rate(0, 10))[1]
 
 
 def test_dependent_cases_count_for_less() -> None:
     assert gate(rate(0, 80, prompts=20)) == (
-        "inconclusive", "pairwise under f: 20 prompts: too few, no number of prompts below 29 can pass at 0.1"
+        "inconclusive", "pairwise under f: only 20 prompts; at least 29 are needed to pass at 0.1"
     )  # fmt: skip
     assert gate(rate(0, 80, prompts=29))[0] == "pass"
     # What does flip is no less of a failure on few prompts.

@@ -141,8 +141,8 @@ def test_plan_prints_as_expected() -> None:
     )
     assert "103 eligible comparisons or more. With 103, at most 5 flips pass: a chance of 98.2%" in lines[1]
     assert lines[2].startswith("A live gate: ")
-    assert "no eligible comparisons" in lines[3]
-    assert "rises and falls" in lines[4]
+    assert "not eligible comparisons" in lines[3]
+    assert "does not grow steadily" in lines[4]
     assert "each is planned for 95%" in lines[5]
     failing = " ".join(power_report(analyse_power(0.1, 1.0, 0.9, 0.95, 2)))
     assert "With 2, at least 2 flips fail" in failing

@@ -162,7 +162,7 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
     assert compare("0" * 20, "1" * 20).decision == "fail"
     check = only_check(compare("0" * 20, "1" * 20, prompts=4))
     assert check.decision == "inconclusive"
-    assert check.reason == "4 prompts: too few, no number of prompts below 59 can pass at 0.05"
+    assert check.reason == "only 4 prompts; at least 59 are needed to pass at 0.05"
     assert only_check(compare("0" * 40, "1" * 40, prompts=20)).decision == "fail"
     few, enough = (only_check(compare("0" * 240, "0" * 240, prompts=prompts)) for prompts in (58, 60))
     assert (few.decision, enough.decision) == ("inconclusive", "pass")
@@ -315,7 +315,7 @@ def test_differing_rewrites_are_reported() -> None:
     old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))
     changed = replace(run, rewrites=(*written("a", "B", "C", "D"), *written("A", attack="null")))
     assert check_comparable(old, changed) == [
-        "2 of 3 rewrites of both runs differ in their texts: a rise may come from them"
+        "2 of 3 rewrites of both runs differ in their texts: they may explain a rise"
     ]
     assert check_comparable(old, replace(run, rewrites=written("a", "b"))) == []
     assert check_comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []
@@ -323,7 +323,7 @@ def test_differing_rewrites_are_reported() -> None:
 
 def test_run_compared_with_itself_is_refused() -> None:
     run = make_run(rows("0" * 99))
-    with pytest.raises(UsageError, match="they are the same run or its replies; name two"):
+    with pytest.raises(UsageError, match="they are the same run, or one has the replies of the other; name two"):
         decide(run, replace(run, path=Path("other/../now")), Limits())
 
 

@@ -99,7 +99,7 @@ class TestMadeJudges:
 
         circle = judge(make_choosing_judge(best))
         lines = message(lambda: invariants.transitive(circle, THREE))
-        assert lines[0] == "pairwise verdicts on three responses go in a circle"
+        assert lines[0] == "pairwise verdicts on three responses form a cycle"
         assert lines[3:6] == [
             "  1 and 2  response 1 wins: 1.00 to 0.00, tie 0.00",
             "  1 and 3  response 3 wins: 1.00 to 0.00, tie 0.00",
@@ -197,7 +197,7 @@ class TestForms:
     @pytest.mark.parametrize(
         ("backend", "number", "why"),
         [
-            ("fair", 5, "and no n below 29 can pass at 0.1"),
+            ("fair", 5, "and at least 29 are needed to pass at 0.1"),
             ("garbage", 5, "no valid verdict on an eligible case"),
             ("first=0.1", 60, "do not settle 0.1"),
         ],
@@ -422,7 +422,7 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
         ),
         (partial(invariants.swap_consistent, cases=PAIR, protocol="triadic"), UsageError, "shows 3 responses, not two"),
         (partial(invariants.identical_responses_tie, cases=PAIR, protocol="base"), UsageError, "has no ties"),
-        (partial(invariants.transitive, cases=THREE, protocol="absolute"), UsageError, "cannot go in a circle"),
+        (partial(invariants.transitive, cases=THREE, protocol="absolute"), UsageError, "cannot form a cycle"),
         (partial(invariants.score_stable, cases=PAIR, protocol="pairwise"), UsageError, "gives no scores; use one of"),
         (
             partial(invariants.independent_of_irrelevant_response, cases=THREE, protocol="pairwise"),

@@ -399,13 +399,13 @@ def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     ]
     with pytest.raises(UsageError) as raised:
         group_runs(published_runs)
-    assert str(raised.value) == f"{source}: j under p judges a pair that is in {other} too; name one"
+    assert str(raised.value) == f"{source}: j under p judges a pair that {other} judges too; name one"
 
 
 def test_first_of_several_overlapping_runs_is_named() -> None:
     for start in range(32):
         one, other = f"d/c{start}/x-y", f"d/c{start + 1}/x-y"
-        with pytest.raises(UsageError, match=r"^2: j under p judges a pair that is in 0 too; name one$"):
+        with pytest.raises(UsageError, match=r"^2: j under p judges a pair that 0 judges too; name one$"):
             group_runs([run_of_units("0", one), run_of_units("1", other), run_of_units("2", one, other)])
 
 
@@ -437,8 +437,8 @@ def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], nam
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ([("p", "d", ("stored",), ("stored",)), ("p", "e", (), ("",))], "p/e: j under p is in p/d in another form"),
-        ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p is in p/d in another form"),
+        ([("p", "d", ("stored",), ("stored",)), ("p", "e", (), ("",))], "p/e: j under p has other rules in p/d"),
+        ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p has other rules in p/d"),
     ],
 )
 def test_incompatible_runs_are_refused(runs: list[Any], message: str) -> None:
@@ -585,7 +585,7 @@ def test_unlabelled_data_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match=r"b\.jsonl: no case says which of two responses people prefer"):
         select([labelled_, unlabelled], (), None, 0)
-    with pytest.raises(UsageError, match="--responses: goes with one --data only"):
+    with pytest.raises(UsageError, match="--responses: needs exactly one --data"):
         select([labelled_, labelled_], ["r"], None, 0)
 
 
@@ -639,7 +639,7 @@ def test_repeated_hub_data_set_is_refused(
     monkeypatch.setattr(datasets, "load", lambda spec, responses, seed: replace(there, name=next(own)))
     with pytest.raises(UsageError) as raised:
         select(specs, (), None, 0)
-    assert str(raised.value) == f"--data {specs[1]}: is there twice"
+    assert str(raised.value) == f"--data {specs[1]}: is given twice"
 
 
 @pytest.mark.parametrize(
@@ -663,7 +663,7 @@ def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         write(Path(path), PLANTED[start:])
     with pytest.raises(UsageError) as raised:
         select(specs, (), None, 0)
-    assert str(raised.value) == f"--data {specs[-1]}: is there twice"
+    assert str(raised.value) == f"--data {specs[-1]}: is given twice"
 
 
 # What cannot be done.

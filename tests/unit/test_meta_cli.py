@@ -207,7 +207,7 @@ def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
     ran = run("meta", "--judge", first, "--judge", shared)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     where = first.removeprefix("replay:")
-    assert f"one under CoT judges a pair that is in {where} too; name one" in ran.err
+    assert f"one under CoT judges a pair that {where} judges too; name one" in ran.err
 
 
 def test_stored_and_asked_judges_meet_on_judgebench(run: Any) -> None:
@@ -522,16 +522,16 @@ def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[st
         (("--judge", "planted:fair", "--data", "none.jsonl"), "none.jsonl: no such file"),
         (("--judge", "planted:fair", "--data", "u.jsonl"), "u.jsonl: no case says which of two"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "u.jsonl"), "u.jsonl: no case says"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is there twice"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is there twice"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is there"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is given twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is given twice"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is given"),
         (("--judge", "planted:fair", "--base", "cot"), "unknown base 'cot'"),
         (("--judge", "planted:fair", "--base", "pairwize"), "unknown base 'pairwize'; did you mean 'pairwise'"),
         (("--judge", "replay:r", "--base", "cot"), "unknown base 'cot'"),
-        (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is there twice"),
-        (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is there twice"),
-        (("--judge", "replay:r", "--judge", "replay:./r"), "judges a pair that is in r too; name one"),
-        (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has that name too"),
+        (("--judge", "planted:fair", "--judge", "planted:fair"), "--judge planted:fair: is given twice"),
+        (("--judge", "replay:r", "--judge", "replay:r"), "--judge replay:r: is given twice"),
+        (("--judge", "replay:r", "--judge", "replay:./r"), "judges a pair that r judges too; name one"),
+        (("--judge", "replay:r", "--judge", "planted:fair"), "a replayed judge has the same name"),
         (("--judge", "replay:"), "--judge replay: names no file; write replay:FILE or replay:FOLDER"),
         (("--judge", "planted:fair", "--judge", "replay:"), "--judge replay: names no file; write replay:FILE"),
         (("--judge", "replay:nowhere"), "nowhere: no such file or folder"),
@@ -644,7 +644,7 @@ def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> N
 
 def test_wide_characters_leave_room_for_the_totals() -> None:
     text = render(source("j", *((protocol, "名前" * 5 + str(d), "") for protocol in ("base", "cot") for d in range(5))))
-    table = text[: text.index("One by one")]
+    table = text[: text.index("Each figure")]
     assert "…" not in table
     assert table.count("66.7") == 13
 
@@ -684,7 +684,7 @@ def test_several_judges_begin_with_the_best_protocol_and_judge() -> None:
 
 def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
     text = render(source("j", ("base", "d", ""), ("base", "e", ""), ("cot", "d", "")))
-    after = text[text.index("One by one") :]
+    after = text[text.index("Each figure") :]
     assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
 
 
@@ -716,5 +716,5 @@ def test_judges_without_common_pairs_are_not_compared(run: Any, tmp_path: Path) 
         row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
         (folder / "result.json").write_text(json.dumps([row]))
     options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]
-    assert "the judges are not put side by side" in run("meta", *options).out
+    assert "the judges are not compared" in run("meta", *options).out
     assert json.loads(run("meta", *options, "--json").out)["panel"] is None

@@ -74,7 +74,7 @@ def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -
 
     result, questions = run_search(groups, enough)
     assert result.minimal
-    assert naive_minimal(result.kept, enough)
+    assert naive_minimal(result.subset, enough)
     assert len(questions) == len(set(questions))
     assert not {frozenset(), full} & set(questions)
 
@@ -112,7 +112,7 @@ def test_additive_effects_also_take_few_questions(n: int, share: float) -> None:
         [[one] for one in range(n)], lambda subset: sum(weights[one] for one in subset) >= expected
     )
     assert result.minimal
-    assert naive_minimal(result.kept, lambda subset: sum(weights[one] for one in subset) >= expected)
+    assert naive_minimal(result.subset, lambda subset: sum(weights[one] for one in subset) >= expected)
     assert len(questions) <= 3 * n
 
 
@@ -120,9 +120,9 @@ def test_earlier_elements_are_kept_first() -> None:
     def any_two(subset: Subset) -> bool:
         return len(subset) >= 2
 
-    assert run_search([[3], [1], [0], [2]], any_two)[0].kept == {3, 1}
-    assert run_search([[3, 0], [2, 1]], any_two)[0].kept == {3, 0}
-    assert run_search([[3, 0], [2, 1]], lambda subset: len(subset) >= 3)[0].kept == {3, 0, 2}
+    assert run_search([[3], [1], [0], [2]], any_two)[0].subset == {3, 1}
+    assert run_search([[3, 0], [2, 1]], any_two)[0].subset == {3, 0}
+    assert run_search([[3, 0], [2, 1]], lambda subset: len(subset) >= 3)[0].subset == {3, 0, 2}
 
 
 def test_elements_that_become_removable_later_are_removed() -> None:
@@ -148,11 +148,11 @@ def test_question_limit_is_respected() -> None:
         result, fewer = run_search(groups, enough, most)
         assert fewer == questions[: len(fewer)]
         assert len(fewer) <= most
-        assert enough(result.kept)
+        assert enough(result.subset)
         # The best that was seen.
-        assert len(result.kept) == min((len(subset) for subset in fewer if enough(subset)), default=64)
+        assert len(result.subset) == min((len(subset) for subset in fewer if enough(subset)), default=64)
         assert result.minimal == (most == len(questions))
-    assert whole.kept == {2, 31}
+    assert whole.subset == {2, 31}
 
 
 def test_single_element_needs_no_question() -> None:

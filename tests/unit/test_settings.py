@@ -94,7 +94,7 @@ def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
         ("generator = ' '", PLANNED, ":1: generator: expected a text in quotes, found ' '"),
         ('out = "a\\u0000b"', PLANNED, ":1: out: expected a text in quotes"),
         ("seed = 1\nse_ed = 2", PLANNED, ":2: se-ed: unknown setting"),
-        ("max-tokens = 1\nmax_tokens = 2", PLANNED, ":1: max_tokens: is there twice"),
+        ("max-tokens = 1\nmax_tokens = 2", PLANNED, ":1: max_tokens: is given twice"),
         ("help = true", PLANNED, ":1: help: unknown setting"),
         ("timeout = 3", PLANNED, ":1: timeout: is a setting of an engine: write model-option = {timeout = ...}"),
         ("model-option = {timeout = -1}", PLANNED, ":1: model-option: --model-option timeout -1: expected a number"),

@@ -272,7 +272,7 @@ def test_missing_interval_says_why() -> None:
 
 def test_draws_of_other_prompts_are_refused() -> None:
     one, other = matches(sample_rows(prompts=5)), matches(sample_rows(prompts=6))
-    with pytest.raises(UsageError, match="draws of 5 prompts, but matches have 6: draw theirs"):
+    with pytest.raises(UsageError, match="the draws are of 5 prompts, the matches have 6; draw again for them"):
         measure_shift(one, other, POINTS, {}, draw_prompts(one, POINTS, 0, 9))
 
 

@@ -57,7 +57,7 @@ def test_missing_source_is_one_line(
 
 def test_irregular_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="pipe: is no regular file"):
+    with pytest.raises(DataError, match="pipe: is not a regular file"):
         read(str(tmp_path / "pipe"))
 
 

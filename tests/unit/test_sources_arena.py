@@ -250,23 +250,23 @@ WRONG: dict[str, tuple[str, str]] = {
     "missing column": ("model_a,winner\nx,tie\n", "field 'model_b': missing; found 'model_a', 'winner'"),
     "no winner": ("model_a,model_b\nx,y\n", "field 'winner': missing; found 'model_a', 'model_b', or winner_model_a"),
     "no CSV": ("some words", "field 'model_a': missing; found 'some words'"),
-    "twice": ("model_a,model_b,winner,winner\nx,y,tie,tie\n", "v:1: column 'winner' is there twice"),
+    "twice": ("model_a,model_b,winner,winner\nx,y,tie,tie\n", "v:1: duplicate column 'winner'"),
     "draw": (HEADER + "x,y,tie\nx,y,draw\n", "v:3: field 'winner': expected model_a, .*, found 'draw'"),
     "third": (HEADER + "x,y,z\n", "v:2: field 'winner': expected model_a, .*, found 'z'"),
     "self": (HEADER + "x,y,tie\nx,x,tie\n", "v:3: field 'model_b': 'x' is model_a too; a match needs two models"),
     "one": (HEADER + "x,x,\n", "v:2: field 'model_b': 'x' is model_a too"),
     "blank name": (HEADER + "x,,tie\n", "v:2: field 'model_b': is blank; expected text"),
-    "nan": (HEADER + "NaN,y,tie\n", "v:2: field 'model_a': 'NaN' is what exports write for nothing"),
-    "None": (HEADER + "x,None,tie\n", "v:2: field 'model_b': 'None' is what exports write for nothing"),
+    "nan": (HEADER + "NaN,y,tie\n", "v:2: field 'model_a': 'NaN' is a placeholder for a missing value"),
+    "None": (HEADER + "x,None,tie\n", "v:2: field 'model_b': 'None' is a placeholder for a missing value"),
     "tie": (HEADER + "x,tie,tie\n", "v:2: field 'model_b': 'tie' is a verdict"),
     "escape": (HEADER + "x,\x1b[2J,tie\n", "v:2: field 'model_b': holds control characters"),
     "line": (HEADER + '"x\nz",y,tie\n', "v:2: field 'model_a': holds control characters"),
     "path": (HEADER + "x,../y,tie\n", "v:2: field 'model_b': looks like a path"),
     "long": (HEADER + f"x,{'y' * 201},tie\n", "v:2: field 'model_b': has 201 characters"),
-    "slot": (HEADER + "b,y,b\n", "v:2: field 'winner': 'b' is the name of a model and has another meaning too"),
-    "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is the name of a model"),
-    "spaces": (HEADER + "x, y,tie\n", "v:2: field 'model_b': ' y' has spaces around it"),
-    "spaced header": ("model_a, model_b, winner\nx,y,tie\n", "column ' model_b' has spaces around its name"),
+    "slot": (HEADER + "b,y,b\n", "v:2: field 'winner': 'b' is both a model name and a reserved word"),
+    "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is both a model name"),
+    "spaces": (HEADER + "x, y,tie\n", "v:2: field 'model_b': ' y' has leading or trailing spaces"),
+    "spaced header": ("model_a, model_b, winner\nx,y,tie\n", "column ' model_b' has leading or trailing spaces"),
     "semicolons": ("model_a;model_b;winner\nx;y;tie\n", "v:1: columns are separated by ';'; expected commas"),
     "late prompt": (
         "question_id,model_a,model_b,winner\n,x,y,tie\n1,x,y,tie\n",
@@ -419,7 +419,7 @@ def test_parquet_errors_name_the_row(tmp_path: Path) -> None:
         read(str(path))
     for raw in (b"", b"PAR1 and no more", b"model_a,model_b,winner\nx,y,tie\n"):
         path.write_bytes(raw)
-        with pytest.raises(DataError, match=r"is no readable Parquet file|is empty"):
+        with pytest.raises(DataError, match=r"is not a readable Parquet file|is empty"):
             read(f"arena:{path}")
     broken = tmp_path / "damaged"
     library.parquet.write_table(library.table({"model_a": [b"\xff"], "model_b": ["y"], "winner": ["tie"]}), broken)
@@ -462,5 +462,5 @@ def test_unused_columns_may_hold_anything(tmp_path: Path) -> None:
     assert len(read_source(tmp_path / "v.parquet").matches) == 1
     twice = library.Table.from_arrays([library.array(["x"])] * 2, names=["winner", "winner"])
     parquet.write_table(twice, tmp_path / "w.parquet")
-    with pytest.raises(DataError, match="column 'winner' is there twice"):
+    with pytest.raises(DataError, match="duplicate column 'winner'"):
         read(str(tmp_path / "w.parquet"))

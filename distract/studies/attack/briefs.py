@@ -22,7 +22,7 @@ from distract.judging.verdicts import outcome
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """What many rows have in common; fields as in ``Row``.
+    """The values that many rows share; fields as in ``Row``.
 
     ``preferences`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each
     rule of the protocol.
@@ -115,7 +115,7 @@ class CompactRows:
         return rows
 
     def spent(self, protocol: str) -> Usage:
-        """Return what the verdicts of a protocol took."""
+        """Return the effort behind the verdicts of a protocol."""
         return self._spent.get(protocol, _Requests()).spent()
 
     def _add(self, row: Row) -> None:

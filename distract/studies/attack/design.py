@@ -32,7 +32,7 @@ SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 @dataclass(frozen=True)
 class AuditConfig:
-    """What a run judges.
+    """The parameters of what a run judges.
 
     ``degradations`` belong to the severity design; ``helped`` means that there is a reference model; ``resample`` adds
     a second sample as a control; ``only`` limits the run to these pairs of protocol and attack.
@@ -52,7 +52,7 @@ class AuditConfig:
     only: frozenset[tuple[str, str]] | None = None
 
     def attacks_for(self, protocol: Protocol) -> tuple[Attack, ...]:
-        """Return the attacks to ask a protocol under; it is always asked under controls."""
+        """Return the attacks under which to judge by a protocol, controls always included."""
         if self.only is None:
             return self.attacks
         return tuple(a for a in self.attacks if a.control or (protocol.name, a.name) in self.only)
@@ -98,8 +98,8 @@ class _CaseAudit:
 
     def _exclude_case(self) -> Plan[list[Row]]:
         yield from ()
-        shown = side(self.case.originals[0])
-        return [self._row("flip", BASELINE)(shown, shown, excluded="no two responses by different authors")]
+        first = side(self.case.originals[0])
+        return [self._row("flip", BASELINE)(first, first, excluded="no two responses by different authors")]
 
     def _judge_fixed(self, attack: Attack) -> Plan[list[Row]]:
         good = good_response(self.case)

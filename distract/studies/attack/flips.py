@@ -1,4 +1,4 @@
-"""The verdicts that an attack flipped (see ``outcomes``): which they are, by how much, and what was rewritten."""
+"""The verdicts that an attack flipped (see ``outcomes``), with their margins and the rewritten texts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
 from distract.studies.attack.outcomes import CRITERIA, Unit, count_flips, pair_unit
 
 MOST = 3
-"""Flips to show by default."""
+"""Default number of flips to show."""
 
 WIDTH = 160
-"""Characters of an excerpt by default."""
+"""Default number of characters of an excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
 
 
 def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
-    """Return what the verdict of these judgments rests on."""
+    """Return the mean strengths of both responses, by which the verdict was decided."""
     if rule is None:
         pairs = [j.probabilities[:2] for j in judgments if j.probabilities is not None]
     else:

@@ -1,4 +1,4 @@
-"""Rows to figures, each with its k, n, invalid and excluded counts and a 95% interval.
+"""Compute figures from rows, each with its k, n, invalid and excluded counts and a 95% interval.
 
 Figures are derived and never stored with the rows, so a new one needs no model call. Definitions: DESIGN, measures 1 to
 3 (Distracted evaluation, sections 3.1, 3.2 and 4).
@@ -31,7 +31,7 @@ MEASURES = frozenset(measure for measures in GROUPS.values() for measure in meas
 """The measures a user can ask for; others say how readable the judge was."""
 
 ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
-"""Measures that come with every design."""
+"""Measures of every design."""
 
 
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
@@ -47,7 +47,7 @@ def figures(
 ) -> list[Figure]:
     """Compute every figure that the rows support, in a total order."""
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
-    # Second samples exist for pairs only: a response against itself is no comparison.
+    # Second samples exist for pairs only: a response against itself is not a comparison.
     conditions: dict[str, list[Condition]] = {
         design: [(attack, None) for attack in attacks if design == "flip" or attack != RESAMPLED]
         for design in briefs.designs
@@ -161,8 +161,8 @@ def _difference(
 class AttackResult:
     """The result of a run.
 
-    ``smallest`` is None if no one looked for minimal flips; ``excluded`` and ``invalid`` count comparisons and verdicts
-    by reason.
+    ``smallest`` is None if the run did not search for minimal flips; ``excluded`` and ``invalid`` count comparisons and
+    verdicts by reason.
     """
 
     figures: Sequence[Figure]

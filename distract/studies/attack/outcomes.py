@@ -1,4 +1,4 @@
-"""Rows to outcomes: which comparisons count for a measure, and how they ended."""
+"""Compute outcomes from rows: which comparisons count for a measure, and how they ended."""
 
 from __future__ import annotations
 

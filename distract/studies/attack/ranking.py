@@ -21,7 +21,7 @@ _MEASURE = "flip_rate"
 
 @dataclass(frozen=True, slots=True)
 class ProtocolRank:
-    """Where one protocol stands among those of a run.
+    """The place of one protocol among those of a run.
 
     A unit is a pair of responses under one attack, without controls; ``k`` of ``n`` flipped. ``calls`` and ``tokens``
     are per comparison, of all designs and controls; a call that serves several comparisons counts once. ``cost`` is in
@@ -51,7 +51,7 @@ class ProtocolRank:
     p_value: float | None = None
     p_adjusted: float | None = None
     pareto: bool = False
-    reasons: tuple[tuple[str, int], ...] = ()  # why units were excluded, for people; in no document
+    reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusion, shown to people but in no document
 
 
 def rank_protocols(
@@ -135,7 +135,7 @@ def _compare_with_base(standings: Sequence[ProtocolRank], counts: Mapping[str, O
 
 
 def _mark_front(standings: Sequence[ProtocolRank]) -> list[ProtocolRank]:
-    """Choose the cost that can tell protocols apart, and mark the Pareto front of flip rate and cost."""
+    """Choose the cost that distinguishes protocols, and mark the Pareto front of flip rate and cost."""
     unit: Literal["tokens", "calls"] = "tokens" if any(s.tokens for s in standings) else "calls"
     priced = [replace(s, cost=s.tokens if unit == "tokens" else s.calls, cost_unit=unit) for s in standings]
     places = [(s.value, s.cost) for s in priced if s.value is not None]

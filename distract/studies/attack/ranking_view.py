@@ -82,7 +82,7 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     }
     cells: dict[PlotCell, str] = {}
     placed: dict[str, PlotCell] = {}
-    # Place the front first, so that it stays where it belongs.
+    # Place the front first, so that no other mark displaces it.
     for s in sorted(drawn, key=lambda s: not s.pareto):
         placed[s.protocol] = cell = _nearest_free(exact[s.protocol], cells)
         cells[cell] = marks[s.protocol]
@@ -90,7 +90,7 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     front = sorted((placed[s.protocol] for s in drawn if s.pareto), key=lambda cell: (cell[0], -cell[1]))
     for cell in _stairs(front):
         cells.setdefault(cell, _STEP)
-    # A range without extent has one end.
+    # A range of one value has one end.
     ends = {HEIGHT - 1: max(rates), 0: min(rates)} if max(rates) > min(rates) else {0: min(rates)}
     text = Text("\n", no_wrap=True, overflow="crop")
     for y in reversed(range(HEIGHT)):
@@ -107,7 +107,7 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     yield text
     yield Text("capital letters and the staircase: the Pareto front", style="dim")
     if exact != placed:
-        yield Text("marks that would overlap stand side by side", style="dim")
+        yield Text("marks that would overlap are drawn side by side", style="dim")
     if missing := len(standings) - len(drawn):
         yield Text(f"not drawn: {count(missing, 'protocol')} below the first {len(drawn)}", style="dim")
 

@@ -27,7 +27,7 @@ MISFIT_REASONS: Mapping[AuditDesign, str] = {
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run covers.
+    """The scope of a run.
 
     ``attacks`` belong to the fixed and flip designs, ``degradations`` to the severity design; ``notes`` list the
     defaults left out.
@@ -108,9 +108,11 @@ def add_controls(scope: Scope) -> Scope:
 
 def keep_recorded(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Drop treatments without recorded rewrites; controls need none, since rules write them."""
-    named = [parse_attack(name) for name in names]
+    requested = [parse_attack(name) for name in names]
     absent = {t: "the data hold no recorded rewrites for it" for t in scope.treatments if not is_recorded(t, cases)}
-    return _drop_treatments(scope, absent, named or (scope.treatments if len(absent) == len(scope.treatments) else ()))
+    return _drop_treatments(
+        scope, absent, requested or (scope.treatments if len(absent) == len(scope.treatments) else ())
+    )
 
 
 def has_recorded(scope: Scope, cases: Sequence[Case]) -> bool:
@@ -144,9 +146,9 @@ def _misfit_reason(case: Case) -> str:
     return "the good response breaks a constraint" if not compliant_response(case) else "too few constraints"
 
 
-def _drop_treatments(scope: Scope, absent: Mapping[Treatment, str], named: Collection[Treatment]) -> Scope:
+def _drop_treatments(scope: Scope, absent: Mapping[Treatment, str], requested: Collection[Treatment]) -> Scope:
     """Drop some treatments with a note each; fail if the user named one."""
-    if bad := [t.name for t in scope.treatments if t in absent and t in named]:
+    if bad := [t.name for t in scope.treatments if t in absent and t in requested]:
         reason = next(reason for t, reason in absent.items() if t.name == bad[0])
         hint = "; write them with --generator rules" if "recorded" in reason else ""
         raise UsageError(f"{', '.join(bad)}: {reason}{hint}")

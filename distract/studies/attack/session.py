@@ -1,4 +1,4 @@
-"""``distract attack`` from a user's options to a job, or to a one-line error."""
+"""Turn the options of ``distract attack`` into a job, or report in one line what is wrong."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
             yield search_flips(job.parameters, audited, cases, rows, rewrites)
 
     flips = count(minimal, "flip")
-    remark = f"afterwards, not in this estimate: a search for the smallest part that still flips, in {flips} at most"
+    remark = f"not in this estimate: the search afterwards for the smallest part that still flips, in at most {flips}"
     job = setup.start(
         registry.get_study("attack"),
         record,

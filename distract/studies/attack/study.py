@@ -70,7 +70,7 @@ class _AttackSums:
 
     def result(self, flaw: str | None = None) -> AttackResult:
         p = self._parameters
-        # A search that has not begun is not one that found nothing.
+        # Distinguish a search that never started from one that found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
         return AttackResult(
             measures.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),

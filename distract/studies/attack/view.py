@@ -1,4 +1,4 @@
-"""A run on the terminal: what it found in sentences, then tables; what only some readers need is a detail."""
+"""The report of a run: its findings in sentences, then tables; tables for a few readers are details."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from distract.studies.attack.ranking_view import ranking_parts
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 MANY = 3
-"""With more protocols than this, their differences are not shown pair by pair."""
+"""Maximum number of protocols whose differences are shown pair by pair."""
 
 LONGEST = 40
 """Longest row title that leaves room for the columns."""
@@ -132,7 +132,7 @@ def _quality_table(figures: Sequence[Figure]) -> Table:
 
 
 def _paragraph(protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
-    """Sum up one protocol; each sentence that is not by the rule of the one before names its own."""
+    """Sum up one protocol; a sentence names its rule if it differs from that of the sentence before."""
     text, last = line(protocol), None
     for rule, sentence in _sentences(protocol, figures, rules, controls):
         if last is None:
@@ -146,7 +146,7 @@ def _paragraph(protocol: str, figures: Sequence[Figure], rules: Sequence[str], c
 def _sentences(
     protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]
 ) -> Iterator[tuple[str | None, str]]:
-    """What a protocol shows, by its headline rules, with the rule; controls apart from distractors."""
+    """The findings of a protocol by its headline rules, each with its rule; controls apart from distractors."""
     own = [f for f in figures if f.protocol == protocol and f.against is None]
     own = [f for f in own if f.rule in (None, headline(f.measure, rules))]
     flips, ties, accuracies = (
@@ -210,7 +210,7 @@ def _describe_flips(flips: Sequence[Figure]) -> str:
 
 
 def _cautions(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[RenderableType | Detail]:
-    """What makes the figures less certain."""
+    """Notes on what makes the figures less certain."""
     yield from rejection_parts(measured.rewrites)
     if _has_dependence(measured.figures) and measured.prompts < FEW:
         yield from notes([f"{count(measured.prompts, 'prompt')} only: intervals are rough"])

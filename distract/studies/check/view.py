@@ -71,17 +71,17 @@ def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[RenderableType]:
 def mark_difference(before: str, after: str, colour: bool) -> Text:
     """Show both texts as one, with the difference marked."""
     old, new = (_TOKENS.findall(text) for text in (before, after))
-    shown = Text()
+    text = Text()
     for what, a, b, c, d in opcodes(old, new):
-        gone, came = clean_text("".join(old[a:b])), clean_text("".join(new[c:d]))
+        removed, added = clean_text("".join(old[a:b])), clean_text("".join(new[c:d]))
         if what == "equal":
-            shown.append(gone)
+            text.append(removed)
             continue
-        if gone:
-            shown.append(gone if colour else f"[-{gone}-]", style="red strike")
-        if came:
-            shown.append(came if colour else f"{{+{came}+}}", style="green")
-    return shown
+        if removed:
+            text.append(removed if colour else f"[-{removed}-]", style="red strike")
+        if added:
+            text.append(added if colour else f"{{+{added}+}}", style="green")
+    return text
 
 
 def _format_verdict(reasons: Sequence[str]) -> Text:

@@ -28,7 +28,7 @@ ThirdPlace = Literal["first", "last"]
 NO_QUADRUPLE = "fewer than four responses by different authors"
 
 TURNS: Mapping[ThirdPlace, int] = MappingProxyType({"last": 2, "first": 1})
-"""How far to rotate (b, third, a), so that a stands right before b and the third response in its place."""
+"""Rotation of (b, third, a) that puts a right before b and the third response in its place."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ def _judge_sets(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[li
     return (yield from gather(jobs))
 
 
-def _judge_with_third(row: Row, case: Case, shown: Triple, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
+def _judge_with_third(row: Row, case: Case, triple: Triple, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
     """Judge a pair beside a third response in this order only, whatever orders the manner has."""
-    a, b, _ = shown
+    a, b, _ = triple
     assert row.place is not None
-    comparison = Comparison(replace(case, responses=shown), b, a, turn=TURNS[row.place])
+    comparison = Comparison(replace(case, responses=triple), b, a, turn=TURNS[row.place])
     held = replace(protocol, orders="none")
     judged = yield from judge_comparison(partial(replace, row), held, comparison, p.manner, helped=False)
     # The comparison's first response is b, the row's is a.

@@ -1,10 +1,11 @@
-"""Rows to figures: intransitive triples, and preferences that change with the third response (DESIGN, measure 6).
+"""Compute figures from rows: intransitive triples, and the influence of a third response (DESIGN, measure 6).
 
-``intransitivity``: of the triples with three valid outcomes, those that hold a chain (p over q, q over r) without p
-over r; a tie of p and r breaks the chain too. ``chain_rate``: those that hold a chain at all. A judge that ties all
-pairs has neither, which is no consistency. ``choice_set_sensitivity``: of the pairs with a valid outcome beside either
-third response, those whose strict preference reverses; ``choice_set_tie_change``: those that change to or from a tie.
-A verdict for the third response, where a protocol allows it, prefers neither of the pair and is a tie.
+``intransitivity`` is the share of triples with three valid outcomes that hold a chain (p over q, q over r) without p
+over r; a tie of p and r breaks the chain too. ``chain_rate`` is the share that hold a chain at all. A judge that ties
+all pairs has neither; that does not make it consistent. ``choice_set_sensitivity`` is the share of pairs with a valid
+outcome beside either third response whose strict preference reverses; ``choice_set_tie_change`` is the share that
+change to or from a tie. A verdict for the third response, where a protocol allows it, prefers neither of the pair and
+is a tie.
 """
 
 from __future__ import annotations

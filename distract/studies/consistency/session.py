@@ -40,7 +40,7 @@ def prepare(
     if sets < 1:
         raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
     loaded = datasets.load(data, responses, seed)
-    cure = "name data with three or four to a prompt"
+    cure = "name data with three or four responses per prompt"
     drawn = draw(loaded, loaded.cases, lambda case: len(comparable_responses(case)) > 2, TOO_FEW, cure, limit, seed)
     cases = drawn.cases
     _check(setup.protocols, cases)
@@ -68,7 +68,9 @@ def _check(protocols: Sequence[Protocol], cases: Sequence[Case]) -> None:
     four = any(len(comparable_responses(case)) > 3 for case in cases)
     for protocol in protocols:
         if pair_obstacle(protocol) and set_obstacle(protocol):
-            raise UsageError(f"{protocol.name} shows {protocol.shows} responses; name a protocol of two or three")
+            raise UsageError(
+                f"{protocol.name} shows {protocol.shows} responses; name a protocol that shows two or three"
+            )
         reasons = [exclusion_reason(protocol, case, helped=False, only_pairs=True) for case in cases]
         reason = NO_QUADRUPLE if pair_obstacle(protocol) and not four else reasons[0] if all(reasons) else None
         if reason:

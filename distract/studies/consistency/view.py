@@ -33,7 +33,9 @@ def report_parts(parameters: Mapping[str, Any], result: ConsistencyResult) -> It
         yield Detail(Text(_describe_published("intransitivity", None)))
     if sets := _table(result.figures, "set", "tie %"):
         yield sets
-        yield Text("the order of a and b is held fixed: a judge that goes by order alone reverses nothing", style="dim")
+        yield Text(
+            "the order of a and b is held fixed: a judge that only follows the order reverses nothing", style="dim"
+        )
         published = (_describe_published("choice_set_sensitivity", place) for place in ("last", "first"))
         yield Detail(Text("\n".join(published)))
     yield from map(Detail, notes(_details(parameters, result)))
@@ -72,7 +74,7 @@ def _describe_protocol(protocol: str, rules: Sequence[str], figures: Sequence[Pl
         if not broken.n:
             sentences.append(f"no intransitivity: {empty_reason(broken)}")
         elif not chained.k:
-            sentences.append(f"no chain in {triples}, so none can be broken: that is no consistency")
+            sentences.append(f"no chain in {triples}, so none can be broken: that does not make it consistent")
         else:
             sentences.append(f"{broken.k} of {triples} are intransitive, {chained.k} hold a chain at all")
     for place in ("last", "first"):

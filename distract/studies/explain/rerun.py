@@ -1,4 +1,4 @@
-"""Reopen a run: its data, how its judge was asked, and whether a model is the one that it asked.
+"""Reopen a run: load its data and the manner of its judge, and check that a model is the one that it asked.
 
 Any difference is reported before anything is paid for.
 """
@@ -32,7 +32,7 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
     source = run.source or {"data": run.parameters["data"]["name"], "responses": []}
     spec, files = (source.get("data"), source.get("responses")) if data is None else (data, list(responses))
     if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-        raise DataError("does not say where the data are; name them with --data", path=run.path / "run.json")
+        raise DataError("does not record where the data are; name them with --data", path=run.path / "run.json")
     try:
         loaded = datasets.load(spec, files, run.parameters["seed"])
     except UsageError as error:
@@ -52,7 +52,7 @@ def restore_manner(run: LoadedRun) -> Manner:
     try:
         return Manner(**run.parameters["manner"])
     except (KeyError, TypeError, UsageError) as error:
-        raise DataError(f"does not say how the judge was asked ({error!r})", path=run.path / "run.json") from error
+        raise DataError(f"does not record how the judge was asked ({error!r})", path=run.path / "run.json") from error
 
 
 def reference_model(run: LoadedRun) -> tuple[str, object] | None:
@@ -61,7 +61,7 @@ def reference_model(run: LoadedRun) -> tuple[str, object] | None:
     if reference is None:
         return None
     if not isinstance(reference, dict) or not isinstance(reference.get("name"), str):
-        raise DataError("does not say which reference model was asked", path=run.path / "run.json")
+        raise DataError("does not record which reference model was asked", path=run.path / "run.json")
     return reference["name"], reference.get("model")
 
 
@@ -86,10 +86,10 @@ def check_server(run: LoadedRun, name: str | None, address: str | None) -> None:
 def check_same(run: LoadedRun, name: str, recorded: object, identity: Mapping[str, str]) -> None:
     """Fail if a model is not the one that a run asked."""
     if not isinstance(recorded, dict):
-        raise UsageError(f"{run.path}: does not say which model it asked; run it again")
+        raise UsageError(f"{run.path}: does not record which model it asked; run it again")
     if differ := {key for key in recorded.keys() | identity.keys() if recorded.get(key) != identity.get(key)}:
         changes = "; ".join(
-            f"{key} {recorded.get(key, 'none')} there, {identity.get(key, 'none')} here" for key in sorted(differ)
+            f"{key} was {recorded.get(key, 'none')}, is now {identity.get(key, 'none')}" for key in sorted(differ)
         )
         hint = "its results do not apply to another model"
         if differ <= _OPTIONS.keys():

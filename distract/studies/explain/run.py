@@ -1,4 +1,4 @@
-"""Which words flipped a verdict of a run: its flips, and the search for the smallest part of each.
+"""Find the words that flipped a verdict of a run: its flips, and the smallest part of each.
 
 ``attack --minimal`` does this at the end of a run; here it is done later, from the run's folder, data and judge.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from distract.judging.judge import Judge
 
 FEW = 8
-"""Cases to suggest if the one asked for has no flip."""
+"""Number of cases to suggest if the named one has no flip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Explanation:
     """
 
     flip: Flip
-    found: MinimalFlip | str
+    smallest: MinimalFlip | str
     stored: int | None
 
 
@@ -53,8 +53,10 @@ def find_case_flips(
     is_known = any(row.case == case for row in run.rows)
     elsewhere = clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
     if flipped := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
-        raise UsageError(f"case {case!r}: no such verdict flipped; these did: {', '.join(flipped)}")
-    why = "no verdict flipped there" if is_known else f"{run.path} has no such case"
+        raise UsageError(
+            f"case {case!r}: no verdict of these protocols and attacks flipped; flipped: {', '.join(flipped)}"
+        )
+    why = "no verdict of this case flipped" if is_known else f"{run.path} has no such case"
     raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 
 
@@ -94,7 +96,7 @@ def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judg
 
 
 def estimate_most(run: LoadedRun, flips: Iterable[Flip]) -> Estimate:
-    """Estimate the most that a search asks, from what the run asked for the same comparisons."""
+    """Estimate an upper limit on a search, from the requests of the run for the same comparisons."""
     requests, tokens = dict[str, int](), [0, 0]
     for flip in flips:
         rows = [row for row in run.rows if (row.case, row.protocol, row.design) == (flip.case, flip.protocol, "flip")]

@@ -24,20 +24,20 @@ WHOLE = 600
 """Texts up to this many characters are shown in full, longer ones only around their edits."""
 
 NEAR = 160
-"""How many characters on either side of an edit to search for the ends of its sentence."""
+"""Number of characters on either side of an edit to search for the ends of its sentence."""
 
 _SENTENCE = re.compile(r"[.!?…]['\")\]]*\s+|[。！？]|\n+")
 _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
-"""How to show white space where nothing else changed."""
+"""Signs for white space where nothing else changed."""
 
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:
     """Return one explained flip as JSON values, with the reason if there is no explanation."""
-    if isinstance(explanation.found, str):
+    if isinstance(explanation.smallest, str):
         flip = explanation.flip
         names = ("case", "protocol", "rule", "attack", "rewritten", "other")
-        return {**{name: getattr(flip, name) for name in names}, "reason": line(explanation.found)}
-    smallest = explanation.found
+        return {**{name: getattr(flip, name) for name in names}, "reason": line(explanation.smallest)}
+    smallest = explanation.smallest
     texts = {"original": list(smallest.original), "turns": list(smallest.turns)}
     strengths = {"before": smallest.before, "after": smallest.after}
     rounded = {name: [round(value, 4) for value in values] for name, values in strengths.items()}
@@ -52,7 +52,7 @@ def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[Renderable
 
 def explanation_parts(explanation: Explanation, colour: bool) -> Iterator[RenderableType]:
     """Show one flip: who won before and after, the text with its edits marked, how many were enough."""
-    flip, smallest = explanation.flip, explanation.found
+    flip, smallest = explanation.flip, explanation.smallest
     rule = f" by {line(flip.rule)}" if flip.rule else ""
     yield Text(f"\n{line(flip.protocol)}{rule} under {line(flip.attack)}", style="bold")
     if isinstance(smallest, str):

@@ -1,8 +1,8 @@
-"""When a live gate on independent outcomes of 0 and 1 may stop, and what it decides when the data end.
+"""Compute when a live gate on independent outcomes of 0 and 1 may stop, and its decision when the data end.
 
-Until then the mixture of bets decides. The end spends whatever the bets have left of alpha on the exact distribution of
-the count, over all paths that reach the end undecided: early stops and end together decide wrongly with a chance of at
-most alpha.
+Until then the mixture of bets decides. At the end, the alpha that the bets have left is spent on the exact distribution
+of the count, over all paths that reach the end undecided: early stops and end together decide wrongly with a chance of
+at most alpha.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distract.studies.gate.mixture import Direction, Floats, log_mean, outcome_g
 Ints = NDArray[np.int64]
 
 LONGEST = 5000
-"""Beyond this many outcomes the exact end takes seconds to compute, so the bets alone decide."""
+"""Maximum number of outcomes for the exact end; more take seconds to compute, so the bets alone decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) 
     if most <= LONGEST:
         fail_end = np.minimum(fail_at, np.maximum.accumulate(_end_limits(threshold, fail_at, alpha_fail)))
         zeros = _end_limits(1 - threshold, np.arange(most + 1) - pass_at, alpha_pass)
-        # Take the largest count that no later limit undercuts, so that a certain pass stays certain.
+        # Take the largest count that no later limit undercuts, so that no later outcome undoes a certain pass.
         late = np.minimum.accumulate((np.arange(most + 1) - zeros)[::-1])[::-1]
         pass_end = np.maximum(pass_at, late)
     return Boundary(fail_at, pass_at, fail_end, pass_end, most > LONGEST)

@@ -1,4 +1,4 @@
-"""Whether the judge behind a server's name is still the one whose replies are stored.
+"""Check whether the judge behind a server's name is still the one whose replies are stored.
 
 A server does not say which weights answer, so before the gate trusts stored replies it repeats a few of their requests.
 Only the verdict read from a reply counts, because a server that batches does not repeat a text letter by letter.
@@ -24,7 +24,7 @@ from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case
 
 ASKED = 8
-"""Requests to repeat; half of them with a narrow margin, if there are that many."""
+"""Number of requests to repeat; half of them with a narrow margin, if there are that many."""
 
 NARROW = 0.2
 """Margin between the two largest probabilities below which a different judge is likely to decide differently."""
@@ -122,7 +122,8 @@ def _find_stored(
 ) -> tuple[list[_StoredReply], dict[int, _ReplayedOrder]]:
     """Return the judge's stored replies to a run's requests, and by reply the comparison that it decides.
 
-    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there means nothing.
+    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there changes no
+    verdict.
     """
     askings = list[_ReplayedOrder]()
 
@@ -142,7 +143,7 @@ def _find_stored(
 
 
 def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
-    """Drive a plan as far as stored replies go, and add them to ``known``."""
+    """Drive a plan as far as replies are stored, and add them to ``known``."""
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
         keys = [models[request.to][1].key(request) for request in requests]

@@ -42,7 +42,7 @@ def build_check(
     limits: Limits,
     checks: int,
 ) -> Check:
-    """Describe a check as it stands."""
+    """Describe the current state of a check."""
     limit = limits.max_rise if measure == "flip_rate_rise" else threshold(limits, protocol, attack)
     state = _CheckState(monitor, measure, limits, limit)
     decision = monitor.decision or "inconclusive"
@@ -126,7 +126,7 @@ def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -
 
 
 class _CheckState:
-    """What the evidence of a check shows, in words."""
+    """The evidence of a check in words."""
 
     def __init__(self, monitor: Monitor, measure: Measure, limits: Limits, threshold: float) -> None:
         self._monitor, self._limits, self._threshold = monitor, limits, threshold

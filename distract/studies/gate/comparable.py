@@ -1,4 +1,4 @@
-"""Whether two runs can be compared, and what differs between them.
+"""Check whether two runs can be compared, and list what differs between them.
 
 A higher flip rate shows that the judge got worse only if nothing else changed, so every other change is reported.
 """
@@ -17,7 +17,7 @@ _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "gener
 """Parameters that may differ between compared runs."""
 
 _LONG = 60
-"""Characters of a setting to show."""
+"""Maximum number of characters of a setting to show."""
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
@@ -51,7 +51,7 @@ def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[s
 
 def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     if baseline.path.resolve() == run.path.resolve() or run.is_copy_of(baseline) or baseline.is_copy_of(run):
-        yield "they are the same run or its replies; name two (`--fresh` asks a judge again)"
+        yield "they are the same run, or one has the replies of the other; name two (`--fresh` asks the judge again)"
     for name, one in (("the baseline", baseline), ("the new run", run)):
         if why := unusable_reason(one):
             yield f"{name} {why}"
@@ -129,4 +129,4 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     common = now.keys() & before.keys()
     if changed := sum(now[key] != before[key] for key in common):
         texts = f"{changed} of {count(len(common), 'rewrite')}"
-        yield f"{texts} of both runs differ in their texts: a rise may come from them"
+        yield f"{texts} of both runs differ in their texts: they may explain a rise"

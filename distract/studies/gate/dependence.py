@@ -1,4 +1,4 @@
-"""Comparisons that share a prompt depend on each other: how many independent ones they are worth, and what is too few.
+"""Allow for comparisons that share a prompt: how many independent ones they count as, and how many are needed.
 
 Bounds use the variance in the run. By chance it may miss prompts that flip as a whole, so a pass also needs enough
 prompts and evidence from their means, where bets hold under any dependence.
@@ -33,11 +33,11 @@ def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits:
 
 
 def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str | None:
-    """Explain why this few prompts cannot pass: all comparisons of a prompt may flip together."""
+    """Explain why so few prompts cannot pass: all comparisons of a prompt may flip together."""
     least = least_n(limit, limits.confidence)
     if prompts is None or prompts >= least:
         return None
-    return f"{count(prompts, 'prompt')}: too few, no number of prompts below {least} can pass at {limit:g}"
+    return f"only {count(prompts, 'prompt')}; at least {least} are needed to pass at {limit:g}"
 
 
 def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
@@ -46,8 +46,8 @@ def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Li
     if len(clusters) <= FEW_REPEATED * equal or equal >= least:
         return None
     return (
-        f"prompts of these sizes weigh as much as {count(equal, 'equal one')}: too few, no number below {least} can "
-        f"pass at {limit:g}"
+        f"prompts of these sizes count only as {count(equal, 'equal one')}; at least {least} are needed to pass "
+        f"at {limit:g}"
     )
 
 

@@ -34,7 +34,7 @@ _BOUNDED: Mapping[Measure, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """How one check ended, or (without a check) the gate as a whole."""
+    """The result of one check, or (without a check) of the gate as a whole."""
 
     state: State
     reason: str
@@ -80,7 +80,7 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"
     yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded{share}"
     if check.reference is not None:
-        only = f"; flips only here {check.only_here}, only there {check.only_there}"
+        only = f"; flips only in this run {check.only_here}, only in the reference {check.only_there}"
         yield f"{_COMPARED[check.measure] or 'reference'}: {percent(check.reference)}%" + (
             only if check.only_here is not None and check.only_there is not None else ""
         )
@@ -116,7 +116,7 @@ def select_flips(check: Check | None, flips: ClearestFlips) -> Sequence[Flip]:
 
 
 def describe_flip(flip: Flip) -> str:
-    """Describe who gained on whom, with both verdicts."""
+    """Describe one flip: the two responses, and both verdicts."""
     (a, b), (c, d) = flip.before, flip.after
     return f"case {line(flip.case)}: {line(flip.rewritten)}, rewritten, against {line(flip.other)}: " + (
         f"{a:.2f} : {b:.2f} before -> {c:.2f} : {d:.2f} after"

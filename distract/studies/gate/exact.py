@@ -1,4 +1,4 @@
-"""Whether the flip rates of a finished run are below their thresholds, by one-sided exact bounds.
+"""Decide whether the flip rates of a finished run are below their thresholds, by one-sided exact bounds.
 
 A check passes if its upper bound, counting every invalid verdict after a rewrite as a flip, is below the threshold. It
 fails if its lower bound, counting none of them, is above it after Holm's adjustment. No data, few prompts or few
@@ -174,7 +174,7 @@ def invalid_reason(n: int, invalid: int, limits: Limits) -> str | None:
 
 
 def ineligible_reason(share: float | None, limits: Limits) -> str | None:
-    """Explain why a check with this few eligible comparisons cannot pass."""
+    """Explain why a check with so few eligible comparisons cannot pass."""
     if share is None or share >= limits.min_eligible:
         return None
     least = f"fewer than --min-eligible {percent(limits.min_eligible)}%"
@@ -191,9 +191,9 @@ def format_bound(bound: float, limit: float) -> str:
 
 
 def open_reason(lower: float, upper: float, threshold: float, n: int, least: int, more: int | None) -> str:
-    """Explain why bounds on both sides of a threshold settle nothing, and what would."""
+    """Explain why bounds on both sides of a threshold are inconclusive, and how many verdicts are needed."""
     if n < least:
-        return f"{count(n, 'verdict')}: too few, no n below {least} can pass at {threshold:g}"
+        return f"only {count(n, 'verdict')}; at least {least} are needed to pass at {threshold:g}"
     about = f"; at this rate about {count(more, 'verdict')} would" if more is not None else ""
     return f"the bounds {lower:.3f} to {upper:.3f} do not settle {threshold:g}{about}"
 

@@ -23,7 +23,7 @@ from distract.studies.gate.regression import RiseTest
 from distract.studies.gate.verdict import Check, Verdict, combine_checks
 
 FEW = 30
-"""With fewer prompts, bounds that allow for their dependence are rough."""
+"""Number of prompts below which bounds that allow for their dependence are rough."""
 
 
 def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) -> Verdict:
@@ -53,7 +53,7 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
 def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
     """Decide by how far the flip rates of a run exceed the judge's own noise.
 
-    An excess has no exact bound, so the bets of a live gate go through the whole run.
+    An excess has no exact bound, so the bets of a live gate are applied to the whole run.
     """
     p = run.parameters
     if not p["controls"]:

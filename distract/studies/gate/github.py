@@ -21,7 +21,7 @@ _MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
 """ASCII punctuation that is always markup; a bracket or a full stop is so only beside one of these."""
 
 _MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)|^\d+(?=[.)])")
-"""What GitHub recognises as a mention, reference, address or list; a zero-width word joiner keeps it from that.
+"""Text that GitHub recognises as a mention, reference, address or list; a zero-width word joiner prevents that.
 
 Some are recognised after the Markdown is read, when an entity is a character again.
 """

@@ -20,7 +20,7 @@ _FAULTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 """The suite's attribute that counts each element."""
 
 _FORBIDDEN = re.compile("[\ufffe\uffff]")
-"""What printing allows and XML 1.0 does not."""
+"""Characters that are printable but not allowed in XML 1.0."""
 
 
 def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: datetime, seconds: float) -> str:
@@ -41,7 +41,7 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
             "id": "0",
             "name": "distract gate",
             "timestamp": began.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
-            "hostname": "localhost",  # what the schema allows if the machine is private
+            "hostname": "localhost",  # the value for a machine that keeps its name private
             "tests": str(len(cases)),
             **{name: str(faults[tag]) for tag, name in _FAULTS.items()},
             "time": f"{seconds:.3f}",
@@ -49,8 +49,8 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     )
     properties = ET.SubElement(suite, "properties")
     threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
-    named = {"judge": judge, "decision": verdict.decision, **threshold, "confidence": f"{verdict.confidence:g}"}
-    for name, value in {**named, "certify": str(verdict.certify).lower()}.items():
+    values = {"judge": judge, "decision": verdict.decision, **threshold, "confidence": f"{verdict.confidence:g}"}
+    for name, value in {**values, "certify": str(verdict.certify).lower()}.items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
     lines = [verdict.reason, *([evidence.describe_effort(verdict.effort)] if verdict.effort else []), *verdict.notes]

@@ -15,7 +15,7 @@ LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_
 """The limits that an option of ``distract gate`` sets."""
 
 MOST = 1_000_000
-"""Beyond this many comparisons a gate names no number."""
+"""Largest number of comparisons that a gate suggests."""
 
 
 def least_n(threshold: float, confidence: float) -> int:

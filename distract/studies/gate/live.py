@@ -63,7 +63,7 @@ def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> At
         judged = {row.case for row in baseline.rows}
         cases = tuple(case for case in cases if case.id in judged)
         if baseline.parameters["data"]["sha256"] != selected.data.checksum or not cases:
-            raise UsageError(f"{baseline.path}: has other data or other cases; compare on the same ones")
+            raise UsageError(f"{baseline.path}: is a run on other data or cases; compare on the same cases")
     by_prompt: dict[str, list[Case]] = {}
     for case in cases:
         by_prompt.setdefault(case.cluster, []).append(case)
@@ -82,19 +82,19 @@ def live_record(
     baseline: LoadedRun | None,
     budget: int | None,
     ahead: int,
-    named: Collection[str] = (),
+    required: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the record by which a live gate decides."""
     attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
     places = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
     if not places:
-        raise UsageError("controls measure noise and are not gated; name a distractor")
+        raise UsageError("controls measure the noise, so the gate does not check them; name a distractor")
     stored = []
     if baseline is not None:
         known_protocols, known_attacks = common_names(baseline, baseline)
-        if absent := sorted({*named} - {*known_protocols, *known_attacks}):
+        if absent := sorted({*required} - {*known_protocols, *known_attacks}):
             raise UsageError(
-                f"{baseline.path}: has no {absent[0]}; without it nothing shows a rise. Name what the baseline has"
+                f"{baseline.path}: has no {absent[0]}, so no rise can be measured; name what the baseline has"
             )
         stored = [
             _baseline_flips(baseline, *place)
@@ -161,7 +161,7 @@ def _stages(
         left.setdefault(case.cluster, []).append(case)
     taken = 0
     while left and gate.open and not meter.spent:
-        # With a budget go one by one: otherwise the order of replies would decide which prompt is cut off.
+        # Judge prompts one by one under a budget: otherwise the order of replies would decide which prompt is cut off.
         at_once = max(gate.batch_size(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
         parameters = _narrow_audit(design, gate.open)

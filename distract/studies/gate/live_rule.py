@@ -25,7 +25,7 @@ from distract.studies.gate.prompt_outcomes import excess_outcome, rate_outcome, 
 from distract.studies.gate.verdict import Effort, Measure, Verdict, combine_checks
 
 MOST = 1_000_000
-"""Most prompts of a gate, which stores a number for each."""
+"""Maximum number of prompts of a gate, which stores a number for each."""
 
 CheckKey = tuple[str, str, Measure]
 """One check: a protocol, an attack and a measure."""
@@ -181,7 +181,7 @@ def replay_gate(parameters: Mapping[str, Any], rows: Sequence[Row]) -> LiveGate:
 
 
 def _check_record(own: Mapping[str, Any]) -> None:
-    """Fail on a record that no gate wrote."""
+    """Fail on a record that a gate cannot have written."""
     numbers = [number for pairs, number in own["prompts"].items() for number in (int(pairs), number)]
     if any(measure not in get_args(Measure) for _, _, measure in own["checks"]):
         raise ValueError("checks")

@@ -28,8 +28,8 @@ def bet_rates(threshold: float, side: Direction) -> Floats:
     """Return the rates to bet on, with equal stakes; shape (BETS,), increasing.
 
     They are quantiles of a Beta distribution cut off at the threshold and placed relative to it, so that rates a half
-    above and well below are detected soon. I chose it for few calls at .02 to .35 against .10
-    (``benchmarks/gate_errors.py``).
+    above and well below are detected soon. Its parameters need few judge calls at true rates of .02 to .35 and a
+    threshold of .10 (``benchmarks/gate_errors.py``).
     """
     if side == "above":
         a, centre = 3.0, min(2.4 * threshold, (1 + threshold) / 2)
@@ -37,7 +37,7 @@ def bet_rates(threshold: float, side: Direction) -> Floats:
     else:
         a, centre = 0.7, threshold / 3
         low, high = 0.0, threshold
-    # Below 1 nearly all mass would lie at the end.
+    # With a parameter below 1, nearly all mass would be at the end.
     b = max(1.0, a * (1 - centre) / centre)
     ends = betainc(a, b, low), betainc(a, b, high)
     shares = (np.arange(BETS) + 0.5) / BETS
@@ -83,5 +83,5 @@ def outcome_gains(threshold: float, side: Direction) -> tuple[Floats, Floats]:
 
 
 def log_evidence(means: Sequence[float], rate: float, side: Direction) -> float:
-    """Return the log of the mean stake of bets that a mean over prompts lies on one side of a rate."""
+    """Return the log of the mean stake of bets that a mean over prompts is on one side of a rate."""
     return log_mean(Bets(rate, side).gains(np.array(means).reshape(-1, 1) - rate).sum(axis=0))

@@ -44,8 +44,8 @@ class Hypothesis:
     """The hypothesis of a check.
 
     A mean over prompts above ``threshold`` fails, one below ``ceiling`` (by default the threshold) passes. ``pairs``
-    lists the pairs of every prompt, in any order; ``exact`` says that values are 0 or 1; ``whole`` that all data are
-    there and only looked at once, at the end. The other fields limit what may pass, as in ``Limits``.
+    lists the pairs of every prompt, in any order; ``exact`` says that values are 0 or 1; ``whole`` says that all data
+    are present and tested only once, at the end. The other fields limit what may pass, as in ``Limits``.
     """
 
     threshold: float
@@ -73,7 +73,7 @@ class Hypothesis:
 
 
 AT_ONCE = 16
-"""Largest batch of prompts to consider; larger ones are no faster."""
+"""Largest batch of prompts to consider; larger ones are not faster."""
 
 
 class Monitor:
@@ -214,7 +214,7 @@ class Monitor:
         return log_mean(self._below.logs + gained) >= self._pass_evidence
 
     def _is_pass_certain(self) -> bool:
-        """Return whether the end is a pass whatever comes, given that a pass is allowed."""
+        """Return whether the end is a pass for any remaining outcomes, given that a pass is allowed."""
         if self.limits is None:
             return False
         more = np.arange(self.rest + 1)

@@ -1,7 +1,7 @@
 """Exact chances of a gate's decisions at a true flip rate, without simulation.
 
-Power rises and falls with the number of trials like the teeth of a saw, because a limit is a whole number: one number
-may have it where a larger one lacks it.
+Power is not monotonic in the number of trials, because a limit is a whole number: one number may reach a power that a
+larger one misses.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class TailTest:
         return binomial_cdf(self.limit(n), n, rate)
 
     def least(self, rate: float, power: float) -> int | None:
-        """Find the number of trials from which on every number has the power; None above ``LONGEST``."""
-        # Look beyond the largest answer: the next tooth of the saw may fall short again.
+        """Find the number of trials from which on every number reaches the power; None above ``LONGEST``."""
+        # Look beyond the largest answer: the power may drop below the target again.
         short = np.flatnonzero(self.power(np.arange(1, 2 * LONGEST), rate) < power)
         least = int(short[-1]) + 2 if len(short) else 1
         return least if least <= LONGEST else None
@@ -82,7 +82,7 @@ def compute_path(limits: Boundary, rate: float) -> StoppingPath:
         k, left = np.arange(n + 1), cap - n
         fails = k >= min(int(limits.fail_at[n]), fail)
         passes = k <= max(int(limits.pass_at[n]), passing - left)
-        # What is left can reach neither limit any more.
+        # The remaining outcomes can reach neither limit.
         neither = (k > passing) & (k + left < fail) & ~fails & ~passes
         failed += float(going[fails].sum())
         passed += float(going[passes].sum())

@@ -1,4 +1,4 @@
-"""How many eligible comparisons a gate needs before it decides rightly, given the flip rate you expect.
+"""Compute how many eligible comparisons a gate needs for the right decision, given the expected flip rate.
 
 All figures come from the binomial distribution, up to ``LONGEST`` comparisons; beyond that there is only an error.
 """
@@ -19,16 +19,16 @@ from distract.studies.gate.limits import Limits
 from distract.studies.gate.power import StoppingPath, TailTest, compute_path, decision_chances
 
 RARE = 0.2
-"""A gate should pass a judge that flips at this share of the threshold."""
+"""Share of the threshold at which a judge flips that a gate should pass."""
 
 POWER = 0.8
-"""How likely it should be to pass that judge."""
+"""Chance with which it should pass that judge."""
 
 CHECKS = 10_000
-"""Most checks of one gate."""
+"""Maximum number of checks of one gate."""
 
 _HEADROOM = 256
-"""How much further than twice the size of a finished run to look first for the cap of a live gate."""
+"""Comparisons beyond twice the size of a finished run among which to look first for the cap of a live gate."""
 
 _UNIT = "eligible comparison"
 
@@ -37,8 +37,8 @@ _UNIT = "eligible comparison"
 class FinishedGate:
     """A gate on a finished run.
 
-    From ``n`` eligible comparisons on, every number has the power asked for. ``limit`` is the most flips among n that
-    pass, or the fewest that fail; ``wrong`` bounds the chance of the opposite decision.
+    From ``n`` eligible comparisons on, every number reaches the requested power. ``limit`` is the largest number of
+    flips among n that passes, or the smallest that fails; ``wrong`` bounds the chance of the opposite decision.
     """
 
     n: int
@@ -51,7 +51,7 @@ class FinishedGate:
 class PowerAnalysis:
     """The comparisons that a gate needs to decide rightly.
 
-    ``each`` is the power that every single check is planned for. ``live`` is None where no cap has the power.
+    ``each`` is the power that every single check is planned for. ``live`` is None if no cap reaches the power.
     """
 
     threshold: float
@@ -129,7 +129,7 @@ def power_report(analysis: PowerAnalysis) -> Iterator[str]:
 def too_few_reason(
     n: int, unit: str, threshold: float, checks: int, confidence: float, cures: Sequence[str], live: bool = False
 ) -> str | None:
-    """Explain why so little data is unlikely to pass, and what helps; None where it is enough."""
+    """Explain why so little data is unlikely to pass, and suggest remedies; None if it is enough."""
     rate = threshold * RARE
     try:
         analysis = analyse_power(threshold, rate, POWER, confidence, min(checks, CHECKS))
@@ -143,8 +143,8 @@ def too_few_reason(
     name = "the check" if checks == 1 else f"{checks} checks"
     needed = unit if unit == "prompts" else "eligible comparisons"
     return (
-        f"{n:,} {unit} cannot pass {name} at {100 * threshold:g}% unless nearly nothing flips: for a judge that flips "
-        f"{100 * rate:g}% of the time it takes about {takes} {needed} (`{command}`); what helps: "
+        f"{n:,} {unit} cannot pass {name} at {100 * threshold:g}% unless almost no verdict flips: a judge that flips "
+        f"{100 * rate:g}% of the time needs about {takes} {needed} (`{command}`); use "
         f"{', '.join(cures)}"
     )
 
@@ -173,7 +173,7 @@ def _check_arguments(threshold: float, true_rate: float, power: float, checks: i
 def _analyse_live(
     threshold: float, rate: float, power: float, alphas: tuple[float, float], finished: int
 ) -> tuple[StoppingPath | None, tuple[str, ...]]:
-    """Follow a live gate with the smallest cap that has the power, or explain why there is none."""
+    """Follow a live gate with the smallest cap that reaches the power, or explain why there is none."""
     for most in (min(2 * finished + _HEADROOM, LONGEST), LONGEST):
         passes, fails = decision_chances(boundary(threshold, *alphas, most), rate)
         right, wrong = (passes, fails) if rate < threshold else (fails, passes)
@@ -182,23 +182,23 @@ def _analyse_live(
         if cap <= most:
             return compute_path(boundary(threshold, *alphas, cap), rate), ()
     if float(wrong[-1]) > 1 - power:
-        return None, ("No live gate has that power: it decides wrongly on few comparisons more often than that.",)
-    return None, (f"No live gate of up to {LONGEST:,} eligible comparisons has that power.",)
+        return None, ("No live gate reaches that power: it stops early with the wrong decision too often.",)
+    return None, (f"No live gate of up to {LONGEST:,} eligible comparisons reaches that power.",)
 
 
 def _notes(passes: bool, checks: int, each: float) -> Iterator[str]:
     yield (
-        "Ties, invalid verdicts and rejected rewrites are no eligible comparisons: the data set must hold more cases "
-        "than that; comparisons that share a prompt count for less."
+        "Ties, invalid verdicts and rejected rewrites are not eligible comparisons: the data set must hold more "
+        "cases than that; comparisons that share a prompt count for less."
     )
     yield (
-        "Power rises and falls with the number of comparisons, since a limit is a whole number of flips: fewer may "
-        "have it where more do not. From the number given on, it stays."
+        "Power does not grow steadily with the number of comparisons, because the limit is a whole number of flips: a "
+        "smaller number may happen to reach it. Every number from the given one on reaches it."
     )
     if checks > 1 and passes:
         yield (
             f"All {checks} checks have to pass: each is planned for {100 * each:.6g}%, so that together they reach the "
-            "power asked for, however they depend on each other."
+            "requested power, however they depend on each other."
         )
     elif checks > 1:
         yield (

@@ -1,7 +1,7 @@
-"""The input of a live gate, computed from rows: the outcome of each prompt under one check.
+"""Compute the input of a live gate from rows: the outcome of each prompt under one check.
 
 Values are flips or, against the judge's own noise or a baseline, how much more often a pair flips than there. An
-unreadable verdict counts both as the best and as the worst that it can have been.
+unreadable verdict counts twice: with the most and with the least favourable value that it could have had.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a judge got worse: two runs on the same cases, and how much more often it flips in the new one.
+"""Decide whether a judge got worse: two runs on the same cases, and how much more often it flips in the new one.
 
 Each check takes the pairs eligible in both runs. It passes if the upper bound of the rise is below the largest one to
 accept. Otherwise it fails if flips in the new run only outnumber those in the old run only beyond chance (exact

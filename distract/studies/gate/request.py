@@ -39,7 +39,7 @@ def decide(
     if baseline is None and not limits.has_threshold:
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
-        raise UsageError("--control needs a threshold; with --baseline both runs contain the noise")
+        raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
     if run is None:
         verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:
@@ -70,7 +70,7 @@ def _check_finished(options: Mapping[str, str]) -> None:
 def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, control: bool) -> tuple[Verdict, LoadedRun]:
     loaded = runs.load(run)
     if loaded.command == "gate":
-        decided = "which is decided; show it with `distract report`"
+        decided = "whose decision is recorded; show it with `distract report`"
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.check_command("attack")
     verdict = run_gate.decide_excess(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
@@ -90,7 +90,7 @@ def _decide_live(
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     audited, setup = session.open_selection(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
     audited = live.shuffle_prompts(audited, baseline)
-    named = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
+    required = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
     own = live.live_record(
         audited,
         setup.protocols,
@@ -99,7 +99,7 @@ def _decide_live(
         baseline=baseline,
         budget=budget,
         ahead=ahead,
-        named=named,
+        required=required,
     )
     job = live.prepare(audited, setup, own, listener.preview_gate)
     # Local and planted models are identified by their content.

@@ -104,5 +104,5 @@ def _check_name(path: Path, at: tuple[str, ...], name: str) -> None:
     kind, part, known = ("attack", attack, gated) if slash else ("protocol or attack", name, {*protocols, *gated})
     if part in attacks and part not in known:
         why = "is a control" if attacks[part].control else "lowers the quality on purpose"
-        raise setting_error(path, at, f"{part!r} {why}: no flip rate of it is gated; leave it out")
+        raise setting_error(path, at, f"{part!r} {why}, so the gate does not check its flip rate; remove it")
     check_name(path, at, kind, part, known)

@@ -154,6 +154,6 @@ def _undecidable_notes(p: Mapping[str, Any], limits: Limits, thresholds: Sequenc
         yield f"warning: {why}"
     if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
         yield (
-            f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: it takes at "
-            f"least {least}; what helps: a baseline on more cases, or a larger --max-rise"
+            f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: at "
+            f"least {least} are needed; use a baseline on more cases, or a larger --max-rise"
         )

@@ -1,7 +1,7 @@
 """Turn a case into rows: a baseline of matches, then the same matches with some models' responses rewritten.
 
 One plan for each case covers all protocols and attacks, so that they share prompts and rewrites. A match in which
-nothing was rewritten is not judged again: its verdict stands.
+nothing was rewritten is not judged again and keeps its verdict.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ class _Match:
     originals: ResponsePair
     p: TournamentConfig
 
-    def judge(self, attack: str, shown: ResponsePair) -> Plan[Row]:
+    def judge(self, attack: str, pair: ResponsePair) -> Plan[Row]:
         # A case with only these two: a protocol that shows more would take others from it.
         alone = replace(self.case, responses=self.originals)
-        row = partial(replace, self._row(attack, shown))
-        return judge_comparison(row, self.protocol, Comparison(alone, *shown), self.p.manner, self.p.helped)
+        row = partial(replace, self._row(attack, pair))
+        return judge_comparison(row, self.protocol, Comparison(alone, *pair), self.p.manner, self.p.helped)
 
     def judge_again(self, attack: Attack, targets: frozenset[str], memory: Memory) -> Plan[Row]:
-        """Judge after rewriting, or give the reason why the first verdict stands."""
-        shown, reasons = list[Response](), list[str]()
+        """Judge after rewriting, or give the reason why the first verdict is kept."""
+        responses, reasons = list[Response](), list[str]()
         for original in self.originals:
             rewrite: Response | str = original
             if original.author in targets:
@@ -89,13 +89,13 @@ class _Match:
                     rewrite = UNCHANGED
             if isinstance(rewrite, str):
                 reasons.append(rewrite)
-            shown.append(original if isinstance(rewrite, str) else rewrite)
-        first, second = shown
+            responses.append(original if isinstance(rewrite, str) else rewrite)
+        first, second = responses
         if first.attack is None and second.attack is None:
             return replace(self._row(attack.name, (first, second)), excluded=reasons[0])
         return (yield from self.judge(attack.name, (first, second)))
 
-    def _row(self, attack: str, shown: ResponsePair) -> Row:
-        case, (a, b) = self.case, shown
+    def _row(self, attack: str, pair: ResponsePair) -> Row:
+        case, (a, b) = self.case, pair
         row = Row(case.id, case.cluster, "match", self.protocol.name, self.p.judge, attack, side(a), side(b))
         return replace(row, lengths=(len(a.text), len(b.text)))

@@ -1,4 +1,4 @@
-"""Rows to boards: before any rewrite, after it, and the shift (DESIGN, measure 4).
+"""Build boards from rows: before any rewrite, after it, and the shift (DESIGN, measure 4).
 
 After an attack a match keeps its verdict where nothing in it was rewritten, and has the new one elsewhere. A shift is
 measured on the comparisons that are valid before and after; the boards themselves hold all valid ones.
@@ -49,7 +49,7 @@ class RunShift:
     choice: SystemChoice
     targets: tuple[str, ...]  # the models attacked
     rewritten: int  # number of their responses in matches that were rewritten
-    standing: int  # number of those that could not be rewritten, and stand as before
+    standing: int  # number of those that could not be rewritten, and are as before
     again: int  # number of matches that were judged again
     lost: int  # number of comparisons that are not valid both before and after, and are on neither board
     shift: Shift
@@ -168,7 +168,7 @@ class LeaderboardResult:
 
     measured: RunBoards
     excluded: Counter[str]  # number of matches that were not judged, by reason
-    # Number of matches that were not judged again after an attack, by reason; their first verdict stands.
+    # Number of matches that were not judged again after an attack, by reason; they keep their first verdict.
     standing: Counter[str]
     invalid: Counter[str]  # number of verdicts that could not be read, by reason
     rewrites: CompactRewrites
@@ -179,7 +179,7 @@ def summarise_run(
     parameters: Mapping[str, Any], rows: Sequence[Row], rewrites: Iterable[Rewrite], flaw: str | None = None
 ) -> LeaderboardResult:
     """Sum up a run."""
-    # Missing rows would look like unchanged ones, and the lowest so far need not be the lowest.
+    # Leave out the shifts of an unfinished run: missing rows would count as unchanged, and others may end up lowest.
     known = {**parameters, "attacks": []} if flaw else parameters
     return LeaderboardResult(
         measure_boards(known, rows),

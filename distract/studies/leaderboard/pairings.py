@@ -47,7 +47,7 @@ def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list
     played = 0
     while played < most:
         turn, _, pair = heappop(waiting)
-        # Its models may have played since it was queued: it waits on, in its new place.
+        # Its models may have played since it was queued: queue it again with its new priority.
         if turn == record.turn(pair):
             prompt = min(left[pair], key=lambda number: (len(drawn[number]), lot.random()))
             left[pair].remove(prompt)

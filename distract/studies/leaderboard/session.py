@@ -72,7 +72,7 @@ def prepare(
     for system in systems:
         system.check(playing)
     treatments = _find_attacks(attacks)
-    named = _split_names("target", targets, playing)
+    target_names = _split_names("target", targets, playing)
     fewest = _count_lowest(lowest, targets, treatments, playing)
     on_record = any(is_recorded(one, cases) and not one.control for one in treatments)
     asking = asking or GeneratorOptions()
@@ -86,7 +86,7 @@ def prepare(
         "pairs": pairs,
         "attacks": [one.name for one in treatments],
         "lowest": fewest,
-        "targets": sorted(named),
+        "targets": sorted(target_names),
         "systems": [system.record for system in systems],
         "draws": draws,
         "controls": [one.name for one in treatments if one.control],
@@ -107,23 +107,23 @@ def prepare(
         parameters,
         cases=cases,
         stages=stages,
-        samples=partial(_samples, config, cases, named, fewest),
+        samples=partial(_samples, config, cases, target_names, fewest),
         heading=tuple(_heading(config, parameters)),
     )
     return job
 
 
 def _samples(
-    config: TournamentConfig, cases: Sequence[Case], named: Collection[str], lowest: int, protocol: Protocol
+    config: TournamentConfig, cases: Sequence[Case], target_names: Collection[str], lowest: int, protocol: Protocol
 ) -> Iterator[StageSample]:
-    """Sample the baseline and the attacks; the models with the most matches stand for the lowest, not known yet."""
+    """Sample the baseline and the attacks; the models with the most matches represent the unknown lowest ones."""
     alone = replace(config, protocols=(protocol,), verifier=None, writer=offline_writer(config.writer))
     played = Counter(name for pairs in config.pairs.values() for pair in pairs for name in pair)
     busiest = sorted(played, key=lambda name: (-played[name], name))
-    targets = frozenset(named) or frozenset(busiest[:lowest])
+    targets = frozenset(target_names) or frozenset(busiest[:lowest])
     part = cases[:SAMPLE]
     if not _count_matches((config.pairs[case.id] for case in part), targets):
-        part = cases  # sampled matches may all lie elsewhere
+        part = cases  # the sample may have none of these matches
     sampled = [config.pairs[case.id] for case in part]
     # The scale of each stage is the share of its matches in the sample.
     scale = _count_matches(config.pairs.values(), None) / _count_matches(sampled, None)
@@ -132,7 +132,7 @@ def _samples(
         scale = _count_matches(config.pairs.values(), targets) / max(1, _count_matches(sampled, targets))
         plans = (judge_attacks(case, alone, {protocol.name: targets}) for case in part)
         # Protocols share the rewrites of named models; otherwise each may attack others.
-        yield StageSample(plans, scale, not named or protocol is config.protocols[0])
+        yield StageSample(plans, scale, not target_names or protocol is config.protocols[0])
 
 
 def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[str] | None) -> int:
@@ -141,7 +141,7 @@ def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[st
 
 def _heading(config: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
     matches = count(sum(map(len, config.pairs.values())), "match", "matches")
-    yield f"{count(len(p['models']), 'model')}, {matches} a protocol: {', '.join(map(line, p['models']))}"
+    yield f"{count(len(p['models']), 'model')}, {matches} per protocol: {', '.join(map(line, p['models']))}"
     if config.attacks:
         verified = f", verified by {line(config.verifier.name)}" if config.verifier else ""
         yield f"{describe_targets(p)}; rewrites: {line(config.writer.name)}{verified}"
@@ -152,7 +152,7 @@ def _select_players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
     players = _split_names("model", names, known) or known
     if len(players) < 2:
         alone = next(iter(players))
-        raise UsageError(f"{loaded.name}: {alone} alone is no leaderboard; name data, or --models, with two at least")
+        raise UsageError(f"{loaded.name}: {alone} is the only model; name data or --models with at least two")
     return frozenset(players)
 
 
@@ -167,15 +167,15 @@ def _split_names(what: str, names: Sequence[str], known: Collection[str]) -> set
 
 
 def _find_playing(
-    paired: Mapping[str, Sequence[ModelPair]], players: frozenset[str], pairs: int | None, named: bool
+    paired: Mapping[str, Sequence[ModelPair]], players: frozenset[str], pairs: int | None, has_names: bool
 ) -> list[str]:
     """Find the models with a match; a named model without one is an error."""
     playing = {name for matches in paired.values() for pair in matches for name in pair}
     if pairs is not None and len(playing) < len(players) and pairs < len(players):
         least = (len(players) + 1) // 2
-        raise UsageError(f"--pairs {pairs}: too few for {len(players)} models to play; expected {least} at least")
-    if named and (idle := sorted(players - playing)):
-        raise UsageError(f"--models: {idle[0]} has answered none of the cases drawn; raise --limit, or leave it out")
+        raise UsageError(f"--pairs {pairs}: too few for matches of {len(players)} models; expected at least {least}")
+    if has_names and (idle := sorted(players - playing)):
+        raise UsageError(f"--models: {idle[0]} has answered none of the cases drawn; raise --limit, or drop this model")
     return sorted(playing)
 
 
@@ -183,9 +183,9 @@ def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:
     attacks = tuple(map(registry.get_attack, sorted(set(names))))
     for attack in attacks:
         if attack.severity:
-            raise UsageError(f"{attack.name} breaks constraints and is no distractor; name an attack on style")
+            raise UsageError(f"{attack.name} breaks constraints and is not a distractor; name an attack on style")
         if attack.name == BASELINE:
-            raise UsageError(f"{attack.name} attacks nothing; leave --attack out for the baseline board")
+            raise UsageError(f"{attack.name} rewrites nothing; omit --attack to get the baseline board")
     return attacks
 
 
@@ -193,14 +193,14 @@ def _count_lowest(lowest: int | None, targets: Sequence[str], attacks: Sequence[
     """Count the models attacked from the bottom; 0 where they are named, or nothing is attacked."""
     if not attacks:
         if targets or lowest is not None:
-            raise UsageError("--lowest and --target choose whom to attack; name the attack with --attack")
+            raise UsageError("--lowest and --target choose the models to attack; name the attack with --attack")
         return 0
     if targets:
         if lowest is not None:
-            raise UsageError("--target names the models to attack; leave out --lowest")
+            raise UsageError("--target names the models to attack; omit --lowest")
         return 0
     most = len(playing) - 1
     lowest = min(3, most) if lowest is None else lowest
     if not 1 <= lowest <= most:
-        raise UsageError(f"--lowest {lowest}: expected 1 to {most}, one less than the models that play")
+        raise UsageError(f"--lowest {lowest}: expected 1 to {most}, one fewer than the models in matches")
     return lowest

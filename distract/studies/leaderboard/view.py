@@ -115,7 +115,7 @@ def _dim(*notes: str) -> Iterator[Text]:
 
 def _heading(p: Mapping[str, Any], flaw: str | None) -> Iterator[str]:
     yield run_line(p)
-    sampled = f", {count(p['pairs'], 'match', 'matches')} of a protocol at most" if p["pairs"] else ""
+    sampled = f", at most {count(p['pairs'], 'match', 'matches')} per protocol" if p["pairs"] else ""
     yield f"{count(len(p['models']), 'model')}{sampled}: {', '.join(map(line, p['models']))}"
     if p["attacks"] and not flaw:
         yield describe_targets(p)
@@ -191,7 +191,7 @@ def _describe_shift(run: RunShift) -> str:
 
 
 def _cautions(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[RenderableType | Detail]:
-    """What makes the boards less certain."""
+    """Notes on what makes the boards less certain."""
     yield from rejection_parts(result.rewrites)
     if result.standing:
         yield from notes([format_exclusions("not judged again, so that the first verdict stands", result.standing)])

@@ -25,7 +25,7 @@ class MakeResult:
     case: Case | None  # None where none could be made
     # Why there is no case, or what the case lacks. Each is a stable slug, mostly with a colon and a detail.
     reasons: tuple[str, ...] = ()
-    evidence: Evidence = ()  # ``attempts`` (requests to the generator, absent without any) and what was measured
+    evidence: Evidence = ()  # ``attempts`` (requests to the generator, absent without any) and measurements
 
 
 def ask_generator(
@@ -78,7 +78,7 @@ def yield_document(results: Sequence[MakeResult]) -> dict[str, Any]:
 
 
 def check_author(author: str, reserved: Sequence[str]) -> str:
-    """Return a generator's name if it can stand as the author of a response in a file."""
+    """Return a generator's name if it can serve as the author of a response in a file."""
     parts = author.replace("\\", "/").split("/")
     if not author.strip() or not author.isprintable() or len(author) > 200 or not parts[0] or ".." in parts:
         raise UsageError(f"author {author!r}: expected a plain name of at most 200 characters, and no path")

@@ -88,7 +88,7 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
 
 
 def estimate_most(job: MakeJob) -> Estimate:
-    """Estimate the most that a job asks, by rejecting every answer; the job cannot be used afterwards."""
+    """Estimate an upper limit on the requests of a job, by rejecting every answer; this uses up the job."""
     sizes: list[tuple[int, int]] = []
 
     def reject(requests: Sequence[Request]) -> list[Reply]:

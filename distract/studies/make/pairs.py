@@ -26,10 +26,11 @@ MOST_TIMES = 2.0
 """Maximum ratio between the word counts of the two answers."""
 
 SLACK = 10
-"""A difference of at most this many words is no fault: two short answers may well have three and seven."""
+"""A difference of at most this many words is accepted: two short answers may well have three and seven."""
 
 LEAST_ROOM = 400
-"""Minimum number of bytes from which to derive the token limit: a reference of one word tells little about answers."""
+"""Minimum number of bytes from which to derive the token limit: a reference of one word does not show how long answers
+are."""
 
 _SEPARATOR = re.compile(r"(?m)^[ \t]*\|\|\|[ \t\r]*$")
 _LABEL = re.compile(
@@ -116,7 +117,7 @@ def _find_faults(case: Case, reference: Response, pair: AnswerPair) -> Iterator[
         if normalise_text(answer) == normalise_text(reference.text):
             yield _pair_reason("copies the reference")[index]
         if _LABEL.match(answer) and not _LABEL.match(reference.text):
-            # It would tell a judge which one is which.
+            # It would reveal to a judge which answer is better.
             yield _pair_reason("comment about the task: names the answer")[index]
         for reason in inspect(case.prompt, reference.turns, (answer,))[0]:
             if slug(reason) in _FAULTS or slug(reason).endswith(" lost"):

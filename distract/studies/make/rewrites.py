@@ -65,11 +65,11 @@ def _write_task(
 def add_rewrites(case: Case, added: Sequence[Lineage]) -> Case:
     """Record rewrites in a case, in place of those that it had."""
     new = {_identity(lineage.response) for lineage in added}
-    # Rewrites of a text that is replaced go with it.
-    gone = {(author, severity) for author, severity, attack in new if attack is None}
-    kept = [r for r in case.responses if _identity(r) not in new and (r.author, r.severity) not in gone]
-    lineages = [lineage for lineage in case.lineages if lineage.response in kept]
-    responses = (*kept, *(lineage.response for lineage in added))
+    # Drop the rewrites of a text that is replaced.
+    replaced = {(author, severity) for author, severity, attack in new if attack is None}
+    remaining = [r for r in case.responses if _identity(r) not in new and (r.author, r.severity) not in replaced]
+    lineages = [lineage for lineage in case.lineages if lineage.response in remaining]
+    responses = (*remaining, *(lineage.response for lineage in added))
     return replace(case, responses=responses, lineages=(*lineages, *added))
 
 
@@ -78,7 +78,7 @@ def _identity(response: Response) -> tuple[str, int | None, str | None]:
 
 
 class DataFile:
-    """A data set with the rewrites of a job, written when all are there."""
+    """A data set with the rewrites of a job, written when all are complete."""
 
     def __init__(self, selected: AttackSelection, out: Path) -> None:
         self.rows: Sequence[Row] = ()

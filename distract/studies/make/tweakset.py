@@ -88,7 +88,7 @@ def _author_name(severity: int) -> str:
 
 
 def _make_worse(case: Case, good: Response, seed: int) -> tuple[list[Response], tuple[str, ...], Evidence]:
-    """Make an answer of each severity; without one of severity 1, none. Return reasons and broken constraints too."""
+    """Make an answer for each severity, or none if severity 1 fails; also return reasons and broken constraints."""
     by_severity: dict[int, Attack] = {}
     for attack in registry.attacks().values():
         if attack.severity is not None:

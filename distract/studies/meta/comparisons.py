@@ -1,4 +1,4 @@
-"""Rows to comparisons: the verdicts on each pair, order by order, beside the label of people."""
+"""Build comparisons from rows: the verdicts on each pair, order by order, with the label of people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DataPlace = tuple[str | None, str | None]
 """A data set and a subset of it; None is all of them."""
 
 ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
-"""Names of orders, by the response that stands first."""
+"""Names of orders, by the response shown first."""
 
 ComparisonUnit = tuple[str, str, tuple[str, int], tuple[str, int]]
 """Data set, case, and author and severity (0 without one) of each response, sorted: the same whichever a judge's rows
@@ -61,7 +61,7 @@ class PairVerdicts:
     subset: str
     label: Outcome | None  # preference of people
     verdicts: tuple[Outcome | None, ...]  # verdict in each order, in terms of a and b; None is invalid
-    # The response that stood first in each order; empty where they are not side by side.
+    # The response shown first in each order; empty if they are not shown side by side.
     shown: tuple[Literal["a", "b"], ...]
     overall: Outcome | None  # verdict over all orders
     # Number of requests, shared out among the comparisons that they serve; None where unknown.
@@ -100,7 +100,7 @@ class Comparisons:
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def select(self, data: str | None, subset: str | None) -> Comparisons:
-        """Select a data set, or a subset of it; None stands for all."""
+        """Select a data set, or a subset of it; None means all."""
 
         def fits(place: tuple[str, str]) -> bool:
             return data in (None, place[0]) and subset in (None, place[1])

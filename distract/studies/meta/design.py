@@ -63,7 +63,7 @@ def judge_labelled(data: str, case: Case, p: MetaConfig) -> Plan[CaseResult]:
 
 
 def is_one_sided(cases: Iterable[Case]) -> bool:
-    """Whether the better response always stands at the same place, in more than one pair.
+    """Whether the better response is always at the same place, in more than one pair.
 
     A judge that follows the order shown would then always be right in one order, and kappa would be meaningless.
     """

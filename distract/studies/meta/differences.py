@@ -52,9 +52,9 @@ def _read_correctness(pairs: Iterable[PairVerdicts]) -> Correctness:
     for pair in pairs:
         if pair.label is None:
             continue
-        # An order is named by the response of the unit that stood first, whatever its name in the rows.
-        shown: list[str] = [MIRROR[first] if pair.turned else first for first in pair.shown]
-        orders = shown or [str(index) for index in range(len(pair.verdicts))]
+        # An order is named by the response of the unit that was shown first, whatever its name in the rows.
+        names: list[str] = [MIRROR[first] if pair.turned else first for first in pair.shown]
+        orders = names or [str(index) for index in range(len(pair.verdicts))]
         right = [None if verdict is None else float(verdict == pair.label) for verdict in pair.verdicts]
         correctness[pair.unit] = pair.cluster, dict(zip(orders, right, strict=True))
     return correctness

@@ -1,4 +1,4 @@
-"""Comparisons to figures: how far a judge agrees with people and with itself, each with its interval (measure 5).
+"""Compute figures from comparisons: agreement of a judge with people and with itself, with intervals (measure 5).
 
 Intervals allow for comparisons that share a prompt, and for the orders of one comparison.
 """
@@ -69,7 +69,7 @@ def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str
 
 
 def _orders(whole: Comparisons) -> list[str | None]:
-    """List the orders to report a kappa for: both and each one, the only one, or None without side by side."""
+    """List the orders to report a kappa for: both and each, the only one, or None if none is shown side by side."""
     each: list[str | None] = [
         ORDERS[first] for first in sorted({first for pair in whole.pairs for first in pair.shown})
     ]
@@ -80,7 +80,7 @@ def _orders(whole: Comparisons) -> list[str | None]:
 def _indices(pair: PairVerdicts, order: str | None) -> list[int]:
     if order in ("both", None):
         return list(range(len(pair.verdicts)))
-    return [index for index, shown in enumerate(pair.shown) if ORDERS[shown] == order]
+    return [index for index, first in enumerate(pair.shown) if ORDERS[first] == order]
 
 
 def _kappa(empty: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None]]) -> Agreement:
@@ -92,7 +92,7 @@ def _kappa(empty: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None
 
 
 def _order_figures(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
-    """The effect of the order shown on verdicts; without side by side there is none."""
+    """The effect of the order shown on verdicts, for protocols that show responses side by side."""
     here = replace(here, excluded=part.excluded.total())
     yield _share(replace(here, measure="invalid_rate"), part.pairs, lambda pair: not pair.is_valid)
     if any(len(pair.verdicts) > 1 for pair in everything.pairs):
@@ -135,7 +135,7 @@ def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Itera
 def _published_figures(
     here: Agreement, part: Comparisons, everything: Comparisons, convention: str
 ) -> Iterator[Agreement]:
-    """Count as the authors of the published run do.
+    """Count like the authors of the published run.
 
     LLMBar: an unparsed verdict is wrong and stays in n; two unparsed ones are equal. JudgeBench: a pair is right when
     more of its verdicts name the better response than the other one; a tie and an unparsed verdict name neither.
@@ -158,7 +158,7 @@ def _is_mostly_right(pair: PairVerdicts) -> bool:
 
 
 def _parser_figures(judge: JudgeRows, everywhere: Sequence[DataPlace]) -> Iterator[Agreement]:
-    """How often our parser agrees with the stored verdict, invalid ones included."""
+    """How often distract's parser agrees with the stored verdict, invalid ones included."""
     stored, parsed = (collect_comparisons(judge.by(rule), None) for rule in (STORED, PARSED))
     read = {pair.unit: pair.verdicts for pair in parsed.pairs}
     for data, subset in everywhere:

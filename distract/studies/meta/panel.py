@@ -21,7 +21,7 @@ from distract.studies.meta.measures import figures as figures_of
 from distract.studies.meta.published_judges import JudgeSource
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
-"""Names of plain pairwise choice: ours, and those in LLMBar's and ReIFE's published runs."""
+"""Names of plain pairwise choice: distract's own, and those in LLMBar's and ReIFE's published runs."""
 
 
 @dataclass(frozen=True, slots=True)

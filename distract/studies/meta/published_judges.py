@@ -1,4 +1,4 @@
-"""Stored runs of judges as judges like any other, and a check of our counts against the published ones."""
+"""Use stored runs as judges, and check distract's counts against the published ones."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
     first, seen = runs[0], dict[ComparisonUnit, PublishedRun]()
     for run in runs:
         if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
-            raise UsageError(f"{run.source}: {run.judge} under {run.protocol} is in {first.source} in another form")
+            raise UsageError(f"{run.source}: {run.judge} under {run.protocol} has other rules in {first.source}")
         units = [comparison_unit(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
         if twice := next((seen[unit] for unit in units if unit in seen), None):
             raise UsageError(
-                f"{run.source}: {run.judge} under {run.protocol} judges a pair that is in {twice.source} too; name one"
+                f"{run.source}: {run.judge} under {run.protocol} judges a pair that {twice.source} judges too; name one"
             )
         seen.update(dict.fromkeys(units, run))
     rows: dict[str, tuple[Row, ...]] = {}
@@ -56,7 +56,7 @@ def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
 
 
 def check_reproduction(run: PublishedRun) -> dict[str, Any]:
-    """Compare LLMBar's published counts with ours, by stored winners and by our parser."""
+    """Compare LLMBar's published counts with distract's, by stored winners and by its parser."""
     if not run.statistics:
         return {}
     differ = {}

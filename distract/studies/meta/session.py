@@ -47,11 +47,11 @@ class MetaSelection:
 def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, seed: int) -> MetaSelection:
     """Read data sets and draw their labelled cases."""
     if responses and len(specs) != 1:
-        raise UsageError("--responses: goes with one --data only")
+        raise UsageError("--responses: needs exactly one --data")
     loaded = [datasets.load(spec, responses, seed) for spec in specs]
     for index, one in enumerate(loaded):
         if any(one.checksum == other.checksum for other in loaded[:index]):
-            raise UsageError(f"--data {specs[index]}: is there twice")
+            raise UsageError(f"--data {specs[index]}: is given twice")
     left_out = Counter[str]()
     cases: list[tuple[str, Case]] = []
     names = distinct_names([one.name for one in loaded], specs)

@@ -66,7 +66,7 @@ def report_parts(result: MetaResult) -> Iterable[RenderableType | Detail]:
     elif len(result.sources) > 1:
         yield from notes(
             [
-                "the judges are not put side by side: they have no labelled comparison in common, with a valid verdict "
+                "the judges are not compared: they have no labelled comparison in common, with a valid verdict "
                 "of each, under the protocols that all were asked under"
             ]
         )
@@ -93,8 +93,8 @@ def _judge_parts(
 
 def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[str]:
     """The best agreement of a judge, and what speaks against its verdicts."""
-    shown = {one.protocol: one.headline for one in source.judged}
-    own = [f for f in figures if f.against is None and f.rule in (None, shown.get(f.protocol or ""))]
+    headlines = {one.protocol: one.headline for one in source.judged}
+    own = [f for f in figures if f.against is None and f.rule in (None, headlines.get(f.protocol or ""))]
     accuracies = [f for f in own if f.measure == "accuracy"]
     measured = [f for f in accuracies if f.n]
     if best := [f for f in measured if f.value == max(one.value or 0.0 for one in measured)]:
@@ -165,7 +165,7 @@ def _format_versus(against: Agreement | None, base: str | None) -> str:
 
 
 def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
-    """Every figure of each protocol, a line each, by its headline rule."""
+    """Every figure of each protocol, one line each, by its headline rule."""
     rows: list[TableRow] = [
         (name_protocol(one.protocol, one.headline), *_figure_row(f, name))
         for one in source.judged
@@ -174,7 +174,7 @@ def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
         if (f.measure, f.protocol) == (measure, one.protocol) and f.rule in (one.headline, None)
     ]
     names = [name for name in ("alpha", "kappa") if any(name in str(label) for _, label, _ in rows)]
-    title = "One by one, in % but alpha, kappa, calls and tokens"
+    title = "Each figure, in % except alpha, kappa, calls and tokens"
     return Table(title, ("", "value", "95% CI", "k/n", "inv.", "excl."), rows, names)
 
 

@@ -32,7 +32,7 @@ S = TypeVar("S")
 
 Cases = Case | Iterable[Case] | DataSet
 Obstacle = Callable[[Protocol], str | None]
-"""Why a protocol cannot serve an invariant, or None."""
+"""Returns the reason why a protocol cannot serve an invariant, or None."""
 
 MAX_TRIALS = 100
 """Limit on the texts judged to find the smallest change: the test did not ask for this search."""
@@ -202,7 +202,7 @@ def _find_smallest(
     try:
         smallest = judge.run(plan)
     except BackendError:
-        # The decision stands without it.
+        # The decision does not depend on it.
         return None
     return None if isinstance(smallest, str) else smallest
 

@@ -1,7 +1,8 @@
-"""Changed texts for invariants: rewrites by an attack, and restyling that no reader notices.
+"""Changed texts for invariants: rewrites by an attack, and restyling that readers ignore.
 
-We inspect a recorded rewrite as an attack study does, unless a strategy drew it; without one, the attack's rule writes
-it. Restyling keeps every word, all code, and every format constraint held or broken as before.
+A recorded rewrite is
+inspected as in an attack study, unless a strategy drew it; without one, the attack's rule writes it. Restyling keeps
+every word, all code, and every format constraint held or broken as before.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def make_rewrite(case: Case, original: Response, attack: Attack, seed: int) -> P
     if lineage is not None and lineage.generator == DRAWN:
         return UNCHANGED if recorded[0].turns == original.turns else recorded[0]
     if recorded and attack.name not in registry.attacks():
-        # We cannot tell what this attack should change, but we can check that the answer is still the same.
+        # This attack is unknown, so only check that the answer is still the same.
         reasons, _ = inspect(case.prompt, original.turns, recorded[0].turns, case.constraints)
         return REJECTED if reasons else recorded[0]
     draft = yield from rewrite(WRITERS["recorded" if recorded else "rules"], case, original, attack, seed)

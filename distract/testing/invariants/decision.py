@@ -162,13 +162,13 @@ def _summarise_prompt(observations: Sequence[Observation]) -> PromptOutcome:
 
 
 def _format_reason(monitor: Monitor, check: Check, threshold: float, limits: Limits) -> str:
-    """Why we stop asking: a gate's words, but with violations instead of flips."""
+    """The reason to stop: a gate's words, but with violations instead of flips."""
     score = f"{count(monitor.k, 'violation')} in {count(monitor.n, 'verdict')}"
     rest = f"whatever the other {monitor.left} would say"
     if check.decision != "inconclusive":
         return f"{score} decide it, {rest}"
     least = least_n(threshold, limits.confidence)
     if monitor.n + monitor.left < least:
-        return f"{score}, and no n below {least} can pass at {threshold:g}"
+        return f"{score}, and at least {least} are needed to pass at {threshold:g}"
     about = "" if check.needed is None else f"; at this rate about {check.needed:,} verdicts would"
     return f"{score} do not settle {threshold:g}, {rest}{about}"

@@ -1,6 +1,6 @@
 """Invariants under a change that leaves the quality of a response alone.
 
-The change is an attack, white space and markdown that no reader notices, or a request to the judge.
+The change is an attack, white space and markdown that readers ignore, or a request to the judge.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def distractor_invariant(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> InvariantFinding:
-    """A losing response does not win after a rewrite that leaves its quality alone; a tie is no violation.
+    """A losing response does not win after a rewrite that leaves its quality alone; a tie is not a violation.
 
     Uses the rewrite that a case records if it is faithful, else the attack's rule writes one. Without an attack, tests
     the attacks whose rewrites the cases record. Outside a hypothesis search, a failure also reports the smallest part

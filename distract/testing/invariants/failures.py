@@ -1,4 +1,4 @@
-"""How a test of an invariant fails: by an assertion error, which every test runner reports as a failure."""
+"""Failures of invariants: assertion errors, which every test runner reports as failures."""
 
 
 class InvariantFailure(AssertionError):
@@ -9,7 +9,7 @@ class InvariantFailure(AssertionError):
 
 
 class Violation(InvariantFailure):
-    """We found a counterexample, or the rate of violations exceeds the accepted one."""
+    """There is a counterexample, or the rate of violations exceeds the accepted one."""
 
     __module__ = "distract.testing.invariants"
 

@@ -67,7 +67,7 @@ def mark_spaces(text: str) -> str:
 
 
 def changed_words(flip: DecisiveRewrite) -> tuple[str, ...]:
-    """The words that a rewrite changed; none if it has another number of turns."""
+    """The words that a rewrite changed; none if the numbers of turns differ."""
     if len(flip.original.turns) != len(flip.rewrite.turns):
         return ()
     return describe_edits(find_edits(flip.original.turns, flip.rewrite.turns))

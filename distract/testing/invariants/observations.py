@@ -34,7 +34,7 @@ TIE = "the two tie"
 
 @dataclass(frozen=True)
 class JudgeSetup:
-    """How to ask a judge. ``rule`` decides a scoring protocol; ``helped`` says whether there is a reference model."""
+    """The way to ask a judge. ``rule`` decides a scoring protocol; ``helped`` means that there is a reference model."""
 
     judge: str
     protocol: Protocol
@@ -101,7 +101,7 @@ class PairVerdict:
 
     @property
     def lead(self) -> float:
-        """How far a is ahead of b, in a valid verdict."""
+        """The lead of a over b, in a valid verdict."""
         a, b = strengths(self.judgments, self.rule, mirrored=False)
         return a - b
 
@@ -131,8 +131,8 @@ class PairVerdict:
 class DecisiveRewrite:
     """A rewrite that changed a verdict.
 
-    ``other`` is the response that the original lost to; None if it was compared with its own original, in which case
-    we cannot search for a smallest change. ``first`` says whether the rewritten response is the first of the pair.
+    ``other`` is the response that the original lost to; None if it was compared with its own original, so that there is
+    no smallest change to search for. ``first`` says whether the rewritten response is the first of the pair.
     """
 
     original: Response

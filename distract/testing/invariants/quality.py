@@ -1,4 +1,4 @@
-"""Invariants of an order of quality: more broken requirements are worse, no circles, no influence of a third response.
+"""Invariants of an order of quality: more broken requirements are worse, no cycles, no influence of a third response.
 
 Their definitions are those of the studies that measure the same properties.
 """
@@ -54,7 +54,7 @@ def _quadruples(case: Case, seed: int) -> Sequence[Quadruple]:
 
 def _comparison_obstacle(protocol: Protocol) -> str | None:
     if protocol.orders == "none":
-        return "scores each response alone, so its verdicts cannot go in a circle"
+        return "scores each response alone, so its verdicts cannot form a cycle"
     return pair_obstacle(protocol)
 
 
@@ -64,7 +64,7 @@ def _comparison_obstacle(protocol: Protocol) -> str | None:
     no_subject="no good response is known to meet format requirements",
 )
 def monotone_in_severity(case: Case, good: Response, setup: JudgeSetup) -> Plan[Observation]:
-    """A response that breaks more format requirements does not win over one that breaks fewer; a tie is no violation.
+    """A response that breaks more format requirements does not win over one that breaks fewer; it may tie.
 
     Compares the good response of a case that meets all its requirements with versions that break one, two and three,
     written by rule or recorded with the same author. The accepted rate is a rate of cases.
@@ -105,7 +105,7 @@ def _severity(item: object) -> int:
 def transitive(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[Observation]:
     """If a first response wins over a second and the second over a third, the first wins over the third.
 
-    Cases need three responses by different authors; from larger cases we draw up to four triples. The protocol must
+    Cases need three responses by different authors; up to four triples are drawn from larger cases. The protocol must
     show two responses side by side.
     """
     places = list(combinations(range(3), 2))
@@ -130,8 +130,8 @@ def transitive(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[Observatio
         ),
         *((f"text {number}", response.text) for number, response in enumerate(triple, 1)),
     )
-    is_circle = len(wins) == len(places)
-    shape = "go in a circle" if is_circle else "break a chain: two wins in a row, and a tie from end to end"
+    is_cycle = len(wins) == len(places)
+    shape = "form a cycle" if is_cycle else "break a chain: two wins in a row, and a tie from end to end"
     margin = sum(abs(verdict.lead) for verdict in verdicts)
     return setup.violation(case, f"verdicts on three responses {shape}", details, margin)
 
@@ -142,7 +142,7 @@ def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: Judge
 
     Shows the pair in one order with the third response last, then with another third: the case's fourth response or, if
     it has only three, an answer that says nothing. A verdict for the third prefers neither of the pair, so a change to
-    or from it is no violation. The protocol must show three responses.
+    or from it is not a violation. The protocol must show three responses.
     """
     a, b, *thirds = four
     before, after = yield from gather([_compare_with_third(case, (a, b, third), setup) for third in thirds])

@@ -1,6 +1,6 @@
 """Drawn cases with format requirements and a response that meets them all.
 
-We build the response from parts that meet the requirements and then set limits that it meets, so few draws are wasted.
+The response is built from parts that meet the requirements, then limits are set that it meets, so few draws are wasted.
 No requirement names a language: checking one depends on an optional library.
 """
 
@@ -62,7 +62,7 @@ def _constrained_cases(draw: DrawFn, least: int) -> Case:
     for kind in sorted(_select_kinds(kinds, least), key=list(PARTS).index):
         text, arguments = PARTS[kind](text, numbers.get(kind, 1), question)
         constraints.append(parse({"kind": kind, **arguments}))
-    # This holds by construction; check it anyway, so that we never ask a judge about a wrong case.
+    # This holds by construction; check it anyway, so that no judge meets a wrong case.
     assume(all(check(constraint, text) for constraint in constraints))
     prompt = "\n\n".join([question, " ".join(map(describe, constraints))])
     response = Response(AUTHORS[0], (text,))

@@ -26,7 +26,7 @@ def unhurried(**more: Any) -> settings:
     one. Shrinking a failing example comes on top: often ten times as many, most of them answered from the store.
     Failing examples are kept in ``.distract/examples`` of the current folder; the next run starts with one, stops if it
     still fails, and then makes no calls. If the active profile derandomizes (as hypothesis does in CI), nothing is
-    kept: the same examples come again, and the store has their replies. Keyword arguments override these settings.
+    kept: the same examples are drawn again, and the store has their replies. Keyword arguments override these settings.
     """
     active = settings()
     defaults: dict[str, Any] = {

@@ -1,14 +1,14 @@
-"""Which words two texts have in common."""
+"""Find the words that two texts have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 MOST = 1 << 29
-"""Beyond this many pairs of words, without common start and end, no longest common sequence is sought."""
+"""Maximum number of pairs of words, without common start and end, for which to find the longest common sequence."""
 
 Spans = Sequence[tuple[int, int]]
-"""Where the words of a text are, between an empty word at either end."""
+"""The places of the words of a text, between an empty word at either end."""
 
 WordMatches = Sequence[tuple[int, int]]
 """Words that two texts have in common, in order, as pairs of word numbers."""
@@ -64,7 +64,7 @@ def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordM
         (i, j), (k, m) = matches[at : at + 2]
         if (k == i + 1) == (m == j + 1):
             continue
-        # Find the text with the extra words, and where they are.
+        # Find the text with the extra words, and their place.
         side = int(k == i + 1)
         start, end = matches[at][side] + 1, matches[at + 1][side]
         lowest = -_count_moves(words[side], matches, at, end - 1, start - 1, -1)

@@ -1,4 +1,4 @@
-"""Edits in words: those of one flip, and the words that flip a judge most often."""
+"""Describe the edits of one flip, and find the words that flip a judge most often."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distract.core.records import Edit, MinimalFlip
 from distract.studies.attack.minimal.edits import group_edits
 
 WIDTH = 80
-"""Characters of a phrase to show."""
+"""Maximum number of characters of a phrase to show."""
 
 ChangeKind = Literal["added", "removed"]
 

@@ -1,7 +1,7 @@
 """The edits between two texts, about a word each; any of them can be applied without the others.
 
-All together make the rewrite exactly. A text with only some applied should still read well, so white space goes with an
-adjacent word.
+All together make the rewrite exactly. A text with only some applied should still read well, so white space belongs to
+an adjacent word.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) ->
         start = spans[k][0] if k == 1 and head else spans[k - 1][1]
         return start, spans[k][1] if k < last - 1 or tail else spans[last][0]
 
-    # With no word between the two that stay, replace the white space.
+    # Replace the white space if no word is between the two unchanged ones.
     for k in range(1, max(last, 2)):
         yield _make_edit(turn, texts, place(old, k), place(new, k))
 

@@ -1,7 +1,7 @@
-"""Find a minimal subset that is enough, by asking whether subsets are enough.
+"""Find a minimal sufficient subset, by testing whether subsets are enough.
 
-Delta debugging: divide and conquer as in QuickXplain (Junker 2004), which asks O(k log n) times for k of n things, then
-a try without each remaining one, so that the result is minimal even if more is not always better.
+Delta debugging: divide and conquer as in QuickXplain (Junker 2004), which takes O(k log n) tests for k of n elements,
+then a test without each remaining one, so that the result is minimal even if more is not always better.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from distract.core.plan import Plan
 
 MOST = 500
-"""Subsets to ask about by default."""
+"""Default maximum number of subsets to test."""
 
 Subset = frozenset[int]
 
@@ -23,40 +23,40 @@ Ask = Callable[[Sequence[Subset]], Plan[Sequence[bool]]]
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A subset that is enough; ``minimal`` unless the search ended before it knew."""
+    """A subset that is enough; ``minimal`` unless the search ended too early to be sure."""
 
-    kept: Subset
+    subset: Subset
     minimal: bool
 
 
 def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[SearchResult]:
     """Search for a minimal subset that is enough.
 
-    The full set is known to be enough and the empty set not to be; neither is asked about.
+    The full set is known to be enough and the empty set not to be; neither is tested.
     """
     order = [one for group in groups for one in group]
     if not order:
-        raise ValueError("nothing to search: all and nothing are the same")
+        raise ValueError("nothing to search: the full set is empty")
     answers = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
     try:
         needed = yield from _filter_needed(answers, frozenset(), [frozenset(group) for group in groups if group])
-        kept = frozenset[int]().union(*needed)
+        subset = frozenset[int]().union(*needed)
         for group in reversed(groups):
-            if len(parts := [frozenset((one,)) for one in group if one in kept]) > 1:
-                base = kept.difference(group)
-                kept = base.union(*(yield from _filter_needed(answers, base, parts)))
-        return SearchResult((yield from _minimise(answers, order, kept)), minimal=True)
+            if len(parts := [frozenset((one,)) for one in group if one in subset]) > 1:
+                base = subset.difference(group)
+                subset = base.union(*(yield from _filter_needed(answers, base, parts)))
+        return SearchResult((yield from _minimise(answers, order, subset)), minimal=True)
     except _BudgetSpent:
         return SearchResult(answers.best, minimal=False)
 
 
 class _BudgetSpent(Exception):
-    """The search may ask no more."""
+    """The search has used all its tests."""
 
 
 @dataclass(slots=True)
 class _Answers:
-    """Answers by subset, and how many more may be asked for."""
+    """Answers by subset, at most ``most`` of them new."""
 
     ask: Ask
     most: int
@@ -65,12 +65,12 @@ class _Answers:
     @property
     def best(self) -> Subset:
         """The smallest subset known to be enough, the first of equals."""
-        return min((kept for kept, enough in self.answers.items() if enough), key=len)
+        return min((subset for subset, enough in self.answers.items() if enough), key=len)
 
     def look_up(self, sets: Sequence[Subset]) -> Plan[Mapping[Subset, bool]]:
-        """Return the answer for each subset; unknown ones are asked about together."""
+        """Return the answer for each subset; unknown ones are tested together."""
         new = [one for one in dict.fromkeys(sets) if one not in self.answers]
-        # Nobody asked about the empty and the full set.
+        # The empty and the full set were not tested.
         if len(self.answers) - 2 + len(new) > self.most:
             raise _BudgetSpent
         if new:
@@ -91,22 +91,22 @@ def _filter_needed(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> 
 
 
 def _filter_rest(answers: _Answers, base: Subset, parts: Sequence[Subset]) -> Plan[list[Subset]]:
-    """Do the same with a base that may be enough alone."""
+    """Like ``_filter_needed``, for a base that may already be enough."""
     if (yield from answers.look_up([base]))[base]:
         return []
     return (yield from _filter_needed(answers, base, parts))
 
 
-def _minimise(known: _Answers, order: Sequence[int], kept: Subset) -> Plan[Subset]:
-    """Drop whatever the subset can do without; if more is always better, one round shows that nothing is."""
+def _minimise(known: _Answers, order: Sequence[int], subset: Subset) -> Plan[Subset]:
+    """Remove every element that is not needed; if more is always better, one round confirms that all are."""
     while True:
-        without = {one: kept - {one} for one in reversed(order) if one in kept}
+        without = {one: subset - {one} for one in reversed(order) if one in subset}
         answers = yield from known.look_up(list(without.values()))
         free = [one for one, rest in without.items() if answers[rest]]
         if not free:
-            return kept
-        kept = without[free[0]]
+            return subset
+        subset = without[free[0]]
         for one in free[1:]:
-            rest = kept - {one}
+            rest = subset - {one}
             if (yield from known.look_up([rest]))[rest]:
-                kept = rest
+                subset = rest

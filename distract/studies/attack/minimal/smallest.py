@@ -1,4 +1,4 @@
-"""Search one rewrite that flipped a verdict for the fewest edits that still do, one text after another.
+"""Search one rewrite that flipped a verdict for the fewest edits that still flip it, one text after another.
 
 The requests for the original and the full rewrite are those of the run that found the flip, so the store answers them.
 """
@@ -48,10 +48,10 @@ class _Pair:
     def outcome(self, turns: Turns) -> Outcome | None:
         return outcome(self.rows[turns].judgments, self.rule)
 
-    def is_certain(self, original: Response, kept: Sequence[Edit]) -> bool:
+    def is_certain(self, original: Response, edits: Sequence[Edit]) -> bool:
         """Return whether every verdict without one of the edits is valid."""
-        rest = ((edit for edit in kept if edit is not left_out) for left_out in kept)
-        return all(self.outcome(apply_edits(original.turns, edits)) is not None for edits in rest)
+        subsets = ((edit for edit in edits if edit is not left_out) for left_out in edits)
+        return all(self.outcome(apply_edits(original.turns, subset)) is not None for subset in subsets)
 
     def strengths(self, turns: Turns) -> tuple[float, float]:
         return strengths(self.rows[turns].judgments, self.rule, not self.first)
@@ -91,13 +91,13 @@ def find_smallest(
     changes = find_edits(original.turns, rewrite.turns)
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
-        texts = [apply_edits(original.turns, (changes[index] for index in sorted(kept))) for kept in sets]
+        texts = [apply_edits(original.turns, (changes[index] for index in sorted(subset))) for subset in sets]
         yield from pair.judge([replace(rewrite, turns=turns) for turns in texts])
         return [pair.outcome(turns) == pair.winning_outcome for turns in texts]
 
     result = yield from search(_group_edits(changes), ask, most)
-    kept = tuple(changes[index] for index in sorted(result.kept))
-    turns = apply_edits(original.turns, kept)
+    edits = tuple(changes[index] for index in sorted(result.subset))
+    turns = apply_edits(original.turns, edits)
     return MinimalFlip(
         case=case,
         protocol=protocol.name,
@@ -106,7 +106,7 @@ def find_smallest(
         rewritten=original.author,
         severity=original.severity,
         other=other.author,
-        edits=kept,
+        edits=edits,
         of=len(changes),
         original=original.turns,
         turns=turns,
@@ -115,7 +115,7 @@ def find_smallest(
         comparisons=len(pair.rows) - 2,
         requests=len({key for row in pair.rows.values() for key in row.keys}),
         invalid=sum(pair.outcome(turns) is None for turns in pair.rows),
-        minimal=result.minimal and pair.is_certain(original, kept),
+        minimal=result.minimal and pair.is_certain(original, edits),
     )
 
 

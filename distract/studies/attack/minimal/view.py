@@ -32,7 +32,7 @@ def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
 
 
 def describe_smallest(flip: MinimalFlip) -> str:
-    """Describe which edits are enough."""
+    """Describe the edits that are enough."""
     unsure = "; ".join(
         why
         for why, holds in (

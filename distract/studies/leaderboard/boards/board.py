@@ -92,7 +92,9 @@ def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str
         check_parameter(system, key)
     prompts_known = None if matches.cluster is None else matches.clusters
     if prompts_known != (drawn := None if draws.weights is None else draws.weights.shape[1]):
-        raise UsageError(f"draws of {drawn or 'no'} prompts, but matches have {prompts_known or 'none'}: draw theirs")
+        raise UsageError(
+            f"the draws are of {drawn or 'no'} prompts, the matches have {prompts_known or 'none'}; draw again for them"
+        )
     ratings = system.rate_matches(matches, parameters)
     models = np.concatenate([matches.a, matches.b])
     prompts = np.bincount(models, minlength=len(matches.models))
@@ -101,7 +103,7 @@ def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str
         pairs = coo_array((np.ones(len(models), np.bool_), (models, np.tile(matches.cluster, 2))), shape=shape).tocsr()
         prompts = np.diff(pairs.indptr)
     table = None if count_units(matches) < 2 else np.tile(ratings.rating, (draws.count, 1))
-    # Where every match is a tie, models are level in every draw, whatever a prior does to a draw.
+    # If every match is a tie, models are equal in every draw, whatever the effect of a prior on a draw.
     if table is not None and (matches.outcome != TIE).any():
         with guard_plugin(f"rating system {system.name!r} failed"):
             redrawn = system.redraw(matches, draws, **parameters)

@@ -70,7 +70,7 @@ def compare_boards(
     if others and not comparisons:
         models = [name for source in sources for name in source.matches.models]
         check_comparable([(source.protocol, source.rule) for source in sources], models, others)
-        raise UsageError("--against: no two boards have two models in common")
+        raise UsageError("--against: the boards share fewer than two models")
     return tuple(comparisons)
 
 
@@ -82,7 +82,7 @@ def check_comparable(ways: Sequence[Way], models: Collection[str], others: Seque
             ", ".join(sorted({describe_way(*way) for way in some}))
             for some in (ways, [(other.protocol, other.rule) for other in others])
         )
-        raise UsageError("--against: no board of one is a board of the other: {} and {}".format(*names))
+        raise UsageError("--against: the two sides have no protocol and rule in common: {}; {}".format(*names))
     if all(len({*models} & {*other.matches.models}) < 2 for other in alike):
         raise UsageError(f"--against: {alike[0].name} shares fewer than two models with the boards compared with it")
 

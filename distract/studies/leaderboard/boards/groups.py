@@ -83,7 +83,7 @@ def _labels(winner: _Labels, loser: _Labels, models: int, connection: Literal["w
 
 
 def _name_groups(matches: Matches, labels: Iterable[int]) -> list[tuple[str, ...]]:
-    # Models are sorted, so groups and the names in them come out sorted too.
+    # Models are sorted, so groups and the names in them are sorted too.
     groups: defaultdict[int, list[str]] = defaultdict(list)
     for name, label in zip(matches.models, labels, strict=True):
         groups[label].append(name)

@@ -1,4 +1,4 @@
-"""A board as plain data: where each model stands."""
+"""A board as plain data: the rating and rank of each model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rating systems as users choose them: ``elo`` or ``elo:k=16,order=file``, with the parameters that are no defaults."""
+"""Rating systems as users choose them: ``elo`` or ``elo:k=16,order=file``, with parameters other than the defaults."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def choose_systems(specs: Sequence[str], anchor: str | None = None) -> tuple[Sys
     parsed = [parse_spec(spec) for spec in specs] or [(one, {}) for one in ratings.systems().values() if one.default]
     if anchor is not None and not any(ANCHOR in system.parameters for system, _ in parsed):
         able = ", ".join(system.name for system in ratings.systems().values() if ANCHOR in system.parameters)
-        raise UsageError(f"--anchor {anchor}: goes with {able}; name one of them with --system")
+        raise UsageError(f"--anchor {anchor}: applies only to {able}; name one of them with --system")
     choices: dict[str, SystemChoice] = {}
     for system, parameters in parsed:
         fixed = {ANCHOR: anchor} if anchor is not None and ANCHOR in system.parameters else {}
@@ -125,7 +125,7 @@ def _parse_value(system: RatingSystem, key: str, text: str) -> Any:
             return value
         if re.search(r"\bint\b", kind):
             if abs(whole := int(text)) > LARGEST:
-                raise UsageError(f"{system.name}: parameter {key!r}: expected {LARGEST:g} at most in size")
+                raise UsageError(f"{system.name}: parameter {key!r}: expected a size of at most {LARGEST:g}")
             return whole
     except ValueError:
         pass

@@ -1,4 +1,4 @@
-"""Sources of matches, a module each: files of votes, judgments of others, labelled data sets, our own runs."""
+"""Sources of matches, one module per kind: files of votes, stored judgments, labelled data sets, runs of distract."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read(spec: str) -> tuple[MatchSource, ...]:
     if not _exists(place):
         raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)
     if not path.is_dir() and not path.is_file():
-        raise DataError("is no regular file", path=path)
+        raise DataError("is not a regular file", path=path)
     form = form or _detect_format(path)
     if form == RUN:
         return runs.read(path)
@@ -68,7 +68,7 @@ def read(spec: str) -> tuple[MatchSource, ...]:
 
 
 def _detect_format(path: Path) -> str:
-    """Detect a format by its beginning; votes come before the data sets that are made of them."""
+    """Detect a format by its beginning; check for votes before the data sets that consist of them."""
     if path.is_dir():
         return _detect_folder(path)
     text = head(path, _BEGINNING).decode("utf-8", "replace")
@@ -79,11 +79,12 @@ def _detect_format(path: Path) -> str:
         return JUDGMENTS
     if scores.is_score(fields) and not arena.is_vote(fields):
         return SCORES
-    # A file that is no JSON can only be a table of votes or scores.
+    # A file that is not JSON can only be a table of votes or scores.
     if arena.is_vote(fields) or not fields or not text.startswith(("{", "[")):
         return ARENA
     form = detect_format(text)
-    # The native format takes every object; one with a winner is a vote that lacks something, and its reader says what.
+    # The native format takes every object; one with a winner is an incomplete vote, and its reader reports what is
+    # missing.
     if form in (None, "native") and fields & {*arena.MODELS, arena.WINNER}:
         return ARENA
     if form is None:

@@ -1,13 +1,13 @@
 """Arena-style votes: rows of ``{model_a, model_b, winner}`` as JSON Lines, a JSON array, CSV or Parquet.
 
 ``winner`` is ``model_a``, ``model_b``, ``a``, ``b``, the name of one of the two models, or a tie (``tie``, ``tie
-(bothbad)``, ``bothbad``, ``both_bad``, ``tie (inconsistent)``); null, nothing, ``error``, ``invalid`` and ``no
-verdict`` are no verdict. Kaggle's files have ``winner_model_a``, ``winner_model_b`` and ``winner_tie`` instead, one of
-which is 1. Every row counts, duplicates included. Rows with the same ``prompt_id``, ``question_id``, ``prompt``,
-``instruction`` or first message of ``conversation_a`` (the first of these that the first row has) share a prompt; if
-all rows differ, prompts are unknown. A ``turn`` does not split a prompt. Response lengths come from ``length_a`` and
-``length_b``, else from ``response_a`` and ``response_b``, else from the assistant's messages in the conversations
-(lists of ``{role, content}``), if every row has them.
+(bothbad)``, ``bothbad``, ``both_bad``, ``tie (inconsistent)``); null, an empty value, ``error``, ``invalid`` and ``no
+verdict`` mean that there is none. Kaggle's files have ``winner_model_a``, ``winner_model_b`` and ``winner_tie``
+instead, one of which is 1. Every row counts, duplicates included. Rows with the same ``prompt_id``, ``question_id``,
+``prompt``, ``instruction`` or first message of ``conversation_a`` (the first of these that the first row has) share a
+prompt; if all rows differ, prompts are unknown. A ``turn`` does not split a prompt. Response lengths come from
+``length_a`` and ``length_b``, else from ``response_a`` and ``response_b``, else from the assistant's messages in the
+conversations (lists of ``{role, content}``), if every row has them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from distract.studies.leaderboard.sources.vote_files import MISSING, Table, Tabl
 MODELS = ("model_a", "model_b")
 WINNER = "winner"
 HOT: Mapping[str, Outcome] = {"winner_model_a": "a", "winner_model_b": "b", "winner_tie": "tie"}
-EXPECTED = "expected model_a, model_b, a, b, tie, bothbad, the name of one of the two models, or nothing for no verdict"
+EXPECTED = "expected model_a, model_b, a, b, tie, bothbad, the name of one of the two models, or an empty value"
 
 WORDS: Mapping[str | None, Outcome | None] = {
     **dict.fromkeys(("model_a", "a"), "a"),
@@ -101,7 +101,9 @@ def _check_columns(table: Table, needed: Sequence[str]) -> None:
     for name in needed:
         if name not in table.fields:
             if near := next((field for field in table.fields if field.strip() == name), None):
-                raise DataError(f"column {near!r} has spaces around its name; take them out", path=table.path)
+                raise DataError(
+                    f"the name of column {near!r} has leading or trailing spaces; remove them", path=table.path
+                )
             if len(table.fields) == 1 and (mark := next((m for m in ";\t|" if m in table.fields[0]), None)):
                 raise DataError(f"columns are separated by {mark!r}; expected commas", path=table.path, line=1)
             names = ", ".join(repr(field[:40]) for field in table.fields[:20])
@@ -123,7 +125,7 @@ def _read_models(table: Table, row: TableRow) -> tuple[str, str]:
 
 
 def _read_winner(table: Table, line: int, winner: object, names: tuple[str, str]) -> Outcome | None:
-    """Read a winner that is no plain word, or is a model's name too."""
+    """Read a winner that is not a plain word, or is a model's name too."""
     if isinstance(winner, float) and winner != winner:
         return None
     if winner is MISSING or not isinstance(winner, str | None):
@@ -136,7 +138,7 @@ def _read_winner(table: Table, line: int, winner: object, names: tuple[str, str]
     if not meanings:
         table.fail(line, WINNER, f"{EXPECTED}, found {winner[:60]!r}" if winner else EXPECTED)
     if len(meanings) > 1:
-        table.fail(line, WINNER, f"{winner!r} is the name of a model and has another meaning too; rename the model")
+        table.fail(line, WINNER, f"{winner!r} is both a model name and a reserved word; rename the model")
     return meanings.pop()
 
 
@@ -174,7 +176,7 @@ def prompt_identity(table: Table, line: int, name: str, value: object) -> int:
     if isinstance(value, list) and value and all(isinstance(turn, str) for turn in value):
         value = "\x1e".join(value)
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # what numbers become in a column with gaps
+        value = int(value)  # numbers become floats in a column with gaps
     if type(value) is int or (isinstance(value, str) and value.strip()):
         return identity(str(value))
     problem = "nothing" if value is MISSING or value in (None, "") else "a blank text"
@@ -186,7 +188,7 @@ _Measure = Callable[[Table, int, str, object], int | None]
 
 
 def _choose_measure(table: Table, hot: bool) -> tuple[tuple[str, ...], _Measure]:
-    """Choose the two columns that give lengths, and how; none where the first row has none."""
+    """Choose the two columns that give lengths, and how to read them; none where the first row has none."""
     written = _list_length if hot and not table.typed else _text_length
     kinds: tuple[tuple[str, _Measure], ...] = (
         ("length", _known_length),

@@ -107,7 +107,7 @@ def _source_name(path: Path) -> str:
 
 
 def _judge_name(item: Item, default: str) -> str:
-    """Name the judge of a FastChat row, and its protocol: the first word of the template's name."""
+    """Name the judge of a FastChat row, and its protocol, the first word of the template's name."""
     if not item.has("judge"):
         return default
     judge, template = mt_bench.read_judge(item)

@@ -1,6 +1,6 @@
 """Labelled data sets as matches: which of two responses people prefer, between their authors.
 
-Where the authors are only places (``output_1``, ``chosen``), the board has these two and shows which place wins.
+Where the author names only denote positions (``output_1``, ``chosen``), the board compares the two positions.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def from_rows(
     """Build matches from rows under one protocol, rule and condition, in the order in which they first appear.
 
     A comparison that several rows hold (a pair of several triples) counts once. Under an attack, a comparison that was
-    judged again has its new outcome, and every other one stands as before: so does one whose rewrite was rejected,
+    judged again has its new outcome, and every other one keeps its outcome, also one whose rewrite was rejected,
     because no attacker would submit it. Rejections count as left out.
     """
     left_out = Counter[str]()

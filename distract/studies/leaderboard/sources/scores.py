@@ -3,8 +3,8 @@
 JSON Lines, a JSON array, CSV or Parquet. On each prompt every model meets every other one: the higher score wins,
 scores within 1e-4 tie (DESIGN, Measures). ``prompt_id``, ``question_id``, ``prompt`` or ``instruction`` identifies the
 prompt, the first that the first row has. Where rows have a ``turn`` or a ``judge``, only scores of the same turn and
-judge are compared, and count for the same prompt. FastChat's ``*_single.jsonl`` is such a file; its -1 is no score, and
-neither are null, nothing and NaN anywhere.
+judge are compared, and count for the same prompt. FastChat's ``*_single.jsonl`` is such a file; its -1 is not a score,
+and neither are null, empty values and NaN in any file.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class MatchSource:
     protocol: str | None = None  # None for votes and for judgments of others
     rule: str | None = None  # rule that turns scores into verdicts
     attack: str = BASELINE  # the condition: ``none`` before any rewrite
-    # Number of rows that are no match, by reason; ``matches`` counts those without a valid verdict.
+    # Number of rows that are not matches, by reason; ``matches`` counts those without a valid verdict.
     left_out: Mapping[str, int] = field(default_factory=dict)
     sha256: str = ""  # checksum of the file, or of the checksums of several; empty for rows in memory
     notes: tuple[str, ...] = ()  # warnings for the reader, one line each
@@ -42,7 +42,7 @@ class MatchSource:
 
 @dataclass(slots=True)
 class MatchColumns:
-    """Matches as they are read, a few numbers each, so that memory does not grow with texts and names.
+    """Matches collected one by one, as a few numbers each, so that memory does not grow with texts and names.
 
     ``measured`` says whether the lengths of both responses of every match are known so far.
     """
@@ -97,7 +97,7 @@ def identity(text: str) -> int:
 
 
 def _identity(text: str) -> int:
-    # Half of a surrogate pair is no reason to refuse a vote.
+    # Accept half of a surrogate pair: the text is only hashed.
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
 
@@ -109,11 +109,11 @@ def check_model(item: Item, value: object, field: str) -> str:
     """Return ``value`` if it can name a model."""
     name = item.check_name(item.checked(value, field), field)
     if name != name.strip():
-        item.fail(f"{name!r} has spaces around it, and would not be the model of that name; take them out", field)
+        item.fail(f"{name!r} has leading or trailing spaces; remove them", field)
     if name == "tie":
         item.fail("'tie' is a verdict; give the model another name", field)
     if name.casefold() in ("nan", "none", "null", "<na>"):
-        item.fail(f"{name!r} is what exports write for nothing; expected the name of a model", field)
+        item.fail(f"{name!r} is a placeholder for a missing value; expected the name of a model", field)
     return name
 
 

@@ -87,7 +87,7 @@ def _open_csv(path: Path) -> Table:
 
 def _check_unique(path: Path, names: Sequence[str], line: int | None = None) -> None:
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"column {twice!r} is there twice", path=path, line=line)
+        raise DataError(f"duplicate column {twice!r}", path=path, line=line)
 
 
 def _read_cells(path: Path) -> Generator[tuple[int, list[str]]]:
@@ -131,7 +131,7 @@ def _open_parquet(path: Path) -> Table:
     with _translate_errors(path):
         fields = tuple(library.ParquetFile(path).schema_arrow.names)
     _check_unique(path, fields)
-    # One by one: a damaged column matters only to who reads it.
+    # Read columns one by one, so that a damaged one affects only its readers.
     first: dict[str, object] = {}
     for name in fields:
         with suppress(DataError):
@@ -145,5 +145,5 @@ def _translate_errors(path: Path, row: int | None = None) -> Iterator[None]:
     try:
         yield
     except (errors, ValueError, OverflowError, OSError) as error:
-        problem = "is no readable Parquet file" if row is None else "cannot be read from this row on"
+        problem = "is not a readable Parquet file" if row is None else "cannot be read from this row on"
         raise DataError(f"{problem} ({next(iter(str(error).splitlines()), 'damaged')})", path=path, line=row) from error
