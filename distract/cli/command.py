@@ -15,7 +15,9 @@ from distract.cli.settings import FileSettings, read_settings_file
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, SETTINGS, flag, read_settings, split_setting
 
-EPILOG = "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 129, 130 or 143 stopped."
+EPILOG = (
+    "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run failed, 129, 130 or 143 stopped."
+)
 PANELS = (
     "Basics", "Decision", "Ratings", "Rewriting", "Asking", "Output", "Local models", "Servers", "Cost"
 )  # fmt: skip

@@ -53,7 +53,7 @@ limit_options = group_options(
 @limit_options
 @decision("--baseline", type=PATH, help="Run of `attack` that the judge may not be worse than.")
 @output_options
-@option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: the distractors.")
+@option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: assertiveness, prolixity, sycophancy.")
 @audit_options
 @decision("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
 @option("--limit", default="all", help="Number of cases, drawn by --seed.")
@@ -116,7 +116,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
 def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
     """Compare the flip rates of two RUNs.
 
-    Both are of `attack` and on the same cases, the earlier one first. Always exits with 0.
+    Both are of `attack` and on the same cases, the earlier one first. Ends with 0 whatever it finds.
     """
     from distract.core import runs
     from distract.studies.gate import finished

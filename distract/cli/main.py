@@ -1,6 +1,6 @@
 """The group of commands, which turns results into exit codes and every expected failure into one line.
 
-Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive, 4 the run broke, 130 Ctrl-C, 143
+Exit codes: 0 fine, 1 the judge is too flippable, 2 wrong input, 3 inconclusive, 4 the run failed, 130 Ctrl-C, 143
 SIGTERM. Only a verdict sets 1 and 3, and 0 for a gate. Any other failure that is not wrong input is 4.
 """
 

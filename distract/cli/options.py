@@ -52,6 +52,8 @@ def option(*names: str, help: str, bounds: Range | None = None, **settings: Any)
     """Define an option that takes ``bounds``, or those of its name, and shows its default."""
     if bounds := bounds or BOUNDS.get(names[0].lstrip("-").replace("-", "_")):
         settings.setdefault("type", RangeType(bounds))
+        if bounds.name.startswith("N"):  # click would write the words in capitals
+            settings.setdefault("metavar", bounds.name)
     if settings.get("default") is not None:
         settings.setdefault("show_default", True)
     return click.option(*names, cls=Option, help=help, **settings)

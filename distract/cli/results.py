@@ -51,7 +51,7 @@ def check(
 
     Takes a text and its REWRITE, a RUN with its rewrites, or a labelled set. A labelled set is JSON Lines of
     {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack, label faithful or changed,
-    kind what was changed. Always exits with 0.
+    kind what was changed. Ends with 0 whatever it finds.
     """
     from distract.core import runs
     from distract.report.tables import has_colour

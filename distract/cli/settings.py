@@ -18,7 +18,17 @@ from click.core import ParameterSource
 
 from distract.core.errors import UnknownName, UsageError
 from distract.models.options import COMMON, SETTINGS, USES, read_settings, split_setting
-from distract.studies.project import Project, describe_value, find_project, read_project, setting_error, shorten
+from distract.studies.project import (
+    OWN_FILE,
+    SHARED_FILE,
+    TABLE,
+    Project,
+    describe_value,
+    find_project,
+    read_project,
+    setting_error,
+    shorten,
+)
 
 REFUSED: Mapping[str, str] = {
     "trust-remote-code": "it runs code contained in a model",
@@ -125,7 +135,9 @@ def _check_shared(project: Project, name: str, group: click.Group, context: clic
 
 def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collection[str]) -> None:
     problem = str(UnknownName("setting", shorten(key), known))
-    if key.replace("-", "_") in SETTINGS and key not in REFUSED:
+    if key == TABLE[0] and project.path.name == OWN_FILE:
+        problem = f"[{'.'.join(TABLE)}] belongs in {SHARED_FILE}; here leave the prefix out"
+    elif key.replace("-", "_") in SETTINGS and key not in REFUSED:
         problem = f"is a setting of an engine: write {_MODEL_OPTION} = {{{key} = ...}}"
     elif key in REFUSED:
         problem = f"only on the command line: {REFUSED[key]}"

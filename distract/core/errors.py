@@ -74,7 +74,7 @@ class UnknownName(UsageError):
         suggestion = f"; did you mean {near[0]!r}?" if is_near else ""
         suggestion += f"; {instead}" if instead else ""
         self.instead = instead
-        tail = f" {hint}" if hint else ""
+        tail = f"; {hint}" if hint else ""
         listed = ", ".join(names) if len(names) <= MAX_NAMES else f"{len(names)} names, see `distract list`"
         super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {listed or 'none'}){tail}")
 

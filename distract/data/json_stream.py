@@ -63,7 +63,7 @@ def _parse_lines(lines: Iterable[str], path: Path | str) -> Iterator[Object]:
         if not line.strip():
             continue
         try:
-            value = DECODER.decode(line)
+            value = DECODER.decode(line.strip())
         except (ValueError, RecursionError) as error:
             # Only the last line of a file can lack its end.
             hint = "" if line.endswith("\n") else "; the file may be truncated"

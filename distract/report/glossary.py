@@ -33,6 +33,7 @@ GLOSSARY: Mapping[str, str] = {
     "calls": "judge calls per comparison",
     "tokens": "tokens per comparison",
     "◆": "Pareto front, no other flips less for this cost or costs less for this rate",
+    "over all attacks": "attacks on one prompt are dependent, hence the wide intervals",
     "letters": "marks in the plot that --verbose adds, capital on the Pareto front",
     "order": "verdicts that change with the order, in %",
     "mass": "probability on the possible verdicts, in %",

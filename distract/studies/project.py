@@ -173,4 +173,5 @@ def _read_toml(path: Path) -> dict[str, Any]:
         number = re.match(r"line (\d+)", place)
         line = int(number[1]) if number else text.rstrip("\n").count("\n") + 1 if place else None
         # After a semicolon, Python's message only advises programmers.
-        raise DataError(f"not TOML: {reason.partition(';')[0]}; correct it there", path=path, line=line) from error
+        hint = "put texts in quotes" if reason == "Invalid value" else "correct it there"
+        raise DataError(f"not TOML: {reason.partition(';')[0]}; {hint}", path=path, line=line) from error

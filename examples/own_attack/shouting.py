@@ -1,7 +1,7 @@
 """An example of your own attack: an interjection, then the same words with louder punctuation.
 
 pip install ./examples/own_attack
-distract attack --judge planted:bold --generator rules --attack shouting
+distract attack --judge planted:longer --generator rules --attack shouting
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
         (("tied",), "case 'tied': no verdict of this case flipped; verdicts flipped on flips"),
         (("x\x1b[31m\ny",), r"case 'x\x1b[31m\ny': r has no such case"),
         (("flips", "--attack", "assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'"),
-        (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise) in this run"),
+        (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise); the run has no other"),
         (("flips", "--data", "none.jsonl"), "none.jsonl: no such file"),
         (("flips", "--data", "other.jsonl"), "other.jsonl: differs from the data of r (other checksum)"),
         (("flips", "--responses", "d.jsonl"), "--responses needs --data"),

@@ -87,7 +87,7 @@ def test_severity_measure_covers_all_severities_and_distractors() -> None:
         *("severity-1", "severity-1+assertiveness", "severity-1+prolixity", "severity-1+sycophancy"),
         *("severity-2", "severity-2+assertiveness", "severity-3", "severity-3+assertiveness"),
     ]
-    assert "severity-2+prolixity is left out: the data hold no recorded rewrites for it" in recorded_scope.notes
+    assert "severity-2+prolixity is left out: no recorded rewrites in the data" in recorded_scope.notes
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_unfit_default_is_a_note() -> None:
 def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
     scope = find_scope(["severity-2+prolixity"], [], TWEAKSET)
     assert not has_recorded(scope, TWEAKSET)
-    with pytest.raises(UsageError, match=r"severity-2\+prolixity: the data hold no recorded.*--generator rules"):
+    with pytest.raises(UsageError, match=r"severity-2\+prolixity: no recorded rewrites in the data.*--generator rules"):
         keep_recorded(scope, ["severity-2+prolixity"], TWEAKSET)
     controlled = find_scope(["severity-2+null", "null"], [], TWEAKSET)
     assert keep_recorded(controlled, ["severity-2+null", "null"], TWEAKSET) == controlled

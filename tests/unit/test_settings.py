@@ -78,6 +78,8 @@ def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
 @pytest.mark.parametrize(
     ("text", "command", "said"),
     [
+        ("judge = planted:fair", PLANNED, ":1: not TOML: Invalid value; put texts in quotes"),
+        ("[tool.distract]\nlimit = 3", PLANNED, "[tool.distract] belongs in pyproject.toml; here leave the prefix out"),
         ("judge = 3", PLANNED, ":1: judge: expected the name of a judge in quotes, found 3"),
         ("juge = 'x'", PLANNED, ":1: juge: unknown table or setting 'juge'; did you mean 'judge'?"),
         ("\nlimt = 3", PLANNED, ":2: limt: unknown setting 'limt'; did you mean 'limit'?"),

@@ -17,6 +17,7 @@ from distract.core.printable import count, p_value, percent
 from distract.judging import BASE
 from distract.report.glossary import empty_reason
 from distract.report.tables import VERDICTS, Detail, Table, TableRow, name_protocol, rate_cells
+from distract.stats.intervals import wilson
 from distract.studies.attack.ranking import ProtocolRank
 
 WIDTH, HEIGHT = 56, 12
@@ -51,6 +52,7 @@ def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType 
 
 def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
     against = any(s.protocol == BASE for s in standings)
+    is_widened = any((s.low, s.high) != wilson(s.k, s.n) for s in standings if s.n)
     rows: list[TableRow] = []
     for s in standings:
         label = Text(f"{marks.get(s.protocol, ' ' if marks else '')}{_FRONT if s.pareto else ' '} ")
@@ -62,7 +64,11 @@ def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table
         "Protocols, most robust first: flip rate over all attacks, cost per comparison",
         ("", "%", "95% CI", "k/n", "calls", "tokens", *(["vs base"] if against else [])),
         rows,
-        (*(["letters"] if marks else []), *([_FRONT] if any(s.pareto for s in standings) else [])),
+        (
+            *(["over all attacks"] if is_widened else []),
+            *(["letters"] if marks else []),
+            *([_FRONT] if any(s.pareto for s in standings) else []),
+        ),
     )
 
 

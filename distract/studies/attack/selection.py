@@ -109,7 +109,7 @@ def add_controls(scope: Scope) -> Scope:
 def keep_recorded(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Drop treatments without recorded rewrites; controls need none, since rules write them."""
     requested = [parse_attack(name) for name in names]
-    absent = {t: "the data hold no recorded rewrites for it" for t in scope.treatments if not is_recorded(t, cases)}
+    absent = {t: "no recorded rewrites in the data" for t in scope.treatments if not is_recorded(t, cases)}
     return _drop_treatments(
         scope, absent, requested or (scope.treatments if len(absent) == len(scope.treatments) else ())
     )

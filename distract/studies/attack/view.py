@@ -204,8 +204,10 @@ def _describe_flips(flips: Sequence[Figure]) -> str:
     range_ = describe_rate(at[0])
     if len(flips) == 1:
         return f"{k} of {n} losing responses won after their {line(at[0].attack)} rewrite ({range_})"
-    names = " and ".join(line(f.attack) for f in at) + (" alike" if len(at) > 1 else "")
-    most = f", most often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else f" (per attack {range_})"
+    *others, last = (line(f.attack) for f in at)
+    names = f"{', '.join(others)} and {last}" if others else last
+    often = "equally" if len(at) == len(flips) else "most"
+    most = f", {often} often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else f" (per attack {range_})"
     return f"{k} of {n} losing responses won after their rewrite{most}"
 
 

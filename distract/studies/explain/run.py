@@ -113,7 +113,7 @@ def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     known = list(known)
     for name in names:
         if name not in known:
-            raise UnknownName(kind, name, known, "in this run")
+            raise UnknownName(kind, name, known, "the run has no other")
 
 
 def _list_flipped(flipped: Sequence[str]) -> str:
