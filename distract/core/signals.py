@@ -1,7 +1,7 @@
 """Signals that end the process: at once, or once the replies in flight have arrived.
 
-Requests in flight are paid for. A loop that waits for them holds the first signal back, begins nothing more, and raises
-the signal once everything is stored. It waits ``GRACE`` seconds at most; a second signal ends the wait at once.
+Requests in flight are paid for. A loop that waits for them holds the first signal back, starts nothing more, and raises
+the signal once all replies are stored. It waits at most ``GRACE`` seconds; a second signal ends the wait at once.
 """
 
 from __future__ import annotations

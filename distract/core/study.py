@@ -1,4 +1,4 @@
-"""A study: one question put to a judge, with what its runs record, how they are summed up and what is shown of them.
+"""A study: one question about a judge, with the parameters its runs record, their summary and their report.
 
 Each module of ``distract.studies`` holds one, under the name of its command. A run is summed up once: its document and
 its tables come from the same result.
@@ -59,9 +59,9 @@ class BufferedSums(Generic[R]):
 
 @dataclass(frozen=True)
 class Study(Generic[R]):
-    """A question put to a judge."""
+    """One question about a judge."""
 
-    name: str  # of its command
+    name: str
     schema: Mapping[str | EllipsisType, Shape]  # of the parameters that it reads, besides ``SHARED_SCHEMA``
     sums: Callable[[Mapping[str, Any]], Sums[R]]
     document: Callable[[Mapping[str, Any], R], dict[str, Any]]  # for ``--json`` and ``summary.json``

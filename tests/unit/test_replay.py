@@ -117,7 +117,7 @@ def test_flawed_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     damaged = run(tmp_path / "damaged", [row("c1", [verdict("a")])])
     with (damaged / "rows.jsonl").open("a") as file:
         file.write("{")
-    with pytest.raises(UsageError, match=r"rows\.jsonl is not what the run wrote"):
+    with pytest.raises(UsageError, match=r"rows\.jsonl does not match its checksum"):
         replay.load(str(damaged))
     with pytest.raises(DataError, match="holds no comparison of two authors"):
         replay.load(str(run(tmp_path / "fixed", [row("c1", [verdict("a")], design="fixed")])))
