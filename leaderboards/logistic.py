@@ -116,8 +116,8 @@ def derivatives(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) 
 def newton(game: Game, start: Floats, mean: Floats, ridge: float) -> Floats:
     """Most likely coefficients by Newton's method, with steps that cannot fail.
 
-    Let d be the largest change of log odds by a step. We take the full step if d is at most 1.5, else log(1 + d) / d of
-    it, or more while the slope along it keeps its sign. The likelihood rises in each case: in the first two by the
+    Let d be the largest change of log odds by a step. The full step is taken if d is at most 1.5, else log(1 + d) / d
+    of it, or more while the slope along it keeps its sign. The likelihood rises in each case: in the first two by the
     bounds for generalised self-concordant functions (Sun and Tran-Dinh, 2019).
     """
     best = start.copy()

@@ -1,8 +1,8 @@
 """Split a prompt into its question and its format requirements if that is safe.
 
-We take a sentence for a format requirement if it reads as an instruction about the answer, mentions the topic of one of
-the case's constraints, and has no word that could be about anything else. We split only if every constraint has such a
-sentence and a question is left. Otherwise the prompt stays whole, and the judge sees its requirements twice.
+A sentence counts as a format requirement if it reads as an instruction about the answer, mentions the topic of one of
+the case's constraints, and has no word that could be about anything else. The prompt is split only if every constraint
+has such a sentence and a question is left. Otherwise it stays whole, and the judge sees its requirements twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judge one comparison and record it as a row; all designs share this."""
+"""Judge one comparison and record it as a row, in any design."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from distract.judging import orders
 from distract.judging.orders import Manner
 
 RowFactory = Callable[..., Row]
-"""Makes a row from what judging adds: judgments, keys, tokens and leading sides, or the reason for its exclusion."""
+"""Makes a row from judgments, keys, tokens and leading sides, or from the reason for its exclusion."""
 
 
 def judge_comparison(

@@ -24,9 +24,9 @@ _ROUNDING = 1e-12
 def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     """Krippendorff's alpha for nominal data (Krippendorff, 2011, Computing Krippendorff's alpha-reliability).
 
-    A unit is a sequence of values in any order, without missing ones; we drop units with fewer than two. The result is
-    1 without disagreement, 0 for as much as chance gives, and down to -1. It is None without a pair, and if all values
-    are equal: the definition is then 0/0, since nothing shows that the judge can tell two things apart.
+    A unit is a sequence of values in any order, without missing ones; units with fewer than two are dropped. The result
+    is 1 without disagreement, 0 for as much as chance gives, and down to -1. It is None without a pair, and if all
+    values are equal: the definition is then 0/0, since there is no evidence that the judge can tell two things apart.
     """
     pairable = [unit for unit in units if len(unit) > 1]
     return _alpha(*_coincidences(pairable, [0] * len(pairable))) if pairable else None
@@ -177,7 +177,7 @@ def _interval(
     Graubard's method with a proportion: half that ratio lies in 0..1; the jackknife over clusters says how many
     independent trials would leave it this uncertain, and the exact binomial bounds for so many follow the skew near
     both ends, unlike Student's interval, transformed or not. Without variance (no disagreement, or a rater that never
-    varied) we bound the disagreement itself, with each cluster as one trial.
+    varied) the disagreement itself is bounded, with each cluster as one trial.
     """
     if bool((chance[1] <= _ROUNDING).any()):
         # The coefficient is undefined without one of the clusters.

@@ -81,7 +81,7 @@ def _replace_matches(text: str, matches: Sequence[re.Match[str]], choice: int) -
         elif article:
             start -= len(article[0])
             new = f"{article[1]}{'n' * (new[0].lower() in 'aeiou')} {new}"
-        edits[end] = (start, end, new)  # two matches may lie in one word
+        edits[end] = (start, end, new)  # two matches may be in one word
     return substitute(text, edits.values())
 
 
