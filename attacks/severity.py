@@ -14,10 +14,10 @@ from distract import Attack, Constraint, fidelity, prompts
 from distract import constraints as formats
 
 WIDTH = 6
-"""Alternative edits to try for one constraint."""
+"""Maximum alternative edits to try for one constraint."""
 
 TRIALS = 60
-"""Most texts to try for one response, so that a stubborn one takes no longer."""
+"""Maximum texts to try for one response, so that a difficult one does not take longer."""
 
 
 def make_attack(severity: int) -> Attack:
