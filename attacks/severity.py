@@ -21,7 +21,7 @@ TRIALS = 60
 
 
 def make_attack(severity: int) -> Attack:
-    """Make the attack that breaks this number of constraints; a text that resists stays unchanged."""
+    """Make the attack that breaks this number of constraints; a text that cannot be broken is unchanged."""
 
     def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         held = [c for c in constraints if formats.check(c, turn)]

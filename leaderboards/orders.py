@@ -74,7 +74,7 @@ def cells(matches: Matches) -> NDArray[np.int64]:
     models = len(matches.models)
     kind = np.int32 if 3 * models**2 < 1 << 31 else np.int64
     codes: NDArray[np.int64] = matches.a.astype(kind)
-    # In place: there may be millions.
+    # Compute in place, since there may be millions.
     codes *= models
     codes += matches.b
     codes *= 3

@@ -49,7 +49,7 @@ class Stream(Protocol):
         """The number of requests to keep in flight, at least 1; further ones would only wait."""
 
     def submit(self, ticket: int, request: Request) -> None:
-        """Take a request and return at once. ``ticket``, unique in this stream, comes back with its reply."""
+        """Take a request and return at once. ``ticket``, unique in this stream, identifies its reply."""
 
     def collect(self, timeout: float) -> Batch:
         """Return replies since the last call, as (ticket, reply); wait up to about ``timeout`` seconds for the first.

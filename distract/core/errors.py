@@ -38,7 +38,7 @@ def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[
 
 
 class DistractError(Exception):
-    """Root of the tree; ``str()`` is one clear line without passwords, whatever names it contains."""
+    """Root of the tree; ``str()`` is one clear line without passwords, even in names."""
 
     exit_code = 2
     resumes = False

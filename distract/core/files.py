@@ -164,7 +164,7 @@ def _check_replaceable(place: Path) -> None:
             if file.read(len(_SQLITE)) == _SQLITE:
                 raise UsageError(f"{place}: belongs to a database, such as a store of replies; name another file")
     if place.suffix in (".json", ".jsonl") and (place.parent / "run.json").is_file():
-        raise UsageError(f"{place}: lies in a run folder and is part of the run; name another file")
+        raise UsageError(f"{place}: is part of a run; name another file")
 
 
 def _write_in_place(path: Path, text: str, flags: int) -> None:

@@ -1,7 +1,7 @@
 """The run loop for streaming backends: no plan waits for another.
 
 Plans start while the backends have spare capacity, and each resumes as soon as its own replies arrive; results still
-come in the order of the plans. A request that another run on the same store has claimed is deferred until its reply is
+have the order of the plans. A request that another run on the same store has claimed is deferred until its reply is
 stored or the claim is given up.
 """
 
@@ -159,7 +159,7 @@ class _Scheduler:
         with self._end:
             causes = (problem[1], getattr(problem[1], "__context__", None))
             is_held = isinstance(problem[1], StopSignal) and not problem[1].is_urgent
-            # After the wait that a signal asks for, nothing is in flight.
+            # If a signal asked to wait for requests in flight, there are none left.
             if self.is_busy() and (is_held or any(isinstance(cause, Exception) for cause in causes)):
                 self._drain(GRACE)
 

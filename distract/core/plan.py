@@ -20,7 +20,7 @@ Plan = Generator[Sequence[Request], Sequence[Reply], T]
 
 
 class OpenRequests(list[Request]):
-    """Requests of plans that do not wait for each other: ``PENDING`` may stand in for some replies."""
+    """Requests of plans that do not wait for each other: some replies may be ``PENDING``."""
 
 
 PENDING = Reply(failure="still to come")

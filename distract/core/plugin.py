@@ -67,8 +67,8 @@ class Calls:
 
     Attributes:
         order: per comparison and order.
-        prompt: once per prompt, whatever is compared.
-        response: once per response, whatever it is compared with.
+        prompt: once per prompt, for all comparisons.
+        response: once per response, for all comparisons.
         aspects: more per comparison and order, before the verdict.
         conflict: more per comparison and order, if verdicts disagree.
     """
@@ -105,7 +105,7 @@ class Protocol:
         orders: ``swap`` (both orders), ``rotate`` (each response in every place) or ``none`` (order plays no part).
         shows: number of responses to show, 2 or more; None shows those of the case, up to ten.
         reference: whether it asks a second, stronger model if the data hold no reference answer: ``required``, or
-            ``optional`` if the judge itself can stand in.
+            ``optional`` if the judge itself can answer instead.
         prompts: the prompt files it uses, for the run's record.
         default: whether it is used when no protocol is named.
     """

@@ -44,7 +44,7 @@ _COPY_RULES = {
     "epochs": "values (?, ?) on conflict (judge) do update set epoch = max(epoch, excluded.epoch)",
     "replies": "values (?, ?, ?) on conflict (key) do nothing",
 }
-"""How to merge the rows of each table into another file."""
+"""The end of the statement that merges the rows of each table into another file."""
 
 
 class ReplyFile:

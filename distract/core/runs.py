@@ -94,7 +94,7 @@ class LoadedRun:
 
     @property
     def _replies(self) -> tuple[int, int]:
-        """How many replies were made for it, and how many were stored before; 0 if unknown."""
+        """The numbers of replies made for the run and stored before; 0 if unknown."""
         counts = self._manifest.get("replies")
         made, stored = (counts.get(name) if isinstance(counts, dict) else 0 for name in ("made", "stored"))
         return (made if isinstance(made, int) else 0), (stored if isinstance(stored, int) else 0)

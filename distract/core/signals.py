@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that ask the process to end; SIGHUP comes from a closed terminal."""
+"""Signals that ask the process to end; SIGHUP means a closed terminal."""
 
 GRACE = 5.0
 """Seconds that a signal waits for requests in flight."""

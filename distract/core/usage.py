@@ -38,7 +38,7 @@ class Tally:
     stored: int = 0  # replies found in the store
     made: int = 0  # replies made
     unanswered: int = 0  # requests without a reply
-    # Distinct requests, by model and by whether they want text or a verdict on choices; stored ones included.
+    # Distinct requests, by model and by kind (text or a verdict on choices); stored ones included.
     asked: Counter[tuple[Role, Literal["text", "choices"]]] = field(default_factory=Counter)
     tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)  # of prompts and of answers, new replies only
     cause: str = ""  # reason why the last unanswered request got no reply

@@ -69,7 +69,7 @@ def _annotate_unread(failure: ParseFailure, exchanges: Sequence[tuple[Request, R
 
 
 def leading_sides(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:
-    """Return the side that stands first in each order; empty if the two are not shown side by side."""
+    """Return the side shown first in each order; empty if the two are not shown side by side."""
     if protocol.orders != "swap":
         return ()
     sides: dict[str, tuple[Literal["a", "b"], ...]] = {"both": ("a", "b"), "given": ("a",), "swapped": ("b",)}

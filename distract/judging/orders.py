@@ -84,7 +84,7 @@ def _arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequ
     """Return the comparison in each order, and whether the first response is called b in that order."""
     if protocol.orders == "rotate":
         turns = {"both": range(len(comparison.shown)), "given": (0,), "swapped": (1,)}[manner.orders]
-        # In an odd number of responses, one of the pair stands above the other in more rotations than below it. So
+        # In an odd number of responses, one of the pair is above the other in more rotations than below it. So
         # exchange the pair in half of the cases, and neither of them has the advantage overall.
         digest = hashlib.sha256(comparison.case.id.encode()).digest()
         is_exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)

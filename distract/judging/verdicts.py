@@ -14,7 +14,7 @@ from distract.core.records import Judgment, Outcome, ParseFailure, Reply
 from distract.judging.parsers import BRACKETS, Format, strip_thoughts
 
 SCORE_TOLERANCE = 1e-4
-"""Largest difference of two scores that tie."""
+"""Maximum difference of two scores that tie."""
 
 
 def read_comparison(

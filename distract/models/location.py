@@ -69,7 +69,7 @@ class HubModel:
 
     @cached_property
     def _origin(self) -> dict[str, Any]:
-        """Where transformers looks; never the network for a folder."""
+        """The place in which transformers looks; never the network for a folder."""
         if self._prepare or self._is_folder:
             return {"local_files_only": True, "trust_remote_code": self.trust_remote_code}
         return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}

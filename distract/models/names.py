@@ -196,5 +196,5 @@ def _resolve_url(name: str, options: Options) -> Target:
     server = parse_address(address).geturl()
     if options.base_url and parse_address(options.base_url).geturl() != server:
         raise UsageError("the judge's name already contains the server; remove --base-url")
-    # OpenAI's key goes only to OpenAI and to a server that the user put in its place.
+    # OpenAI's key is sent only to OpenAI and to a server that the user named in its place.
     return Target("openai", model, server=server, keys=(OWN_KEY,))

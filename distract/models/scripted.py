@@ -96,7 +96,7 @@ def make_planted(spec: str) -> ScriptedBackend:
     return ScriptedBackend(answer, name=f"planted:{spec}")
 
 
-@lru_cache(maxsize=512)  # the same responses come back in many requests
+@lru_cache(maxsize=512)  # many requests contain the same responses
 def share(*parts: str) -> float:
     """A stable hash of texts, as a number in [0, 1)."""
     digest = hashlib.sha256("\x1e".join(parts).encode()).digest()

@@ -1,6 +1,6 @@
 """Agreement beyond chance and rank correlation, with intervals that allow for clusters.
 
-Units of one cluster may be dependent. All figures lie in -1..1, and intervals use no random numbers;
+Units of one cluster may be dependent. All figures are in -1..1, and intervals use no random numbers;
 ``benchmarks/coverage.py`` measures their coverage. An interval always holds the estimate, is never a point, and is None
 if the estimate is None or there are too few clusters. Sequences of different length raise ValueError.
 """
@@ -174,8 +174,8 @@ def _interval(
     """Interval for 1 - factor * observed / chance disagreement, where the factor follows from the estimate.
 
     ``observed`` and ``chance`` hold the disagreement, 0 to 1, of all units and without each cluster. This is Korn and
-    Graubard's method with a proportion: half that ratio lies in 0..1; the jackknife over clusters says how many
-    independent trials would leave it this uncertain, and the exact binomial bounds for so many follow the skew near
+    Graubard's method with a proportion: half that ratio is in 0..1; the jackknife over clusters gives the number of
+    independent trials with the same uncertainty, and the exact binomial bounds for this number follow the skew near
     both ends, unlike Student's interval, transformed or not. Without variance (no disagreement, or a rater that never
     varied) the disagreement itself is bounded, with each cluster as one trial.
     """

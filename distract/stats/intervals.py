@@ -79,7 +79,7 @@ def effective_n(
 
 
 def kish_n(clusters: Sequence[Hashable]) -> float:
-    """Least number of independent trials that clustered ones are worth: one for each cluster (Kish, 1965)."""
+    """Minimum number of independent trials that clustered ones are worth: one for each cluster (Kish, 1965)."""
     sizes = Counter(clusters).values()
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 

@@ -146,7 +146,7 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
         assert note.isprintable()
     assert not any("passed over" in note for note in second.notes)
     # A folder that is named itself is not passed over.
-    for name, flaw in (("b", "unfinished"), ("c", "no comparison of two"), ("d", "d"), ("e", "is not what the run")):
+    for name, flaw in (("b", "unfinished"), ("c", "no comparison of two"), ("d", "d"), ("e", "does not match its")):
         with pytest.raises(DistractError, match=flaw):
             replay.load(str(tmp_path / name))
 

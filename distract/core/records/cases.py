@@ -46,7 +46,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """How a recorded response was written."""
+    """The origin of a recorded response."""
 
     response: Response
     generator: str  # name of the writer
@@ -68,7 +68,7 @@ class Case:
         preferred: the author labelled better, ``"tie"``, or None without a label.
         criterion: the criterion to judge by, if the data give one; used for cases without constraints.
         constraints: the format requirements that go with the prompt.
-        source: where the case comes from.
+        source: origin of the case.
         lineages: lineages of those responses whose origin is known.
         reference: turns of a good answer in the data, for judges to compare with; empty without one.
     """

@@ -14,7 +14,7 @@ RESAMPLED = "resample"
 """The control for sampled verdicts: a second sample with nothing changed. It takes the place of an attack's name."""
 
 Outcome = Literal["a", "b", "tie"]
-"""Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
+"""The preferred response; ``a`` is the first one of the *comparison*, not the slot."""
 
 Design = Literal["fixed", "flip", "severity", "people", "triple", "set", "match"]
 """The two kinds of response that a row compares; see ``Row``."""
@@ -86,7 +86,7 @@ class Row:
     b: Side
     target: Literal["a", "b"] | None = None  # the side that the attack rewrote, None before
     judgments: tuple[Judgment, ...] = ()  # one per order shown, in terms of a and b; empty when excluded
-    keys: tuple[str, ...] = ()  # of the requests behind the judgments, each once
+    keys: tuple[str, ...] = ()  # keys of the requests behind the judgments, without repetition
     tokens: tuple[tuple[int, int], ...] = ()  # of each of those requests: (of the prompt, of the answer)
     excluded: str | None = None  # reason for not making the comparison
     label: Outcome | None = None  # human preference, if known

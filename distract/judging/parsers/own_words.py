@@ -97,7 +97,7 @@ def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, in
 
 
 def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
-    """Whether the marks only highlight a verdict: it stands alone, or is announced as the judge's."""
+    """Whether the marks only highlight a verdict: it is alone, or is announced as the judge's."""
     before = text[max(0, start - 80) : start].rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
     if lead is None:

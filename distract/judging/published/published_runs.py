@@ -85,7 +85,7 @@ def parse_judgment(
 
 
 def map_outcomes(outcomes: Mapping[str, Outcome], first: Slot) -> dict[str, Outcome]:
-    """Translate ``outcomes``, the meaning of labels when a stands first, to the order in which ``first`` does."""
+    """Translate ``outcomes``, the meaning of labels if a is shown first, to the order that shows ``first`` first."""
     return {label: outcome if first == "a" else MIRROR[outcome] for label, outcome in outcomes.items()}
 
 

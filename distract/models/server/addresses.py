@@ -1,7 +1,7 @@
 """Parse addresses of servers into the canonical form under which replies are stored, or raise a one-line error.
 
-An address comes from the command line, a judge's name or a catalogue, and is passed to libraries that may raise any
-exception for an odd one. So only the forms that all of them accept are allowed: printable ASCII, with a host of labels
+An address from the command line, a judge's name or a catalogue is passed to libraries that may raise any exception for
+an odd one. So only the forms that all of them accept are allowed: printable ASCII, with a host of labels
 or an IP address.
 """
 

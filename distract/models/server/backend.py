@@ -135,7 +135,7 @@ class OpenAI:
         return name
 
     def _key_words(self) -> str:
-        """Which key was sent, for a message about a refused one."""
+        """A phrase that names the key sent, for a message about a rejected one."""
         if name := self._key_name():
             return f"the key in {name} was sent"
         names = " or ".join(self._names)

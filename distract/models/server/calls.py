@@ -97,7 +97,7 @@ class Server:
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {others}")
 
     def report(self, name: str | None) -> None:
-        """Note the model that a completion names; tell the user if it is another one."""
+        """Note the model that a completion names, and warn if it is another one."""
         if not name or not name.strip() or len(self.facts.reported) >= _MOST_NAMES:
             return
         name = one_line(name[:_LONGEST_NAME])

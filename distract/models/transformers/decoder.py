@@ -1,7 +1,7 @@
 """Write answers side by side: each step adds a token to all, and new prompts replace finished answers.
 
 Every answer has a row in buffers of keys and values, so that a step copies none of them. The rows end at the same
-column whatever their lengths (positions are explicit, and windows see as far back as they should). A
+column regardless of their lengths (positions are explicit, and windows have the right size). A
 forward pass reads new prompts only once all earlier prompts have a row, so that at most one pass's prompts wait. Other
 contents of the buffers change logits only by rounding, but this changes an answer if two tokens are that close, as some
 are in bfloat16. So a resumed run may get another answer than an uninterrupted one.
@@ -40,7 +40,7 @@ class KnownAnswer:
         self._known = tokens[self.start :]
 
     def write(self, logits: Any, best: int, value: float) -> None:
-        """Add the next token whatever the logits, and keep the logits behind the last."""
+        """Add the next token regardless of the logits, and keep the logits after the last."""
         if len(self.tokens) == len(self._known):
             self.logits, self.finish = logits.float(), "length"
         self.tokens.append((*self._known, best)[len(self.tokens)])

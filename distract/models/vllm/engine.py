@@ -76,7 +76,7 @@ class Engine:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             parameters = self._sampling(output_kind=self._final, **sampling)
-            # With the type, recent versions skip their tokenizer's settings.
+            # If the type is given, recent versions skip their tokenizer's settings.
             tokens = {"type": "token", "prompt_token_ids": list(prompt)}
             name = next(self._names)
             self.llm.llm_engine.add_request(name, tokens, parameters)
