@@ -93,8 +93,8 @@ class Store:
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            shown = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
-            text = dump_json([request.slots.case, shown, request.slots.outcomes])
+            responses = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
+            text = dump_json([request.slots.case, responses, request.slots.outcomes])
             digest.update(text.encode())
         return digest.digest()
 

@@ -131,7 +131,7 @@ class Transformers(LocalModel):
 
     def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[ForwardResult]:
         """Run forward passes; yields those with reads, their log-probabilities and, with ``hold``, all they see."""
-        kept: dict[int, Any] = {}
+        caches: dict[int, Any] = {}
         bases = {forward.index: forward.base for forward in forwards}
         for forward in forwards:
             # The order is depth first, so only the bases of the current forward pass are needed again.
@@ -139,12 +139,12 @@ class Transformers(LocalModel):
             while base is not None:
                 alive.add(base)
                 base = bases[base]
-            kept = {index: cache for index, cache in kept.items() if index in alive}
-            past = None if forward.base is None else kept[forward.base]
+            caches = {index: cache for index, cache in caches.items() if index in alive}
+            past = None if forward.base is None else caches[forward.base]
             with self._translate_errors("run"):
                 logarithms, cache = self._forward(forward, past, sharing, hold or forward.keep)
             if forward.keep:
-                kept[forward.index] = cache
+                caches[forward.index] = cache
             if forward.reads:
                 yield forward, logarithms, [(layer.keys, layer.values) for layer in cache.layers] if hold else []
 
