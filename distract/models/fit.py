@@ -183,7 +183,7 @@ def explain_misfit(name: str, load: Load, machine: Machine, alternatives: Mappin
     ways += [f"a smaller judge that fits ({' or '.join(fitting[:2])})"] if fitting else []
     ways.append("a server that has it (--judge http://HOST/v1#MODEL)")
     needs, here = _describe_need(load, bool(machine.gpus)), _describe_machine(machine)
-    return f"{name} does not fit: it needs {needs}; here: {here}; use {', or '.join(ways)}"
+    return f"{name} does not fit: it needs {needs}; this machine has {here}; use {', or '.join(ways)}"
 
 
 def _gpu_counts(machine: Machine) -> list[int]:
@@ -217,7 +217,7 @@ def _describe_need(load: Load, has_gpu: bool) -> str:
 def _describe_machine(machine: Machine) -> str:
     gpus = machine.gpus
     if not gpus:
-        return "no GPU seen" + ("" if machine.memory is None else f" and {machine.memory / _SOLD:.0f} GB of memory")
+        return "no detected GPU" + ("" if machine.memory is None else f" and {machine.memory / _SOLD:.0f} GB of memory")
     totals = [round(gpu.total / _SOLD) for gpu in gpus]
     each = f"{totals[0]} GB" if len(set(totals)) == 1 else " and ".join(f"{total} GB" for total in totals)
     free, total = sum(gpu.free for gpu in gpus), sum(gpu.total for gpu in gpus)
