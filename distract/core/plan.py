@@ -63,7 +63,7 @@ def tap(
     on_replies: Callable[[Sequence[Request], Sequence[Reply]], PlanResult[T] | None] = lambda requests, replies: None,
     guard: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Plan[T]:
-    """Watch or change what passes between a plan and its driver; close the plan, however it ends.
+    """Watch or change the requests and replies between a plan and its driver; always close the plan.
 
     ``on_requests`` receives the plan's requests and returns the requests to yield instead; ``on_replies`` receives
     these and their replies, some ``PENDING``. Either may return a ``PlanResult`` to end. ``guard`` makes the context

@@ -15,7 +15,7 @@ _UNSAFE = re.compile(
 
 
 def clean_text(text: str) -> str:
-    """Escape what could move the cursor, colour the terminal or reorder the line."""
+    """Escape characters that could move the cursor, colour the terminal or reorder the line."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 

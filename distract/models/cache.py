@@ -64,7 +64,7 @@ def digest(file: Path) -> str:
 
 
 def digests(paths: Iterable[Path], folder: Path) -> tuple[dict[Path, str], int]:
-    """Digests of files, and how many bytes were read for those not remembered in the cache folder."""
+    """Digests of files, and the number of bytes read for those not remembered in the cache folder."""
     known, fresh = recall(folder / CACHE_FILE), dict[str, list[object]]()
     results: dict[Path, str] = {}
     read = 0
@@ -87,7 +87,7 @@ def digests(paths: Iterable[Path], folder: Path) -> tuple[dict[Path, str], int]:
 
 
 def folder_digest(model: Path, folder: Path) -> tuple[str, int]:
-    """One digest of all files in a model's folder that affect its replies, and how many bytes were read for it."""
+    """One digest of all files in a model's folder that affect its replies, and the number of bytes read for it."""
     # These are the files at the top (weights, configuration, tokenizer, templates, code) and the additional chat
     # templates, except those that certainly have no effect.
     places = [*model.iterdir(), *model.glob("additional_chat_templates/*")]

@@ -73,7 +73,7 @@ class Setting:
         return cls(field.name.replace("_", "-"), default=field.default, **field.metadata)
 
     def read(self, value: object) -> Any:
-        """Check a value, or its text; raises ``ValueError`` with what was expected."""
+        """Check a value, or its text; raises ``ValueError`` with the expected value."""
         if value is None and self.default is None:
             return None
         if self.bounds:

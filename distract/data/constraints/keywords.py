@@ -123,7 +123,7 @@ def _break_forbidden(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _break_frequency(c: Constraint, text: str) -> Iterator[str]:
-    """Replace the surplus by something vague, or add what is missing."""
+    """Replace the surplus by something vague, or add missing occurrences."""
     word, limit, total = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
     if c["relation"] == "at least":
         yield from _remove_word(text, word, total - limit + 1)

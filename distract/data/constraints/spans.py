@@ -29,7 +29,7 @@ _TOKEN = re.compile(
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Find where a sentence ends and another follows.
+    """Find the ends of sentences that another sentence follows.
 
     A line break alone does not end a sentence, and neither does a dot before a lower-case word, unless the text has no
     capitals.

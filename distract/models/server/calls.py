@@ -48,7 +48,7 @@ class ServerFacts:
 
 
 class Server:
-    """A server and what is known about it."""
+    """A server and the facts known about it."""
 
     def __init__(self, client: Client, address: str, model: str, facts: ServerFacts, *, key: str) -> None:
         self.address, self.model, self.facts = address, model, facts
