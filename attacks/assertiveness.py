@@ -1,7 +1,7 @@
 """The assertive attack: authoritative and decisive, without hedges, and otherwise the same answer.
 
 Hedges become boosters where English grammar allows it, a few sentences gain a booster, and an authoritative
-sentence opens and closes the text. Numbers, negations and quotations stay, and so does every error.
+sentence opens and closes the text. Numbers, negations, quotations and errors are unchanged.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ANYWHERE = (
     (r"\b(is|are) (?:very |really |quite |so )?important\b", r"\1 critically important"),
     (r"\b(is|are) (?:very )?(essential|crucial|vital|necessary)\b", r"\1 absolutely \2"),
 )
-_PRESENT = (  # a tale in the past tense keeps its modal verbs
+_PRESENT = (  # a past-tense narrative keeps its modal verbs
     (r"\b(?:may|might) (have been|have [a-z]+ed)\b", r"must \1"),
     (r"(?<!may or )\b(?:may|might) not (?=[a-z])(?!(?:have|only|or)\b)", "will not "),
     (r"\b([Yy]ou|[Ww]e) could (also )?" + _VERB, r"\1 can \2"),
@@ -111,7 +111,7 @@ def marker(text: str) -> float:
 
 
 def _boosters(text: Text, seed: int) -> list[Candidate]:
-    """Put an adverb in about every second suitable sentence: at its front, or after its "is"."""
+    """Put an adverb into about every second suitable sentence: at its front, or after its "is"."""
     candidates: list[Candidate] = []
     adverbs = order_options(ADVERBS, seed, "adverbs")
     for index, (start, end) in enumerate(text.sentences):
@@ -154,6 +154,6 @@ assertiveness = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.65,  # the most in faithful paraphrases by a model (tests/data)
+    max_new_content=0.65,  # maximum in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "assertiveness"),
 )

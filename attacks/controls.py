@@ -1,7 +1,7 @@
-"""The controls: ``none`` does nothing, and ``null`` changes nothing a reader sees.
+"""The controls: ``none`` changes nothing, and ``null`` changes nothing visible.
 
-``null`` normalises runs of white space and typographic quotes, which measures the noise floor. It leaves white space
-alone where it has a meaning: in code, tables, tabs and indentation, and in the two spaces that end a Markdown line.
+``null`` normalises runs of white space and typographic quotes, which measures the noise floor. It keeps meaningful
+white space: in code, tables, tabs and indentation, and the two spaces that end a Markdown line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BLANKS = re.compile(r"\n{3,}")
 
 
 def _normalise_spaces(prose: str) -> str:
-    # A quick test, because most texts have none of these.
+    # Do a quick test first, because most texts have none of these.
     if not any(run in prose for run in ("  ", "\u00a0", " \n", "\n\n\n")):
         return prose
     lines = [
@@ -35,7 +35,7 @@ def _normalise_quotes(prose: str) -> str:
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
-    """Normalise white space and quotes outside code, each only as far as the format allows."""
+    """Normalise white space and quotes outside code, each as far as the format allows."""
     before = [formats.check(constraint, turn) for constraint in constraints]
     edges = [0, *(edge for span in facts.code_spans(turn) for edge in span), len(turn)]
     pieces: Sequence[str] = [turn[a:b] for a, b in pairwise(edges)]

@@ -1,7 +1,7 @@
 """Plain words and their inflated counterparts, as patterns for the prolix attack.
 
 Each pattern is narrow enough to be grammatical without a parser: a base form counts as a verb only after a word that
-calls for one, and most verbs only match before their object.
+requires one, and most verbs only match before their object.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ def _inflections() -> list[tuple[list[str], str, str]]:
     return patterns
 
 
-# Words, one of which a text must contain, with a pattern and its replacement: searching and compiling are slow.
+# Each entry has words, one of which a text must contain, a pattern and its replacement: searching and compiling are
+# slow.
 _RULES = [*(([""], pattern, new) for pattern, new in _PHRASES), *_inflections()]
 _compiled = cache(re.compile)
 

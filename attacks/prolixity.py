@@ -44,7 +44,7 @@ FRAMES = (
     "it merits explicit acknowledgement that",
 )
 
-# Prepositions and conjunctions are missing, because an imperative may follow their clause ("In a bowl, mix …").
+# Prepositions and conjunctions are left out, because an imperative may follow their clause ("In a bowl, mix …").
 _FIRST = re.compile(
     r"(?:(?:It|There|They|You|We|He|She|I) (?=\w)|(?:The|This|These|Those|His|Her|Their|Your|Our|My|Its|Some|Most|Each|"
     r"Both|An?) (?=[^\n]{0,200}(?:\b(?:is|are|was|were|can|could|will|would|has|have|had|do|does|did|may|might|must|"
@@ -94,6 +94,6 @@ prolixity = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.95,  # the most in faithful paraphrases by a model (tests/data)
+    max_new_content=0.95,  # maximum in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "prolixity"),
 )

@@ -2,7 +2,7 @@
 
 A writer proposes candidates in order; a candidate is a tuple of alternative edits ``(start, end, replacement)`` of
 the original text, the best first. ``apply`` keeps as many as the format allows: an edit that would break a constraint
-or repair a broken one gives way to its next alternative or is left out.
+or repair a broken one is replaced by its next alternative or left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Candidate = tuple[Edit, ...]
 Span = tuple[int, int]
 
 TRIALS = 400
-"""Most texts to check against the constraints for one rewrite, so that the time stays linear."""
+"""Maximum texts to check against the constraints for one rewrite, so that the time stays linear."""
 
 _FIXED = re.compile(
     r"<<[^\n<>]{1,300}>>|\[[^\[\]\n]{1,300}\]|\{[^{}\n]{1,300}\}|</?[A-Za-z][^<>\n]{0,200}>"  # titles, names, tags
@@ -77,7 +77,7 @@ class Text:
         self._find_sentences()
 
     def free(self, start: int, end: int) -> bool:
-        """Whether a span touches no protected part; an insertion may stand at the edge of one."""
+        """Whether a span touches no protected part; an insertion may be at the edge of one."""
         index = bisect_left(self._starts, end) - 1
         return index < 0 or start >= self._protected[index][1]
 

@@ -14,14 +14,14 @@ from distract import Attack, Constraint, fidelity, prompts
 from distract import constraints as formats
 
 WIDTH = 6
-"""Alternative edits to try for one constraint."""
+"""Maximum alternative edits to try for one constraint."""
 
 TRIALS = 60
-"""Most texts to try for one response, so that a stubborn one takes no longer."""
+"""Maximum texts to try for one response, so that a difficult one does not take longer."""
 
 
 def make_attack(severity: int) -> Attack:
-    """Make the attack that breaks this number of constraints; a text that resists stays unchanged."""
+    """Make the attack that breaks this number of constraints; a text that cannot be broken is unchanged."""
 
     def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         held = [c for c in constraints if formats.check(c, turn)]

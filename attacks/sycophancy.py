@@ -1,7 +1,7 @@
 """The sycophantic attack: exceptionally polite, accommodating and encouraging, and otherwise the same answer.
 
-Courtesies open and close the text and stand between its sentences. They are about the exchange, never about its
-subject, so they claim nothing; they do not repeat the prompt.
+Courtesies open and close the text and are inserted between its sentences. They are about the exchange, never about
+its subject, so they make no claims; they do not repeat the prompt.
 """
 
 from __future__ import annotations
@@ -106,6 +106,6 @@ sycophancy = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.8,  # the most in faithful paraphrases by a model (tests/data)
+    max_new_content=0.8,  # maximum in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "sycophancy"),
 )

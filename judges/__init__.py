@@ -1,1 +1,1 @@
-"""Protocols: ways of asking a judge, with their prompts. Those that differ only in prompt and format share a file."""
+"""Protocols: ways of asking a judge, with their prompts; those with different prompts and formats only share a file."""

@@ -1,11 +1,11 @@
 """Protocols that show the pair in a list with the case's other responses, under letters.
 
-``rank`` is n-wise ranking, best first (Distracted evaluation, section 3.3). The pair stands at both ends of the list,
-so that swapping reverses the whole list; a comparison with a ``turn`` is rotated by it. The verdict is the pair's
+``rank`` is n-wise ranking, best first (Distracted evaluation, section 3.3). The pair is at both ends of the list, so
+that swapping reverses the whole list; a comparison with a ``turn`` is rotated by it. The verdict is the pair's
 order.
 
 ``triadic`` and ``quadruple`` (CALM, prompt figures 13 to 17) ask for a short explanation and the best one, [[A]] to
-[[D]]; [[C]] is a response here, not a tie. They show the list in every rotation, so that each response stands in every
+[[D]]; [[C]] is a response here, not a tie. They show the list in every rotation, so that each response is in every
 place once. A verdict for a third response prefers neither of the pair: it counts as a tie between them, so these
 protocols have no tie rate.
 """

@@ -1,4 +1,4 @@
-"""Majorities of several judgments (ReIFE, section 5.1): of nine samples of ``cot``, or of five protocols.
+"""The majority of nine samples of ``cot``, or of five protocols (ReIFE, section 5.1).
 
 The five share calls: each order makes seven or eight distinct ones.
 """

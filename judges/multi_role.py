@@ -1,7 +1,7 @@
 """Three roles discuss the two outputs in one or two rounds; the last round's majority decides (ReIFE, section 5.1).
 
 General Public, Critic and Scientist speak in this order: each sees the arguments so far, argues and votes. The paper
-does not say which votes count after two rounds. All six could tie, so we count those of the last round.
+does not say which votes count after two rounds. All six could tie, so only those of the last round count.
 """
 
 from __future__ import annotations

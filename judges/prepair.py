@@ -1,9 +1,9 @@
 """PrePair: reason about each response alone, then compare (PrePair, section 4; ReIFE, section 5.1).
 
-An analysis says how well one response executes the instruction and names its critical drawbacks, without a score and
-without having seen the other response. The final call sees the instruction, both responses and both analyses, and must
-choose one. ``prepair-tie`` is the form used on MT-Bench: the final call sees the analyses only and may call a tie. An
-analysis depends on its response alone, so every order, comparison and attack with that response shares it.
+An analysis describes how well one response executes the instruction and names its critical drawbacks, without a score
+and without having seen the other response. The final call sees the instruction, both responses and both analyses, and
+must choose one. ``prepair-tie`` is the form used on MT-Bench: the final call sees the analyses only and may call a tie.
+An analysis depends on its response alone, so every order, comparison and attack with that response shares it.
 
 ``prepair-metric`` (section 5.3.3) analyses by the questions of ``metric``. ``prepair-star`` is the ablation PrePair*
 (section 5.1), which analyses both responses in one call.
@@ -27,7 +27,7 @@ METRIC = prompts.load("distract.judges", "prepair-metric")
 STAR_ANALYSIS = prompts.load("distract.judges", "prepair-star-analysis")
 STAR = prompts.load("distract.judges", "prepair-star")
 TOKENS = 256
-"""Enough for the few sentences we ask for; a longer analysis is cut, and its beginning is used."""
+"""Token limit, enough for the few sentences requested; a longer analysis is cut, and its beginning is used."""
 
 
 def ask(

@@ -1,9 +1,9 @@
-"""Protocols that have a text written about the prompt, and show it to the judge (ReIFE, sections 4.2 and 5.1).
+"""Protocols that request a text about the prompt first, and show it to the judge (ReIFE, sections 4.2 and 5.1).
 
 The text depends on the prompt only, so all its comparisons, orders and attacks share it. ``metric`` writes at most
 three questions, ``reference`` an answer of its own; ``strong-reference`` ("gpt4-reference") shows the data's own
-reference, or else an answer by the reference model. WildBench's prompt, made binary, asks the reference model for a
-checklist, or the judge if there is none, and answers in JSON.
+reference, or else an answer by the reference model. WildBench's prompt, made binary, gets a checklist from the
+reference model, or from the judge if there is none, and requests the verdict in JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Protocols of a single call: one prompt that shows both responses, and one verdict.
+"""Protocols with a single call: one prompt that shows both responses, and one verdict.
 
 ``pairwise`` is the form of Distracted evaluation, section 3.3: the judge answers [[A]], [[B]] or, for a tie, [[C]], and
 the verdict is read from the probabilities of the three letters after a prefilled ``[[``. PrePair uses it on MT-Bench.

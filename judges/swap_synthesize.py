@@ -1,4 +1,4 @@
-"""Swap and synthesize: cot in both orders; where they disagree, a further call decides (ReIFE, section 5.1).
+"""Swap and synthesize: cot in both orders; if they disagree, a further call decides (ReIFE, section 5.1).
 
 That call sees both explanations, each under the output it favours, and chooses without a further explanation. The
 explanations are those of ``cot``.

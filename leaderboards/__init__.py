@@ -1,1 +1,1 @@
-"""Rating systems, one file each, and what they share."""
+"""Rating systems, one file per system, and their shared code."""

@@ -65,7 +65,7 @@ def rate_bradley_terry(matches: Matches, scale: Scale, parameters: Mapping[str, 
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     """Ratings under each draw, shape (draws, models).
 
-    We draw the mean of the prior as well, so that draws vary like the sandwich covariance even if the prior dominates.
+    The mean of the prior is drawn too, so that draws vary like the sandwich covariance even if the prior dominates.
     Without prompt weights, each match counts a Poisson(1) number of times.
     """
     scale = make_scale(matches, **{**SYSTEM.parameters, **parameters})
@@ -122,7 +122,7 @@ def _scores(matches: Matches, pairs: PairCounts, strengths: Floats) -> Floats:
 def _draw_points(pairs: PairCounts, draws: int, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Points of both models of each pair if each match counts a Poisson(1) number of times, shape (pairs, draws).
 
-    This is a bootstrap with a slightly varying number of matches, on which only the prior makes ratings depend.
+    This is a bootstrap with a slightly varying number of matches, which affects ratings only through the prior.
     """
     # A sum of Poisson numbers is Poisson, so one number for each cell is enough.
     drawn = random.poisson(pairs.counts[:, :, None], (*pairs.counts.shape, draws))

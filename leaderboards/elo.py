@@ -1,7 +1,8 @@
 """Elo: each match moves two ratings by how surprising its outcome is, one match after the other.
 
 The order moves ratings more than sampling does, so the rating is the mean over seeded shuffles, or follows the given
-order on request. Elo forgets: of a long order we play only the end, from two different starts that must agree there.
+order on request. Elo forgets early matches, so only the end of a long order is played, from two different starts that
+must lead to the same ratings.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from distract import Draws, Matches, Ratings, RatingSystem
 from .orders import CHUNK, Orders, cells, check_parameter, combine_orders, count_common, replay
 
 SAME = 1e-6
-"""Largest difference in points between two ends that count as equal, so that the start does not matter."""
+"""Maximum difference in points between two final ratings that count as equal, so that the start does not matter."""
 
 CLOSE = 1e-4
-"""The same for shuffled orders, whose mean is tens of thousands of times less certain."""
+"""``_CLOSE`` for shuffled orders, whose mean is tens of thousands of times less certain."""
 
 NEAR = 1e-2
-"""The same for drawn matches, whose ratings vary by points."""
+"""``_CLOSE`` for drawn matches, whose ratings vary by points."""
 
 FAR = 1000.0
-"""Largest distance in points between starts, for a first guess of how many matches to play."""
+"""Maximum distance in points between starts, for a first guess of the number of matches to play."""
 
 
 def rate(
@@ -59,7 +60,7 @@ def rate(
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> NDArray[np.float64]:
     """Ratings under each draw, shape (draws, models); a match is played as often as its prompt is drawn.
 
-    All draws share the first few orders. We add the change there to the rating over all orders (``combine_orders``).
+    All draws share the first few orders. The change there is added to the rating over all orders (``combine_orders``).
     """
     rated = rate(matches, **parameters)
     rating, initial = rated.rating, rated.parameters["initial"]
@@ -113,7 +114,7 @@ class _EloGame:
         return rating
 
     def reach(self, fading: float) -> int:
-        """About how many matches shrink a difference at their start by ``exp(fading)``.
+        """Estimate the number of matches that shrink a difference at their start by ``exp(fading)``.
 
         A match pulls two ratings together by the slope of the tangent, which follows from how often one beats the
         other. The slowest combination of ratings decides, except sums over connected models, which never change.
@@ -151,9 +152,9 @@ def _make_game(matches: Matches, p: Mapping[str, Any]) -> tuple[_EloGame, Orders
 
 
 def _find_tail(game: _EloGame, orders: Orders) -> tuple[int, list[float]]:
-    """How many of the last matches of an order give the same result as all of it, and the ratings to start them from.
+    """Find the number of last matches that give the same result as a whole order, and the ratings to start them from.
 
-    We measure it on the first order: two starts (equal ratings, and those after such matches) must agree at the end,
+    It is measured on the first order: two starts (equal ratings, and those after such matches) must agree at the end,
     ten times closer than needed, as a reserve for the other orders. These start where the first one ended.
     """
     same = SAME if orders.order == "file" else CLOSE

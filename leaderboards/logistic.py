@@ -26,13 +26,13 @@ SMALL = 1 << 13
 """Entries up to which a dense table is as fast as a sparse one."""
 
 EXACT = 1e-6
-"""Largest last step of Newton's method, in logits; the remaining error is of the order of its square."""
+"""Maximum last step of Newton's method, in logits; the remaining error is of the order of its square."""
 
 CLOSE = 5e-10
-"""Largest error after steps with a shared matrix, in logits: below a ten-millionth of a point on the usual scale."""
+"""Maximum error after steps with a shared matrix, in logits: below a ten-millionth of a point on the usual scale."""
 
 SAFE = 1.5
-"""Change of log odds up to which a full Newton step raises the likelihood: exp(d) - d - 1 < d * d."""
+"""Maximum change of log odds for which a full Newton step raises the likelihood: exp(d) - d - 1 < d * d."""
 
 STEPS = 200
 """Limit on Newton steps; few are needed unless rounding keeps the last one from being short."""
@@ -116,8 +116,8 @@ def derivatives(game: Game, which: Any, at: Floats, mean: Floats, ridge: float) 
 def newton(game: Game, start: Floats, mean: Floats, ridge: float) -> Floats:
     """Most likely coefficients by Newton's method, with steps that cannot fail.
 
-    Let d be the largest change of log odds by a step. We take the full step if d is at most 1.5, else log(1 + d) / d of
-    it, or more while the slope along it keeps its sign. The likelihood rises in each case: in the first two by the
+    Let d be the largest change of log odds by a step. The full step is taken if d is at most 1.5, else log(1 + d) / d
+    of it, or more while the slope along it keeps its sign. The likelihood rises in each case: in the first two by the
     bounds for generalised self-concordant functions (Sun and Tran-Dinh, 2019).
     """
     best = start.copy()

@@ -1,6 +1,6 @@
-"""Orders of matches, and matches played again, for rating systems that go from match to match.
+"""Orders of matches, and redrawn matches, for rating systems that process one match after the other.
 
-An order is read from its end, because some systems forget and need only the last matches.
+An order is read from its end, because some systems forget early matches and need only the last ones.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Orders:
         return 1 if self.order == "file" else self.shuffles
 
     def last(self, index: int, length: int) -> NDArray[np.int32]:
-        """Indices of the last matches of an order; a longer answer ends with the shorter one."""
+        """Indices of the last matches of an order; for a larger ``length``, the result ends with the shorter one."""
         if self.order == "file":
             return np.arange(self.matches - length, self.matches, dtype=np.int32)
         return _shuffle((self.seed, index), self.matches, length)[::-1]
@@ -74,7 +74,7 @@ def cells(matches: Matches) -> NDArray[np.int64]:
     models = len(matches.models)
     kind = np.int32 if 3 * models**2 < 1 << 31 else np.int64
     codes: NDArray[np.int64] = matches.a.astype(kind)
-    # In place: there may be millions.
+    # Compute in place, since there may be millions.
     codes *= models
     codes += matches.b
     codes *= 3
@@ -83,10 +83,10 @@ def cells(matches: Matches) -> NDArray[np.int64]:
 
 
 def weights(matches: Matches, draws: Draws, purpose: str) -> Callable[[int], NDArray[np.uint8]]:
-    """How often each draw plays a match, shape (1 + draws,), by the index of the match; the first number is always 1.
+    """Return the number of times that each draw plays a match, shape (1 + draws,), by index; the first is always 1.
 
-    Without a table, the numbers of a prompt are Poisson(1). They lie at a known place of the random stream, so we
-    compute them on demand.
+    Without a table, the numbers of a prompt are Poisson(1). Their place in the random stream is known, so they are
+    computed on demand.
     """
     cluster = matches.cluster
     if draws.weights is not None:
@@ -111,7 +111,7 @@ def weights(matches: Matches, draws: Draws, purpose: str) -> Callable[[int], NDA
 
 
 def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose: str, play: Play) -> None:
-    """Play the last matches of the common orders under all draws, each as often as the draw says.
+    """Play the last matches of the common orders under all draws, each as often as it was drawn.
 
     ``play`` takes the winners and losers as indices of a flat table of shape (models, common orders, 1 + draws), and
     whether they tied; no index occurs twice in one call. ``purpose`` separates the random numbers of different uses.
@@ -148,8 +148,8 @@ def combine_orders(state: Floats, orders: Orders) -> Floats:
 
     ``state`` holds final ratings, shape (models, common orders, 1 + draws); the first column has no redrawing. In one
     order, a draw also moves a rating because it weighs the late matches; this averages out over all orders, but not
-    over a few. We estimate the excess variance from the differences between orders within a draw, and shrink each
-    model's spread by it.
+    over a few. The excess variance is estimated from the differences between orders within a draw, and each
+    model's spread is shrunk by it.
     """
     moved = state[:, :, 1:] - state[:, :, :1]
     mean: Floats = moved.mean(axis=1)
@@ -168,8 +168,8 @@ def combine_orders(state: Floats, orders: Orders) -> Floats:
 def _shuffle(seed: tuple[int, int], n: int, length: int) -> NDArray[np.int32]:
     """The first places of a random order, without generating the rest.
 
-    The first occurrences in draws with replacement form a draw without. After n draws, we append the missing numbers in
-    random order.
+    The first occurrences in draws with replacement form a draw without. After n draws, the missing numbers are appended
+    in random order.
     """
     likely = n if length == n else int(-n * math.log1p(-length / n) + 6 * math.sqrt(length)) + 6
     for draws in (likely, n):

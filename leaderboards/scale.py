@@ -119,7 +119,7 @@ def on_scale(fit: Callable[[Matches, Scale, Mapping[str, Any]], Ratings]) -> Cal
 
 
 def prior_notes(matches: Matches) -> Iterator[str]:
-    """A note for each model whose rating rests on the prior, because it won or lost all its matches."""
+    """A note for each model whose rating is determined by the prior, because it won or lost all its matches."""
     size = len(matches.models)
     played, won = np.zeros(size), np.zeros(size)
     for part in parts(len(matches), MANY):

@@ -1,9 +1,9 @@
-"""Chatbot Arena's style control, for length: estimate what a longer response is worth, and remove it.
+"""Chatbot Arena's style control, for length: estimate the value of a longer response, and remove it.
 
 This is Bradley-Terry with the relative difference of lengths, (a - b) / (a + b), as a covariate, in units of its root
 mean square. An attack that pads responses changes the covariate, and the controlled ratings show what is left. It is
-not AlpacaEval's length-controlled win rate, which compares every model with one baseline and also knows how hard each
-instruction is.
+not AlpacaEval's length-controlled win rate, which compares every model with one baseline and also models the difficulty
+of each instruction.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class StyleDesign(NamedTuple):
         return won
 
     def game(self, weights: Callable[[slice, Any], Floats] | None = None) -> Game:
-        """All rows in parts; ``weights`` returns how often matches count under draws, shape (matches, draws)."""
+        """All rows in parts; ``weights`` returns the counts of matches under draws, shape (matches, draws)."""
 
         def pieces(which: Any) -> Any:
             for part in parts(len(self.matches), PART):
@@ -138,7 +138,7 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
 
 
 def _draw_counts(total: int, draws: int, random: np.random.Generator) -> NDArray[np.uint8]:
-    """How often each match counts, Poisson(1), shape (draws, matches)."""
+    """Counts of matches, Poisson(1), shape (draws, matches)."""
     table = np.empty((draws, total), np.uint8)
     for row in table:
         for part in parts(total, MANY):

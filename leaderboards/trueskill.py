@@ -22,7 +22,7 @@ from distract import Draws, Matches, Ratings, RatingSystem
 from .orders import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
 
 TAIL = 30.0
-"""Standard deviations beyond which we compute functions of the normal distribution by continued fraction."""
+"""Standard deviations beyond which functions of the normal distribution are computed by continued fraction."""
 
 NARROW, AHEAD = 1e-3, 8.0
 """For a draw margin below the first or a lead above the second, the closed form of a tie loses too many digits."""
@@ -173,7 +173,7 @@ def win_effect(beyond: float) -> tuple[float, float]:
 
 
 def tie_effect(ahead: float, margin: float) -> tuple[float, float]:
-    """The same for a tie, which lowers the model that is ahead."""
+    """``win_effect`` for a tie, which lowers the model that is ahead."""
     lead = abs(ahead)
     if margin * lead > TAIL:  # the far end of the margin is out of reach, so this is a win of the model behind
         shift, shrink = win_effect(margin - lead)

@@ -1,8 +1,8 @@
 """Win rate: the share of points that a model takes from its matches; a tie is half a point for each.
 
 It does not measure strength: beating weak opponents gives a high win rate. Matches of one prompt are not independent,
-so the covariance is that of ratios of sums over prompts. We process prompts in blocks; if matches have no prompts, we
-only count how often each pair had each outcome.
+so the covariance is that of ratios of sums over prompts. Prompts are processed in blocks; without
+prompts, the outcomes of each pair are counted.
 """
 
 from __future__ import annotations

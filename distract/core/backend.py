@@ -1,4 +1,4 @@
-"""Backends: requests in, replies out, nothing else.
+"""Backends take requests and return replies.
 
 A backend answers a round of requests at once (``Backend``), or each when it is ready (``StreamingBackend``: a server,
 or an engine that schedules its own work).
@@ -18,13 +18,13 @@ Batch = Sequence[tuple[int, Reply]]
 
 
 class Backend(Protocol):
-    """What answers requests."""
+    """A model that answers requests."""
 
     @property
     def identity(self) -> Mapping[str, str]:
         """Everything about the model that determines its replies (model, revision, engine, dtype …).
 
-        Part of every reply's key in the store. Reading it never loads weights, and hashes a local folder's files once.
+        Part of every reply's key in the store. Reading it never loads weights; files of a local folder are hashed once.
         """
 
     @property
@@ -36,8 +36,8 @@ class Backend(Protocol):
 
         Each batch is stored before the next is requested. A backend that packs several requests into one forward pass
         plans its packing over *all* of the round's distinct ``requests`` and then leaves out the others, so that a
-        resumed run computes the same numbers as an uninterrupted one. Answers in words, which are handed over as each
-        is complete, may differ by rounding. Raises ``BackendError`` if the model cannot be loaded or fails.
+        resumed run computes the same numbers as an uninterrupted one. Answers in words, which are yielded one by one
+        as they complete, may differ by rounding. Raises ``BackendError`` if the model cannot be loaded or fails.
         """
 
 
@@ -46,16 +46,16 @@ class Stream(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many requests to keep in flight, at least 1; more would only wait."""
+        """The number of requests to keep in flight, at least 1; further ones would only wait."""
 
     def submit(self, ticket: int, request: Request) -> None:
-        """Take a request and return at once. ``ticket``, unique in this stream, comes back with its reply."""
+        """Take a request and return at once. ``ticket``, unique in this stream, identifies its reply."""
 
     def collect(self, timeout: float) -> Batch:
         """Return replies since the last call, as (ticket, reply); wait up to about ``timeout`` seconds for the first.
 
         Raises ``BackendError`` if the backend failed for good, and ``UsageError`` if a server lacks the model or
-        refuses the key. Earlier replies have been returned, or ``close`` returns them.
+        rejects the key. Earlier replies have been returned, or ``close`` returns them.
         """
 
     def halt(self) -> Collection[int]:
@@ -87,7 +87,7 @@ class ProbingBackend(Backend, Protocol):
 
 @runtime_checkable
 class RemoteBackend(Backend, Protocol):
-    """A backend whose model others run, and may replace without a change of its identity."""
+    """A backend whose model runs elsewhere, where it may be replaced without a change of identity."""
 
     @property
     def reported(self) -> Sequence[str]:
@@ -100,7 +100,7 @@ class LocalBackend(Backend, Protocol):
 
     @property
     def used(self) -> str | None:
-        """How it has read prompts; None if it has read none yet."""
+        """The way in which it has read prompts; None if it has read none yet."""
 
 
 def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:

@@ -1,14 +1,14 @@
-"""Everything that distract raises on purpose, in one tree.
+"""All exceptions that distract raises on purpose, in one tree.
 
 The command line prints ``str(error)`` on one line and exits with ``exit_code``; if ``resumes`` is true, it adds that
 the same command resumes.
 
     DistractError
-    ├── UsageError            2  the command asks for something impossible
+    ├── UsageError            2  the command cannot be carried out as given
     │   ├── UnknownName       2  no such judge, protocol, attack, data set, format …
     │   └── DataError         2  an input file is wrong: file, line, field, what was expected
     ├── PromptError           2  a prompt file is wrong (a bug of the plug-in that ships it)
-    ├── PluginError           4  a user's attack or protocol failed: which, on which case
+    ├── PluginError           4  a user's attack or protocol failed; names it and the case
     ├── InUseError            4  another process is writing the same run folder
     └── BackendError          4  a model or server failed; paid replies are stored
 
@@ -28,7 +28,7 @@ from typing import Any
 from distract.core.printable import hide_credentials, line
 
 MAX_NAMES = 40
-"""Most names that a message lists."""
+"""Maximum number of names in a message."""
 
 
 def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[str, Any]) -> DistractError:
@@ -38,7 +38,7 @@ def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[
 
 
 class DistractError(Exception):
-    """Root of the tree; ``str()`` is one clear line without passwords, whatever names it contains."""
+    """Root of the tree; ``str()`` is one clear line without passwords, even in names."""
 
     exit_code = 2
     resumes = False
@@ -52,7 +52,7 @@ class DistractError(Exception):
 
 
 class UsageError(DistractError):
-    """The command or the call asks for something impossible."""
+    """The command or call cannot be carried out as given."""
 
 
 class UnknownName(UsageError):
@@ -69,7 +69,7 @@ class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", instead: str = "") -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        # Beside the right spelling, a similar name helps only if it begins alike.
+        # If ``instead`` gives the right spelling, a similar name helps only if it begins alike.
         is_near = near and (not instead or near[0][:3] == name[:3])
         suggestion = f"; did you mean {near[0]!r}?" if is_near else ""
         suggestion += f"; {instead}" if instead else ""
@@ -91,7 +91,7 @@ def write_error(error: OSError, path: object, remedy: str) -> Exception:
 
 
 class DataError(UsageError):
-    """An input file does not hold what it should.
+    """An input file has the wrong content.
 
     Args:
         problem: what is wrong, what was expected, what to do.
@@ -107,7 +107,7 @@ class DataError(UsageError):
 
 
 class PromptError(DistractError):
-    """A prompt file has no roles, an unknown slot, or a slot that no value fills."""
+    """A prompt file lacks roles, has an unknown slot, or has a slot without a value."""
 
 
 class PluginError(DistractError):
@@ -136,10 +136,10 @@ class BackendError(DistractError):
 
 
 PLUGIN_ERRORS = (Exception, SystemExit, GeneratorExit)
-"""What a plug-in may raise. Not KeyboardInterrupt: the user may press Ctrl-C while its code runs."""
+"""The exceptions to catch from a plug-in. KeyboardInterrupt is left out: the user may press Ctrl-C meanwhile."""
 
 MAX_MESSAGE = 1000
-"""Most characters to show of a foreign error message."""
+"""Maximum number of characters to show of a foreign error message."""
 
 
 def describe_error(error: BaseException) -> str:
@@ -160,9 +160,9 @@ def describe_import_error(error: BaseException) -> str:
 
 @contextmanager
 def guard_plugin(where: str) -> Iterator[None]:
-    """Turn anything that a plug-in raises inside into one line that names it; restore the standard streams.
+    """Turn any exception of a plug-in into one line that names the plug-in; restore the standard streams.
 
-    ``where`` names the plug-in and the case. Errors that already say whose fault they are pass through.
+    ``where`` names the plug-in and the case. Errors that already name their culprit pass through.
     """
     streams = sys.stdout, sys.stderr
     try:

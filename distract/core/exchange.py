@@ -21,7 +21,7 @@ from distract.core.usage import Tally
 def fetch_replies(
     requests: Mapping[bytes, Request], missing: Collection[bytes], model: Answerer, tally: Tally, claims: Claims
 ) -> Iterator[dict[bytes, Reply]]:
-    """Ask a model, and wait for what others ask it; a model that packs requests is offered all of them each time."""
+    """Ask a model, and wait for requests of other runs; a model that packs requests gets all of them each time."""
     backend, store = model
     keys, offered = list(requests), list(requests.values())
     for claimed in claims.take_batches(missing):
@@ -40,7 +40,7 @@ def fetch_replies(
                     store.put(received.items())
                 tally.count_replies(offered[0].to, list(received.values()))
                 yield received
-                if not isinstance(backend, StreamingBackend):  # a stream goes on until nothing is in flight
+                if not isinstance(backend, StreamingBackend):  # a stream runs until nothing is in flight
                     check_signal()
     tally.unshared = tally.unshared or claims.fault
 

@@ -1,9 +1,9 @@
-"""Files: every file that is written, for the user or for ourselves; and texts read whole.
+"""Write files for the user and for distract, and read whole texts.
 
-A file that a user names is written where its name leads: links are followed, a device or a pipe is written to, and
-anything else is replaced in one step and keeps its mode. A file of our own, in a run folder or a cache, is a regular
-file with one name. It is never opened through a link, which may come with a repository that a stranger wrote; the
-folders above it may be links.
+A user's file may be a link, a device or a pipe: links are followed, devices and pipes are written in place, and any
+other file is replaced in one step and keeps its mode. An internal file, in a run folder or a cache, is a regular file
+with one name. It is never opened through a link, because a hostile repository may contain one; the folders above it
+may be links.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONBLOCKING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Opening a pipe without a reader fails instead of waiting; not every system has both flags."""
 
 _NO_FOLLOW = _NONBLOCKING | getattr(os, "O_NOFOLLOW", 0)
-"""Flags for opening a file of our own: it may have become a link or a pipe since it was checked."""
+"""Flags for opening an internal file, which may have become a link or a pipe since it was checked."""
 
 _IN_PLACE_ERRORS = (errno.EACCES, errno.EPERM, errno.EBUSY)
 """Errors for a writable file that cannot be replaced: its folder is read-only, or it is a mount point."""
@@ -53,7 +53,7 @@ def is_stream(path: Path) -> bool:
 
 
 def check_writable(path: Path, option: str) -> None:
-    """Check that a user's file can be written, before anything is paid for; make its folder, open no pipe."""
+    """Check that a user's file can be written, before any request is paid for; make its folder, open no pipe."""
     with _translate_errors(path, option):
         if is_stream(path):
             _check_access(path)
@@ -74,7 +74,7 @@ def append(path: Path, text: str, option: str) -> None:
 
 
 def check_ownership(path: Path, most_names: int = 1) -> None:
-    """Check that a file is ours, if it exists; a file with a second name is another file as well."""
+    """Check that an internal file, if it exists, is a regular file with at most ``most_names`` names."""
     try:
         state = path.lstat()
     except FileNotFoundError:
@@ -95,7 +95,7 @@ def create(path: Path) -> IO[str]:
 
 
 def replace(path: Path, text: str) -> None:
-    """Replace a file of our own in one step: a reader sees the old text or the new one, never half of it."""
+    """Replace an internal file in one step: a reader sees the old text or the new one, never half of it."""
     check_ownership(path)
     part = _part_path(path)
     with create(part) as file:
@@ -109,7 +109,7 @@ def remove(path: Path) -> None:
 
 
 def open_lock(path: Path) -> IO[bytes]:
-    """Open a lock file of our own, whose bytes are locked and never written; create it and its folder."""
+    """Open an internal lock file, whose bytes are locked and never written; create it and its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     check_ownership(path)
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666), "r+b")
@@ -125,7 +125,7 @@ def _translate_errors(path: Path, option: str) -> Iterator[None]:
 
 def _replace_target(path: Path, text: str | None) -> bool:
     """Replace the file that a user's path leads to; without a text, only check that this is possible."""
-    # Not ``Path.resolve``, which raises its own error for circular links.
+    # ``Path.resolve`` would raise its own error for circular links.
     place = Path(os.path.realpath(path))
     previous = place.stat() if place.exists() else None
     _check_replaceable(place)
@@ -140,7 +140,7 @@ def _replace_target(path: Path, text: str | None) -> bool:
         with create(part) as file:
             file.write(text or "")
         if previous is not None:
-            with suppress(OSError, AttributeError):  # only root gives files away, and Windows has no owners
+            with suppress(OSError, AttributeError):  # only root may change owners, and Windows has none
                 os.chown(part, previous.st_uid, previous.st_gid)
             part.chmod(stat.S_IMODE(previous.st_mode))
         if text is not None:
@@ -156,7 +156,7 @@ def _replace_target(path: Path, text: str | None) -> bool:
 
 
 def _check_replaceable(place: Path) -> None:
-    """Check that a user's file would replace nothing that distract keeps, whichever command keeps it."""
+    """Check that a user's file would not replace a file of distract."""
     if not place.is_file():
         return
     for path in (place, place.with_name(_STORE_SUFFIX.sub("", place.name))):
@@ -164,7 +164,7 @@ def _check_replaceable(place: Path) -> None:
             if file.read(len(_SQLITE)) == _SQLITE:
                 raise UsageError(f"{place}: belongs to a database, such as a store of replies; name another file")
     if place.suffix in (".json", ".jsonl") and (place.parent / "run.json").is_file():
-        raise UsageError(f"{place}: lies in a run folder and is part of the run; name another file")
+        raise UsageError(f"{place}: is part of a run; name another file")
 
 
 def _write_in_place(path: Path, text: str, flags: int) -> None:

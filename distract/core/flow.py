@@ -1,7 +1,7 @@
 """The run loop for streaming backends: no plan waits for another.
 
 Plans start while the backends have spare capacity, and each resumes as soon as its own replies arrive; results still
-come in the order of the plans. A request that another run on the same store has claimed is deferred until its reply is
+have the order of the plans. A request that another run on the same store has claimed is deferred until its reply is
 stored or the claim is given up.
 """
 
@@ -151,15 +151,15 @@ class _Scheduler:
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        """Stop everything in flight and keep what has arrived; after a failure, wait a little for the rest.
+        """Stop all requests in flight and keep the replies so far; after a failure, wait briefly for the rest.
 
         A signal may have arrived during the failure, and then ends the run in its place. It may also have arrived while
-        a model was requests its probes: that wait is over, but the wait for the other models is not.
+        a model was being probed: that wait is over, but the other models still have to be waited for.
         """
         with self._end:
             causes = (problem[1], getattr(problem[1], "__context__", None))
             is_held = isinstance(problem[1], StopSignal) and not problem[1].is_urgent
-            # After the wait that a signal asks for, nothing is in flight.
+            # If a signal asked to wait for requests in flight, there are none left.
             if self.is_busy() and (is_held or any(isinstance(cause, Exception) for cause in causes)):
                 self._drain(GRACE)
 
@@ -187,12 +187,12 @@ class _Scheduler:
             self._fill(channel)
 
     def drain(self) -> None:
-        """Keep arriving replies until nothing is in flight, for a process that was requests to end."""
+        """Keep arriving replies until nothing is in flight, because the process was asked to end."""
         self._drain(math.inf)
         check_signal()
 
     def _drain(self, seconds: float) -> None:
-        """Send nothing more, and keep replies as they arrive; a failing channel stops no other."""
+        """Send nothing more, and keep replies as they arrive; a failing channel does not stop the others."""
         for channel in self._distinct:
             channel.halt()
         end, left = time.monotonic() + seconds, list(self._distinct)
@@ -246,7 +246,7 @@ class _Scheduler:
         return replies
 
     def _forget(self, channel: _Channel, batch: Batch) -> None:
-        # Only after storing, which a signal may interrupt.
+        # Deliver only after storing, which a signal may interrupt.
         for ticket, _ in batch:
             del channel.in_flight[ticket]
 

@@ -1,4 +1,4 @@
-"""Run a job: plans through models to rows, rows to a folder, and last a summary."""
+"""Run a job: drive its plans, write the resulting rows to a folder, and summarise them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from distract.core.usage import Price, Tally, cost
 
 
 class RunSink(Protocol):
-    """Where the results of a run are kept; a context manager."""
+    """A context manager that keeps the results of a run."""
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -50,22 +50,22 @@ Stages = Callable[[Sequence[Row], Sequence[Rewrite]], Iterator[Plans]]
 
 @dataclass(frozen=True)
 class StageSample:
-    """Plans by which to estimate a stage."""
+    """Plans from which to estimate the cost of a stage."""
 
     plans: Plans  # some plans of one protocol, with rules in place of a generator and without a verifier
-    scale: float  # how many times as much the whole stage takes
+    scale: float  # cost of the whole stage as a multiple of the cost of these plans
     rewrites: bool = True  # whether the rewrites are new, rather than shared with earlier protocols
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """About what a run takes."""
+    """The approximate cost of a run."""
 
     comparisons: int
     rewrites: int
     requests: Mapping[str, int]  # per protocol and writer
     prompt_tokens: int
-    answer_tokens: int  # at most
+    answer_tokens: int  # upper bound
 
     @property
     def document(self) -> dict[str, Any]:
@@ -80,9 +80,9 @@ class Job(Generic[R]):
     models: Mapping[Role, Backend]
     protocols: tuple[plugin.Protocol, ...]
     cases: tuple[Case, ...]  # the drawn ones, in the order of the data
-    stages: Stages  # each from the rows and rewrites of all earlier stages: passed once, and growing
+    stages: Stages  # each made from the rows and rewrites of earlier stages, two sequences that keep growing
     samples: Callable[[Any], Iterable[StageSample]]  # for the estimate of a protocol; None if nothing is judged
-    parameters: Mapping[str, Any]  # everything that determines what is judged
+    parameters: Mapping[str, Any]  # all that determines the judged comparisons
     out: Path  # the run folder, or the file to write
     prices: Mapping[Role, Price] = field(default_factory=dict)
     source: Mapping[str, Any] | None = None  # where the data are, as the user named them; not part of the identity
@@ -145,7 +145,7 @@ def run_job(
         numbers = {"replies": tally.document(), **epoch, "times": times}
         if spent is not None:
             numbers["dollars"] = spent
-        # Only those of this execution: stored replies do not record who answered.
+        # Count only replies of this execution: stored ones do not record which model answered.
         servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, RemoteBackend)}
         if reported := {role: list(names) for role, server in servers.items() if (names := server.reported)}:
             numbers["reported"] = reported

@@ -1,6 +1,6 @@
-"""Locks on files: one process writes a run folder, and runs that share a store wait instead of asking twice.
+"""File locks: only one process writes a run folder, and no two runs send the same request for one store.
 
-The system releases them when a process dies. A run folder has a locked file that names the process. A claim on a
+The system releases them when a process dies. A run folder has a lock file that names its process. A claim on a
 request is a lock on one byte of a file beside the store. Where the system has no such locks (Windows, some network
 drives), only the threads of one process exclude each other.
 """
@@ -49,7 +49,7 @@ class _LockFile:
     file: IO[bytes] | None = None
     users: int = 0
     fault: str = ""
-    holders: dict[int, Claims] = field(default_factory=dict)  # by place
+    holders: dict[int, Claims] = field(default_factory=dict)
     askers: dict[int, Claims] = field(default_factory=dict)  # those that hold a place, by thread
     mutex: threading.Lock = field(default_factory=threading.Lock)
 
@@ -94,10 +94,10 @@ _MUTEX = threading.Lock()
 
 
 class Claims:
-    """The claims of one run loop on requests of a store; a context manager, which gives them back.
+    """The claims of one run loop on requests of a store; a context manager that releases them.
 
-    A run loop never waits while it holds claims. A model that asks another judge of the same store while it answers
-    already holds claims, so its inner loop claims nothing and waits for no other run.
+    A run loop never waits while it holds claims. If a model asks another judge of the same store while it answers, the
+    thread already holds claims, so the inner loop claims nothing and does not wait for other runs.
     """
 
     def __init__(self, store: Path | None) -> None:
@@ -115,7 +115,7 @@ class Claims:
 
     @property
     def fault(self) -> str:
-        """Why processes cannot wait for each other here; empty if they can."""
+        """The reason why processes cannot wait for each other; empty if they can."""
         return self._locks.fault if self._locks else ""
 
     def take(self, keys: Iterable[bytes]) -> set[bytes]:
@@ -139,9 +139,9 @@ class Claims:
         self._give_back(map(_place, keys))
 
     def take_batches(self, keys: Collection[bytes]) -> Iterator[set[bytes]]:
-        """Yield all of the keys in batches, each held until the next one is requested; wait for those others hold.
+        """Yield all keys in batches, each held until the next one is requested; wait for keys that other runs hold.
 
-        Check the store for each batch first: another process may have stored the replies and given the keys back.
+        Check the store for each batch first: another process may have stored the replies and released the keys.
         """
         left = set(keys)
         while left:
@@ -173,7 +173,7 @@ class Claims:
                 self._free_thread()
 
     def _free_thread(self) -> None:
-        """Let other claims of this thread take places if these hold none."""
+        """Let other claims of this thread lock places if these hold none."""
         assert self._locks is not None
         if not self._held and self._locks.askers.get(self._thread) is self:
             del self._locks.askers[self._thread]
@@ -230,7 +230,7 @@ def _lock_folder(file: IO[bytes], folder: Path) -> None:
     except OSError as error:
         if error.errno in _LOCKED_ERRORS:
             raise InUseError(folder, _holder(file.read(500))) from None
-        # On a file system without locks, go on without one.
+        # Continue without a lock on a file system that has none.
 
 
 def _holder(text: bytes) -> str:

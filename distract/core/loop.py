@@ -1,7 +1,7 @@
-"""The run loop: plans to the store to the backends and back, in bounded chunks.
+"""The run loop: answer the requests of plans from the store or the backends, in bounded chunks.
 
-Plans of one chunk advance in lockstep, so that one round is one batch for each backend. A chunk ends at plan
-boundaries, whatever is stored, so that a resumed run packs its batches as an uninterrupted one does. If every backend
+Plans of one chunk advance in lockstep, so that one round is one batch for each backend. A chunk ends at fixed plan
+boundaries, so that a resumed run packs its batches as an uninterrupted one does. If every backend
 streams, no plan waits for another (``distract.core.flow``).
 """
 
@@ -22,7 +22,7 @@ from distract.core.timer import time_part
 from distract.core.usage import Tally
 
 CHUNK = 32
-"""Plans that advance together; more of them share more prompts, and take more memory."""
+"""Number of plans that advance together: a larger number shares more prompts but takes more memory."""
 
 
 def execute(
@@ -53,7 +53,7 @@ def answer(
 ) -> list[Reply]:
     """Answer one round; ``known`` holds replies to earlier rounds of the chunk and gains those to this one."""
     keys = [models[request.to][1].key(request) for request in requests]
-    # Leave out what earlier rounds of the chunk have answered; offer even what happens to be stored.
+    # Leave out requests that earlier rounds of the chunk have answered, but offer those that happen to be stored.
     unique = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
     for role, model in models.items():
         own = {key: request for key, request in unique.items() if request.to == role}

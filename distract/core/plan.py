@@ -1,4 +1,4 @@
-"""Plans: a way of judging as a generator of requests.
+"""Plans: ways of judging, written as generators of requests.
 
 ``Plan[T]`` yields the requests it needs now, receives their replies in the same order, and returns a T. It reads like
 the paper's description of the method and holds no backend, cache, retry, clock or thread. The same replies always
@@ -20,7 +20,7 @@ Plan = Generator[Sequence[Request], Sequence[Reply], T]
 
 
 class OpenRequests(list[Request]):
-    """Requests of plans that do not wait for each other: ``PENDING`` may stand in for some replies."""
+    """Requests of plans that do not wait for each other: some replies may be ``PENDING``."""
 
 
 PENDING = Reply(failure="still to come")
@@ -63,11 +63,11 @@ def tap(
     on_replies: Callable[[Sequence[Request], Sequence[Reply]], PlanResult[T] | None] = lambda requests, replies: None,
     guard: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Plan[T]:
-    """Watch or change what passes between a plan and its driver; close the plan, however it ends.
+    """Watch or change the requests and replies between a plan and its driver; always close the plan.
 
-    ``on_requests`` receives what the plan yields and returns what to yield instead; ``on_replies`` receives that and
-    the replies, some ``PENDING``. Either may return a ``PlanResult`` to end. ``guard`` makes the context for each step
-    of the plan; neither function runs in it.
+    ``on_requests`` receives the plan's requests and returns the requests to yield instead; ``on_replies`` receives
+    these and their replies, some ``PENDING``. Either may return a ``PlanResult`` to end. ``guard`` makes the context
+    for each step of the plan; neither function runs in it.
     """
     replies: Sequence[Reply] | None = None
     try:
@@ -88,8 +88,8 @@ def tap(
 class _Child:
     index: int
     plan: Plan[Any]
-    requests: Sequence[Request] = ()  # its last ones
-    replies: list[Reply] | None = None  # to those, so far; None before the plan is started
+    requests: Sequence[Request] = ()  # the last ones it yielded
+    replies: list[Reply] | None = None  # received so far for those; None before the plan is started
     pending: Sequence[Request] = ()
 
     def receive(self, replies: Iterator[Reply]) -> bool:
@@ -122,7 +122,7 @@ def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
         replies = yield requests
         if len(replies) != len(requests):
             raise ValueError(f"{len(replies)} replies to {len(requests)} requests")
-        # All receive before any goes on: the next step of one may depend on what is pending with another.
+        # Let all plans receive before any continues: the next step of one may depend on pending requests of another.
         arrived = iter(replies)
         ready = [child.receive(arrived) for child in waiting]
         waiting = [child for child, can_go_on in zip(waiting, ready, strict=True) if not can_go_on or go_on(child)]

@@ -22,7 +22,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 def check_plugin(kind: str, plugin: object, **fields: Any) -> None:
     name = getattr(plugin, "name", None)
     if type(name) is not str or not NAME_PATTERN.fullmatch(name):
-        rule = "expected a name of small letters, digits and hyphens, 64 at most"
+        rule = "expected a name of at most 64 lower-case letters, digits and hyphens"
         raise ValueError(f"{kind} {reprlib.repr(name)}: {rule}")
     for attribute, expected in fields.items():
         value = getattr(plugin, attribute)
@@ -52,7 +52,7 @@ class Comparison:
     @property
     def shown(self) -> tuple[Response, ...]:
         """All the responses, from the top, moved by ``turn``."""
-        # With four, neither of the two is above the other more often, whatever the turn.
+        # With four responses, each of the two is above the other equally often over all turns.
         responses = (self.first, *self.others[:1], self.second, *self.others[1:])
         return responses[self.turn :] + responses[: self.turn]
 
@@ -63,12 +63,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How many requests a comparison makes, at least 0 each.
+    """The numbers of requests for a comparison, each at least 0.
 
     Attributes:
         order: per comparison and order.
-        prompt: once per prompt, whatever is compared.
-        response: once per response, whatever it is compared with.
+        prompt: once per prompt, for all comparisons.
+        response: once per response, for all comparisons.
         aspects: more per comparison and order, before the verdict.
         conflict: more per comparison and order, if verdicts disagree.
     """
@@ -99,13 +99,13 @@ class Protocol:
         paper: the source, with the section.
         ask: makes a plan for the responses in the order given; its judgment calls the comparison's ``first`` a.
         calls: requests per comparison and order.
-        reads: what holds a verdict: ``choices`` (the probabilities of its words) or ``text`` (the judge's own words).
+        reads: source of a verdict: ``choices`` (the probabilities of its words) or ``text`` (the judge's own words).
         ties: whether a verdict can be a tie.
         rules: how scores become a preference (``score``, ``rating``); empty if the verdict itself is one.
         orders: ``swap`` (both orders), ``rotate`` (each response in every place) or ``none`` (order plays no part).
         shows: number of responses to show, 2 or more; None shows those of the case, up to ten.
         reference: whether it asks a second, stronger model if the data hold no reference answer: ``required``, or
-            ``optional`` if the judge itself can stand in.
+            ``optional`` if the judge itself can answer instead.
         prompts: the prompt files it uses, for the run's record.
         default: whether it is used when no protocol is named.
     """
@@ -131,9 +131,9 @@ class Protocol:
             if getattr(self, field_) not in known:
                 raise ValueError(f"protocol {self.name}: {field_}={getattr(self, field_)!r} is none of {known}")
         if self.rules and (self.orders != "none" or not {*self.rules} <= {"score", "rating"}):
-            raise ValueError(f"protocol {self.name}: rules={self.rules}; expected score or rating, and orders='none'")
+            raise ValueError(f"protocol {self.name}: rules={self.rules}; expected score or rating, with orders='none'")
         if self.shows is not None and self.shows < 2:
-            raise ValueError(f"protocol {self.name}: shows={self.shows}; two responses are the fewest")
+            raise ValueError(f"protocol {self.name}: shows={self.shows}; expected at least 2")
 
 
 _PROTOCOL_VALUES = {
@@ -154,7 +154,7 @@ class Attack:
         marker: measures the intended feature in a text (more is more); None for a control, which intends none.
         default: whether it is used when no attack is named.
         severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
-        max_new_content: largest share of content words that may be new in a faithful rewrite, 0 to 1; None: no limit.
+        max_new_content: maximum share of new content words in a faithful rewrite, 0 to 1; None for no limit.
         prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
             ``feedback``; None leaves the writing to ``rewrite``.
     """

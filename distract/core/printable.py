@@ -1,7 +1,7 @@
 """Hostile text made safe to print, and numbers in words.
 
-Names, ids and responses come from files and models: control characters are shown as escapes. Markup is the concern of
-whatever prints the text. Counts, shares and p-values are worded here because messages everywhere use them.
+Names, ids and responses come from files and models: control characters are shown as escapes. Markup is left to
+the code that prints the text. Counts, shares and p-values are worded here because messages everywhere use them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNSAFE = re.compile(
 
 
 def clean_text(text: str) -> str:
-    """Escape what could move the cursor, colour the terminal or reorder the line."""
+    """Escape characters that could move the cursor, colour the terminal or reorder the line."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
@@ -50,7 +50,7 @@ def count_decimals(pairs: Iterable[tuple[float, float]]) -> int:
 
 
 def format_exclusions(title: str, counts: Mapping[str, int]) -> str:
-    """Say what was set aside, how often and why: ``excluded: no rewrite (3); rewrite rejected (1)``."""
+    """List reasons for exclusion with their counts: ``excluded: no rewrite (3); rewrite rejected (1)``."""
     return f"{title}: " + "; ".join(f"{line(reason)} ({n})" for reason, n in sorted(counts.items()))
 
 

@@ -1,8 +1,8 @@
-"""Prompt files: roles are split first, slots are filled in one pass, nothing is parsed again.
+"""Prompt files: split into roles first, then filled in one pass, and never parsed again.
 
 A prompt file has a line ``[system]`` or ``[user]`` before each part, ``{name}`` for each slot, and may end with
-``[prefill]``: the start of the judge's answer. A value lands verbatim in its slot whatever it contains, and the roles
-are fixed before any value is seen.
+``[prefill]``: the start of the judge's answer. A value is inserted verbatim into its slot, and the roles are fixed
+before any value is inserted.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def load(package: str, name: str) -> Prompt:
     try:
         file = resources.files(package) / "prompts" / f"{name}.txt"
     except NotADirectoryError as error:
-        # In an editable installation, a folder that is no package ends here.
-        raise PromptError(f"{package} is no package: put an empty __init__.py into its folder") from error
+        # In an editable installation, a folder that is not a package raises one of these.
+        raise PromptError(f"{package} is not a package: put an empty __init__.py into its folder") from error
     if not file.is_file():
         raise PromptError(f"no prompt file prompts/{name}.txt in {package}")
     return parse(name, file.read_text(encoding="utf-8"))

@@ -31,7 +31,7 @@ def default_path(parameters: Mapping[str, Any]) -> Path:
 
 
 class Recorder:
-    """Writes a run as it goes."""
+    """Writes a run while it is in progress."""
 
     def __init__(self, path: Path, parameters: Mapping[str, Any], source: Mapping[str, Any] | None = None) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class Recorder:
             path.mkdir(parents=True, exist_ok=True)
             stack.enter_context(occupy(path))
             check_folder(path, parameters)  # another run may have begun here since
-            # Check all of them before writing any: a refusal leaves them as they are.
+            # Check all files before writing any, so that an error leaves them unchanged.
             for name in (*self._covered, TEXTS, "manifest.json"):
                 files.check_ownership(path / name)
             for old in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
@@ -119,7 +119,7 @@ def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
         elif file := next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None):
             raise UsageError(f"{file}: is a file; name a folder with --out")
         elif path.is_dir() and any(not file.name.endswith(_OWN_SUFFIXES) for file in path.iterdir()):
-            raise UsageError(f"{path}: holds files and no run; name a new or empty folder with --out")
+            raise UsageError(f"{path}: holds files but no run; name a new or empty folder with --out")
     except OSError as error:
         raise UsageError(f"{path}: cannot be a run folder ({error.strerror}); name another with --out") from error
 
@@ -146,7 +146,7 @@ dump = json.JSONEncoder(
 """Encode a record, or any JSON value, as one line; always the same bytes."""
 
 _dump_ascii = json.JSONEncoder(sort_keys=True, default=_list_fields).encode
-"""The same for hostile text, which may not be valid Unicode."""
+"""Encode hostile text, which may not be valid Unicode, in the same way."""
 
 
 def _unread_texts(row: Row) -> Iterator[dict[str, Any]]:
@@ -162,7 +162,7 @@ _PLACE_FIELDS = ("case", "data", "design", "protocol", "attack", "a", "b", "targ
 
 def _write_json(path: Path, value: Any) -> str:
     """Write JSON in one step: a reader sees the old file or the new one, never half of it."""
-    # In ASCII: it goes to terminals too, and names in it are hostile text.
+    # Write ASCII only, because the file may be printed on a terminal and names in it are hostile text.
     text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
     files.replace(path, text)
     return text

@@ -53,7 +53,7 @@ def code_checksum(name: str) -> str:
 
 
 def problems() -> tuple[str, ...]:
-    """List faults of third-party plug-ins of the kinds in use, a line each; the rest works without them."""
+    """List faults of third-party plug-ins of the kinds in use, one line per fault; the rest works without them."""
     return tuple(problem for group in _kinds for problem in _load(group)[1])
 
 

@@ -1,7 +1,7 @@
 """The SQLite file of a reply store: opened with care, and watched while it is open.
 
-SQLite goes on with a file that was deleted, replaced or cut short as if nothing had happened. We notice, copy what can
-be read to a file that lasts, and end the run.
+SQLite keeps using a file that was deleted, replaced or cut short, without an error. This module notices, copies the
+readable replies to a new file, and ends the run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TIMEOUT = 60.0
 """Seconds to wait for another writer."""
 
 _STEP = 0.5
-"""Seconds that SQLite itself waits at a time, during which no signal is handled."""
+"""Seconds that SQLite waits at a time, during which no signal is handled."""
 
 FAULTS = (sqlite3.Error, ValueError, MemoryError)
-"""What SQLite raises for a damaged file: its names may be no text, and its sizes may exceed all memory."""
+"""SQLite's exceptions for a damaged file: its names may not be text, and its sizes may exceed all memory."""
 
 _SCHEMA = """
 create table if not exists replies (key blob primary key, judge blob not null, reply text not null) without rowid;
@@ -44,7 +44,7 @@ _COPY_RULES = {
     "epochs": "values (?, ?) on conflict (judge) do update set epoch = max(epoch, excluded.epoch)",
     "replies": "values (?, ?, ?) on conflict (key) do nothing",
 }
-"""How to merge the rows of each table into another file."""
+"""The end of the statement that merges the rows of each table into another file."""
 
 
 class ReplyFile:
@@ -54,9 +54,9 @@ class ReplyFile:
         self._path = path
         self._seen: PartStates = []
         self._is_given_up = False
-        # A hostile repository may contain a link, to have a file created wherever it leads.
+        # A hostile repository may contain a link in order to create a file somewhere else.
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
-            raise OSError("it is a link that leads to no store")
+            raise OSError("it is a link that does not lead to a store")
         place = path if path.name == ":memory:" else Path(os.path.realpath(path))
         self._set_connection(_open(place), place)
 
@@ -64,7 +64,7 @@ class ReplyFile:
     def used(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection; report failures, and changes to the file, in one line."""
         self._restore_size()
-        before = self._part_states()  # store first, wherever the file is now
+        before = self._part_states()  # store first, even if the file was moved
         try:
             yield self.db
         except FAULTS as error:
@@ -89,7 +89,9 @@ class ReplyFile:
                 with closing(db), db:
                     db.execute("begin immediate")
                     db.executemany(f"insert into replies {_COPY_RULES['replies']}", rows)
-                raise BackendError(f"{error}; what it could not take is kept in {place}, a store too") from error
+                raise BackendError(
+                    f"{error}; the replies that it could not store are in {place}, which is also a store"
+                ) from error
             raise
 
     @contextmanager
@@ -139,11 +141,11 @@ class ReplyFile:
         self._seen = self._part_states()
 
     def _rescue(self, is_there: Sequence[bool], is_cut: bool) -> str:
-        """Copy what can be read to a file that lasts, and continue with that one; says which it is."""
+        """Copy the readable replies to a new file, and continue with that one; returns a sentence that names it."""
         old, home = self.db, self._place
         places = [self._spare_path]
         if not is_cut:
-            with suppress(*FAULTS):  # the file itself, wherever it is now
+            with suppress(*FAULTS):  # the file itself, even if it was moved
                 is_busy, *_ = old.execute("pragma wal_checkpoint(truncate)").fetchone()
                 if is_there[0] and not is_busy:
                     self._seen = self._part_states()
@@ -166,7 +168,7 @@ class ReplyFile:
 
     @property
     def _spare_path(self) -> Path:
-        """A file for replies that the store itself can no longer take."""
+        """A file for replies that the store can no longer hold."""
         return self._place.with_stem(f"{self._place.stem}.kept-{os.getpid()}")
 
     def _restore_size(self) -> None:
@@ -196,12 +198,12 @@ def _open_first(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path]:
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
-        raise OSError("it is no regular file")
+        raise OSError("it is not a regular file")
     db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     try:
         tables = {name for (name,) in _retry_execute(db, "select name from sqlite_master where type = 'table'")}
         if tables and "replies" not in tables:
-            raise sqlite3.DatabaseError("it is the database of another program")
+            raise sqlite3.DatabaseError("it is a database of another program")
         _retry_execute(db, "pragma journal_mode = wal")
         db.execute("pragma synchronous = normal")
         db.executescript(_SCHEMA)

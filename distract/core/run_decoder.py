@@ -125,10 +125,10 @@ def decode_rewrite(value: dict[str, Any]) -> Rewrite:
     value["evidence"] = tuple((str(name), number) for name, number in value["evidence"])
     response: Response = value["response"]
     texts = (value["case"], response.author, value["generator"], *value["reasons"])
-    _check_types(texts, str, "a case, an author, a generator or a reason is no text")
-    _check_types([response.attack], str | None, "an attack is no text")
-    _check_types([response.severity], int | None, "a severity is no number")
-    _check_types([number for _, number in value["evidence"]], int | float | str, "evidence is no number or text")
+    _check_types(texts, str, "a case, an author, a generator or a reason is not a string")
+    _check_types([response.attack], str | None, "an attack is not a string")
+    _check_types([response.severity], int | None, "a severity is not an integer")
+    _check_types([number for _, number in value["evidence"]], int | float | str, "evidence is not a number or a string")
     return Rewrite(**value)
 
 
@@ -138,16 +138,16 @@ def decode_flip(value: dict[str, Any]) -> MinimalFlip:
     value["edits"] = tuple(Edit(**edit) for edit in value["edits"])
     flip = _build_record(MinimalFlip, value)
     texts = (flip.case.id, *flip.case.prompt, flip.protocol, flip.attack, flip.rewritten, flip.other)
-    _check_types((*texts, *flip.original, *flip.turns, flip.rule or ""), str, "a name or a text is none")
+    _check_types((*texts, *flip.original, *flip.turns, flip.rule or ""), str, "a name or a text is not a string")
     numbers = (flip.of, flip.comparisons, flip.requests, flip.invalid, flip.severity or 0)
-    _check_types(numbers, int, "a number is none")
-    _check_types((*flip.before, *flip.after), int | float, "a strength is no number")
+    _check_types(numbers, int, "a count is not an integer")
+    _check_types((*flip.before, *flip.after), int | float, "a strength is not a number")
     if not flip.edits or any(edit.turn < 0 for edit in flip.edits):
-        raise ValueError("it has no edit, or one in no turn")
+        raise ValueError("it has no edits, or an edit with a negative turn")
     if any(flip.original[edit.turn][edit.start : edit.end] != edit.old for edit in flip.edits):
-        raise ValueError("an edit is not of its text")
+        raise ValueError("the old text of an edit does not match the original")
     if apply_edits(flip.original, flip.edits) != flip.turns:
-        raise ValueError("its edits do not make its text")
+        raise ValueError("applying its edits to the original does not give its text")
     return flip
 
 

@@ -2,9 +2,9 @@
 
 ``run.json`` (parameters and versions) is written first and identifies the run. ``rows.jsonl`` and ``rewrites.jsonl``
 grow; so does ``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the replies whose verdict could not be read,
-which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end the run. The manifest says
-whether it is complete: if a model left a request unanswered, the same command asks again. Replies are in the store, so
-a killed run writes its files again and pays for nothing twice.
+which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end the run. The manifest
+records whether the run is complete: if a model left a request unanswered, the same command asks again. Replies are in
+the store, so a killed run writes its files again without paying for any reply twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.run_decoder import RecordFile, decode_flip, decode_rewrite, decode_row
 
 TEXTS = "texts.jsonl"
-"""Replies whose verdict could not be read: beside the records of a run, and covered by no checksum."""
+"""Replies whose verdict could not be read: not part of a run's records, and without a checksum."""
 
 _MAX_BYTES = 256 * 10**6
 """Upper bound for run.json, summary.json and manifest.json."""
@@ -42,7 +42,7 @@ class LoadedRun:
     flaw: str | None  # why the run must not be relied on (unfinished or damaged)
     summary: str | None  # text of ``summary.json``, None for a run with a flaw
     minimal: tuple[MinimalFlip, ...] | None = None  # None without ``--minimal``; cases keep only id and prompt
-    source: Mapping[str, Any] | None = None  # where the data are, as the user named them
+    source: Mapping[str, Any] | None = None  # path or name of the data, as the user gave it
     unanswered: bool = False  # whether a request got no reply, so that the same command would ask again
 
     @property
@@ -94,7 +94,7 @@ class LoadedRun:
 
     @property
     def _replies(self) -> tuple[int, int]:
-        """How many replies were made for it, and how many were stored before; 0 if unknown."""
+        """The numbers of replies made for the run and stored before; 0 if unknown."""
         counts = self._manifest.get("replies")
         made, stored = (counts.get(name) if isinstance(counts, dict) else 0 for name in ("made", "stored"))
         return (made if isinstance(made, int) else 0), (stored if isinstance(stored, int) else 0)
@@ -114,7 +114,7 @@ def load(path: Path) -> LoadedRun:
     if not path.is_dir():
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
-        raise DataError("is no run folder (it holds no run.json)", path=path)
+        raise DataError("is not a run folder (it holds no run.json)", path=path)
     header = read_json(path / "run.json")
     parameters, source = header.get("parameters"), header.get("source")
     if not isinstance(parameters, dict) or not _is_complete(parameters):
@@ -171,7 +171,7 @@ def _find_flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
     for name in names:
         recorded = checksums.get(name) if isinstance(checksums, dict) else None
         if not (path / name).exists() or recorded != checksum(path / name):
-            return f"{name} is not what the run wrote; run it again"
+            return f"{name} does not match its checksum; run it again"
     return "a row is cut off; run it again" if cut else None
 
 
@@ -197,7 +197,7 @@ def _read_text(path: Path) -> str:
     with files.open_own(path) as file:
         text = file.read(_MAX_BYTES + 1)
     if len(text) > _MAX_BYTES:
-        raise DataError(f"has more than {_MAX_BYTES // 10**6} MB, which no run has; run it again", path=path)
+        raise DataError(f"has more than {_MAX_BYTES // 10**6} MB, too much for a run; run it again", path=path)
     return text.decode()
 
 

@@ -1,7 +1,7 @@
 """Signals that end the process: at once, or once the replies in flight have arrived.
 
-Requests in flight are paid for. A loop that waits for them holds the first signal back, begins nothing more, and raises
-the signal once everything is stored. It waits ``GRACE`` seconds at most; a second signal ends the wait at once.
+Requests in flight are paid for. A loop that waits for them holds the first signal back, starts nothing more, and raises
+the signal once all replies are stored. It waits at most ``GRACE`` seconds; a second signal ends the wait at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that ask the process to end; SIGHUP comes from a closed terminal."""
+"""Signals that ask the process to end; SIGHUP means a closed terminal."""
 
 GRACE = 5.0
 """Seconds that a signal waits for requests in flight."""

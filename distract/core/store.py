@@ -1,7 +1,7 @@
 """Every reply ever paid for, in one SQLite file shared by all runs and processes of a folder.
 
 A reply's key is the SHA-256 of everything that determines it: the judge's identity, its epoch and the request. A new
-epoch begins when a user says that another judge may stand behind the same identity: older replies stay on file but are
+epoch begins when a user states that another judge may have the same identity: older replies stay in the file but are
 no longer used. A batch is one transaction, so that a killed process loses at most the forward pass in progress.
 """
 
@@ -94,8 +94,8 @@ class Store:
         digest = self._begun.copy()
         digest.update(request.key.encode())
         if self._reads_slots and request.slots is not None:
-            shown = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
-            text = dump_json([request.slots.case, shown, request.slots.outcomes])
+            responses = [(r.author, r.turns, r.attack, r.severity) for r in request.slots.shown]
+            text = dump_json([request.slots.case, responses, request.slots.outcomes])
             digest.update(text.encode())
         return digest.digest()
 
@@ -146,7 +146,7 @@ def _decode(key: bytes, text: str) -> Reply:
     """Decode a reply; earlier versions wrote no checksum."""
     words, probabilities, mass, finish, failure, tokens_in, tokens_out, *sums = json.loads(text)
     if sums and sums != [_checksum(key, text.rpartition(", ")[0])]:
-        raise ValueError("its checksum is another one")
+        raise ValueError("its checksum does not match")
     shares = (*(probabilities or ()), *([] if mass is None else [mass]))
     if not (
         type(words) is type(finish) is str
@@ -155,7 +155,7 @@ def _decode(key: bytes, text: str) -> Reply:
         and all(type(share) in (int, float) and -0.01 < share < 1.01 for share in shares)
         and type(tokens_in) is type(tokens_out) is int
     ):
-        raise TypeError("a value is of another type")
+        raise TypeError("a value has the wrong type")
     choices = None if probabilities is None else tuple(probabilities)
     return Reply(words, choices, mass, finish, failure, token_count(tokens_in), token_count(tokens_out))
 

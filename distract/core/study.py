@@ -1,7 +1,7 @@
-"""A study: one question put to a judge, with what its runs record, how they are summed up and what is shown of them.
+"""A study: one question about a judge, with the parameters its runs record, their summary and their report.
 
-Each module of ``distract.studies`` holds one, under the name of its command. A run is summed up once: its document and
-its tables come from the same result.
+Each module of ``distract.studies`` holds one, under the name of its command. A run is summarised once, and
+its document and tables use the same result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Shape = type | UnionType | list[Any] | Mapping[str | EllipsisType, Any]
-"""The shape of a JSON value: a type, a list of one shape, or an object; ``...`` stands for every key."""
+"""The shape of a JSON value: a type, a list of one shape, or an object; ``...`` means every key."""
 
 SHARED_SCHEMA: Mapping[str | EllipsisType, Shape] = {
     "judge": str,
@@ -35,7 +35,7 @@ class Sums(Protocol[R_co]):
     """Sums up a run as it arrives, so that nothing has to be read again."""
 
     def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
-        """Add the results of a plan; plans come in order."""
+        """Add the results of a plan, in the order of plans."""
 
     def result(self, flaw: str | None = None) -> R_co:
         """Return the result of the run."""
@@ -59,10 +59,10 @@ class BufferedSums(Generic[R]):
 
 @dataclass(frozen=True)
 class Study(Generic[R]):
-    """A question put to a judge."""
+    """One question about a judge."""
 
-    name: str  # of its command
-    schema: Mapping[str | EllipsisType, Shape]  # of the parameters that it reads, besides ``SHARED_SCHEMA``
+    name: str
+    schema: Mapping[str | EllipsisType, Shape]  # parameters that it reads, besides ``SHARED_SCHEMA``
     sums: Callable[[Mapping[str, Any]], Sums[R]]
     document: Callable[[Mapping[str, Any], R], dict[str, Any]]  # for ``--json`` and ``summary.json``
     report: Callable[[Mapping[str, Any], R], Iterable[Any]]  # Rich renderables

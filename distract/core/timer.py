@@ -1,4 +1,4 @@
-"""Where the time of a run goes: seconds by part, and counters.
+"""The time that each part of a run takes, and counters.
 
 Code names its part (``with time_part("store")``); nothing is measured outside ``measure()``. Parts may nest: seconds of
 an inner part do not count for the outer one, so that all parts together never exceed the whole. Only the thread that

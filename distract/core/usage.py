@@ -1,4 +1,4 @@
-"""Usage of a run so far: replies, tokens and what they cost, by model.
+"""Usage of a run so far: replies, tokens and their cost, by model.
 
 Prices come from the catalogue or from the user.
 """
@@ -14,16 +14,16 @@ from distract.core import timer
 from distract.core.records import Reply, Request, Role
 
 MAX_PRICE = 1_000_000
-"""US dollars per million tokens: no token costs a dollar."""
+"""Upper bound for US dollars per million tokens: no token costs a dollar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """The result of asking a judge again whose replies are stored."""
+    """The result of sending a judge some of its stored requests again."""
 
     asked: int  # requests repeated
-    differing: int  # new replies that are read as something else
-    largest_move: float | None  # of a probability; None if no reply has any
+    differing: int  # new replies with another reading
+    largest_move: float | None  # largest change of a probability; None if no reply has probabilities
 
 
 @dataclass(slots=True)
@@ -33,14 +33,14 @@ class Tally:
     stored: int = 0  # replies found in the store
     made: int = 0  # replies made
     unanswered: int = 0  # requests without a reply
-    # Distinct requests, by model and by whether they want text or a verdict on choices; stored ones included.
+    # Distinct requests, by model and by kind (text or a verdict on choices); stored ones included.
     asked: Counter[tuple[Role, Literal["text", "choices"]]] = field(default_factory=Counter)
-    tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)  # of the replies made: (of prompts, of answers)
-    cause: str = ""  # why the last unanswered request got no reply
-    readings: dict[Role, str] = field(default_factory=dict)  # how a local model read its prompts
+    tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)  # of prompts and of answers, new replies only
+    cause: str = ""  # reason why the last unanswered request got no reply
+    readings: dict[Role, str] = field(default_factory=dict)  # the way in which a local model read its prompts
     canary: Canary | None = None  # its tokens are among the others, its replies are not
-    manners: dict[Role, Mapping[str, Any]] = field(default_factory=dict)  # how requests to a server's model were put
-    unshared: str = ""  # why processes cannot wait for each other's replies; empty if they can
+    manners: dict[Role, Mapping[str, Any]] = field(default_factory=dict)  # capabilities of a server's model
+    unshared: str = ""  # reason why processes cannot wait for each other's replies; empty if they can
 
     @property
     def tokens_in(self) -> int:

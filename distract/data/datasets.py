@@ -1,8 +1,8 @@
-"""Data sets: names, paths and formats to cases.
+"""Load data sets: read cases from names, paths and formats.
 
-A reader turns the text of a file into cases, and raises ``DataError`` with the file, line and field of a fault. We
-choose the reader by the content of the file, unless the user names it as ``FORMAT:PATH``. A format with prompts only
-takes the responses from further files; ``load_prompts`` reads it without them.
+A reader turns the text of a file into cases, and raises ``DataError`` with the file, line and field of a fault. The
+content of the file determines the reader, unless the user names it as ``FORMAT:PATH``. A format with prompts only gets
+the responses from further files; ``load_prompts`` reads it without them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ CASES_NAME = "cases"
 class DataSet:
     """Cases and their origin.
 
-    ``checksum`` is the SHA-256 (hex) of the file, or of the checksums of several. ``left_out`` counts entries that are
-    no case by reason; ``size`` counts all prompts, with and without a case.
+    ``checksum`` is the SHA-256 (hex) of the file, or of the checksums of several. ``left_out`` counts entries
+    without a case, by reason; ``size`` counts all prompts, with and without a case.
     """
 
     name: str
@@ -76,7 +76,7 @@ def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
             size += entry.prompt
             left_out[entry.reason] += 1
     if not cases:
-        raise DataError(f"holds no case{_format_reasons(left_out)}", path=source.where)
+        raise DataError(f"holds no cases{_format_reasons(left_out)}", path=source.where)
     return DataSet(source.name, source.format, _checksum(source, answers), tuple(cases.values()), left_out, size)
 
 
@@ -86,7 +86,7 @@ def collect_cases(cases: Iterable[Case]) -> DataSet:
     if wrong := next((case for case in cases if not isinstance(case, Case)), None):
         raise DataError(f"expected cases, found {reprlib.repr(wrong)}", path=CASES_NAME)
     if not cases:
-        raise DataError("holds no case", path=CASES_NAME)
+        raise DataError("holds no cases", path=CASES_NAME)
     for place, case in enumerate(cases, 1):
         if field := next((field for field, turns in _list_turns(case) if isinstance(turns, str)), None):
             problem = "expected a tuple of turns, found a string; write (text,)"
@@ -118,7 +118,7 @@ def load_prompts(spec: str) -> PromptSet:
     left_out = Counter(entry.reason for entry in entries if isinstance(entry, Omission))
     prompts = tuple(entry for entry in entries if isinstance(entry, ConstrainedPrompt))
     if not prompts:
-        raise DataError(f"holds no prompt{_format_reasons(left_out)}", path=source.where)
+        raise DataError(f"holds no prompts{_format_reasons(left_out)}", path=source.where)
     return PromptSet(source.name, source.format, _checksum(source, {}), prompts, left_out, len(entries))
 
 
@@ -137,7 +137,7 @@ def _read_entries(source: DataSource, answers: dict[str, bytes]) -> Iterator[Cas
 
 
 def _draw_order(case: Case, seed: int) -> Case:
-    """Order two responses by a draw from the id; the authors are places, so they stay."""
+    """Shuffle two responses by a hash of the case id; the author names denote positions, so they are not moved."""
     if hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()[0] % 2:
         return case
     first, second = case.responses

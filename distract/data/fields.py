@@ -58,7 +58,7 @@ class Item:
     def check_name(self, value: str, field: str) -> str:
         self.check_line(value, field)
         if ".." in value.replace("\\", "/").split("/") or value.startswith("/"):
-            self.fail("looks like a path out of the folder; use a plain name", field)
+            self.fail("looks like a path to another folder; use a plain name", field)
         if len(value) > 200:
             self.fail(f"has {len(value)} characters; at most 200 are allowed", field)
         return value
@@ -81,7 +81,7 @@ class Item:
         return self.name(field) if self.has(field) else None
 
     def has(self, field: str) -> bool:
-        """Whether an optional field has a value; exports often write null for none."""
+        """Whether an optional field has a value; exports often write null for a missing one."""
         return self.value.get(field) is not None
 
     def turns(self, field: str, *, empty: bool = False) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def describe(value: object) -> str:
 
 
 def flaw(error: Exception) -> str:
-    """The fault in a JSON text in words, without the line."""
+    """Describe the fault in a JSON text, without the line."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at column {error.colno}"
     if str(error).startswith("Exceeds the limit"):  # followed by advice for programmers
@@ -127,7 +127,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"field {next(name for name in names if names.count(name) > 1)!r} is there twice")
+        raise ValueError(f"duplicate field {next(name for name in names if names.count(name) > 1)!r}")
     return fields
 
 

@@ -27,12 +27,12 @@ def compliant_response(case: Case) -> Response | None:
 def pairs(case: Case) -> list[tuple[Response, Response]]:
     """The pairs whose verdict may flip: original responses by different authors.
 
-    In a case with severities, we pair unbroken responses with those of severity 1 only; worse ones are too far apart in
-    quality and belong to another measure.
+    In a case with severities, unbroken responses are only paired with those of severity 1; worse ones are too far apart
+    in quality and belong to another measure.
     """
     whole = [r for r in case.originals if r.severity is None]
     authors = {r.author for r in whole}
-    # An author's worse version of the same response is no second response.
+    # Skip worse versions of a response by the same author.
     if broken := [r for r in case.originals if r.severity == 1 and r.author not in authors]:
         return [(r, s) for r in whole for s in broken]
     return [(r, s) for r, s in combinations(whole, 2) if r.author != s.author]

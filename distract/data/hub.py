@@ -39,7 +39,7 @@ def load_rows(name: str) -> str:
         return "".join(f"{json.dumps(_convert_value(row))}\n" for row in splits[split])
     except UsageError:
         raise
-    except Exception as error:  # the library passes on whatever its many parts raise
+    except Exception as error:  # the library passes on the exceptions of its many parts
         choose = f" (expected {FORM})" if isinstance(error, ValueError) else ""
         raise UsageError(f"{where}: cannot be loaded: {_describe_error(error)}{choose}") from error
 
@@ -54,7 +54,7 @@ def _split_name(name: str, where: str) -> tuple[str, str | None, str | None]:
 
 def _import_library(where: str) -> tuple[Any, Any]:
     spec = importlib.util.find_spec("datasets")
-    if spec is None or spec.origin is None:  # a mere folder of that name
+    if spec is None or spec.origin is None:  # only a folder of that name
         raise UsageError(f"{where}: needs the library datasets, which is not installed: {install_command('hub')}")
     try:
         api, library = importlib.import_module("huggingface_hub"), importlib.import_module("datasets")

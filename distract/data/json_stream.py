@@ -14,7 +14,7 @@ from distract.data.fields import DECODER, Item, describe, flaw
 
 CHUNK = 1 << 20
 _NEAR = 12
-"""Number of characters before the end of the buffer in which an error may only mean that there is more to read."""
+"""Number of characters at the end of the buffer in which an error may only mean that there is more to read."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -86,10 +86,10 @@ def _parse_array(text: _JsonText) -> Iterator[Object]:
                 text.fail("expected ',' or ']' after an item; is it truncated?")
             text.at += 1
             if text.next_char() == "]":
-                text.fail("a comma after the last item")
+                text.fail("unexpected comma after the last item")
     text.at += 1
     if text.next_char():
-        text.fail("more text after the end of the array")
+        text.fail("unexpected text after the end of the array")
 
 
 class _JsonText:
@@ -134,7 +134,7 @@ class _JsonText:
         raise DataError(problem, path=self.path, line=self.line())
 
     def _read_more(self) -> bool:
-        """Drop what was parsed and read on, twice as far where one value fills the buffer; False at the end."""
+        """Drop parsed text and read on, twice as much if one value fills the buffer; False at the end."""
         if self._file is None:
             return False
         self.line()

@@ -1,4 +1,4 @@
-"""Content words: without endings and without words that every text has."""
+"""Content words: words without endings, except those that every text has."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Split a prompt into its question and its format requirements if that is safe.
 
-We take a sentence for a format requirement if it reads as an instruction about the answer, mentions the topic of one of
-the case's constraints, and has no word that could be about anything else. We split only if every constraint has such a
-sentence and a question is left. Otherwise the prompt stays whole, and the judge sees its requirements twice.
+A sentence counts as a format requirement if it reads as an instruction about the answer, mentions the topic of one of
+the case's constraints, and has no word that could be about anything else. The prompt is split only if every constraint
+has such a sentence and a question is left. Otherwise it stays whole, and the judge sees its requirements twice.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ _STOP = re.compile(r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!P\.)(?<!P\.S\.)(?<!etc\
 
 
 def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
-    """The question of a prompt without its format requirements, or None if we cannot separate them."""
+    """The question of a prompt without its format requirements, or None if the two cannot be separated."""
     pieces = _find_sentences(prompt)
-    stated, kept, taken = set[int](), list[str](), ""
+    stated, rest, requirement = set[int](), list[str](), ""
     marks = Counter[str]()
     for start, end in pieces:
         piece = prompt[start:end]
@@ -112,15 +112,15 @@ def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
         marks.update({mark: piece.count(mark) for mark in '"“”'})
         if not quoted and (matches := _find_stated(piece, constraints)):
             stated |= matches
-            taken = piece.rstrip()
-        elif taken and (_REST.match(piece) or (taken.endswith(":") and piece.startswith(("*", "-", "[")))):
+            requirement = piece.rstrip()
+        elif requirement and (_REST.match(piece) or (requirement.endswith(":") and piece.startswith(("*", "-", "[")))):
             continue  # an example or afterthought of the previous requirement
         else:
-            kept.append(piece)
-            taken = ""
+            rest.append(piece)
+            requirement = ""
     if len(stated) < len(constraints):
         return None
-    question = re.sub(r"\n{3,}", "\n\n", "".join(kept)).strip()
+    question = re.sub(r"\n{3,}", "\n\n", "".join(rest)).strip()
     return question if len(question.split()) > 2 else None
 
 

@@ -1,7 +1,7 @@
 """Rows of published sets: either JSON form, ids, labels, and field names to recognise a format by.
 
-Sets come as one JSON array, as JSON Lines, or both; rows from the hub come as lines. We ignore fields that no reader
-asks for, because published sets keep their sources.
+Sets come as one JSON array, as JSON Lines, or both; rows from the hub come as lines. Fields that no reader uses are
+ignored, because published sets keep their sources.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read_rows(text: str, path: str) -> Iterator[Item]:
 def field_names(text: str) -> frozenset[str]:
     """The field names of the first row, for recognising a format.
 
-    Of a broken row we return the names found so far, so that its reader can report the fault.
+    For a broken row it returns the names found so far, so that the format's reader can report the fault.
     """
     begin = text.lstrip()
     if begin.startswith("["):
@@ -84,7 +84,7 @@ def read_label(item: Item, field: str, meanings: Mapping[str | int, str]) -> str
     if field not in item.value:
         item.fail(f"missing; expected {expected}", field)
     value = item.value[field]
-    # True equals 1 in Python, but is no number in JSON.
+    # True equals 1 in Python, but is not a number in JSON.
     if type(value) in (str, int) and value in meanings:
         return meanings[value]
     actual = json.dumps(value)[:40] if type(value) in (str, int) else describe(value)

@@ -1,4 +1,4 @@
-"""Find data: from names, paths, folders and the hub to texts in a known format."""
+"""Find data by name, path, folder or hub name, as texts in a known format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HUB = "hub"
 class DataSource:
     """A data set in a known format (a key of ``READERS``).
 
-    ``text`` and ``checksum`` (SHA-256, hex) belong to the only or first file. We do not keep its bytes, which would
+    ``text`` and ``checksum`` (SHA-256, hex) belong to the only or first file. Its bytes are not kept, which would
     double the memory for a large file. ``where`` names the file in messages, and ``further`` holds the bytes of the
     other files by path.
     """

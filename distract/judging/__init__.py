@@ -1,4 +1,4 @@
-"""From a comparison to a judgment: ``comparison`` asks a protocol, ``judge`` is a judge for Python code."""
+"""Judge comparisons: ``comparison`` asks a protocol, and ``judge`` is a judge for Python code."""
 
 BASE = "base"
-"""The protocol that a run compares all others with, if it has this one."""
+"""The protocol with which a run that has it compares all others."""

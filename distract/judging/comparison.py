@@ -1,4 +1,4 @@
-"""Judge one comparison and record it as a row; all designs share this."""
+"""Judge one comparison and record it as a row, in any design."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from distract.judging import orders
 from distract.judging.orders import Manner
 
 RowFactory = Callable[..., Row]
-"""Makes a row from what judging adds: judgments, keys, tokens and leading sides, or the reason for its exclusion."""
+"""Makes a row from judgments, keys, tokens and leading sides, or from the reason for its exclusion."""
 
 
 def judge_comparison(
@@ -69,7 +69,7 @@ def _annotate_unread(failure: ParseFailure, exchanges: Sequence[tuple[Request, R
 
 
 def leading_sides(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:
-    """Return the side that stands first in each order; empty if the two are not shown side by side."""
+    """Return the side shown first in each order; empty if the two are not shown side by side."""
     if protocol.orders != "swap":
         return ()
     sides: dict[str, tuple[Literal["a", "b"], ...]] = {"both": ("a", "b"), "given": ("a",), "swapped": ("b",)}

@@ -1,4 +1,4 @@
-"""Ask a protocol for one judgment, and check what it yields and returns: a plug-in is third-party code."""
+"""Ask a protocol for one judgment, and check its requests and its result: a plug-in is third-party code."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Reques
 from distract.judging.verdicts import pick_largest
 
 ROUNDS = 1000
-"""Most rounds of requests for one judgment; the shipped protocols need fewer than ten."""
+"""Maximum rounds of requests for one judgment; the shipped protocols need fewer than ten."""
 
 MOST = 10_000
-"""Most requests in one round."""
+"""Maximum requests in one round."""
 
 _FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
 """Length of each tuple of numbers in a judgment."""
@@ -42,7 +42,7 @@ def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
     judgment = yield from tap(plan, check, lambda _, replies: last.extend(r for r in replies if r is not PENDING))
     if problem := _find_problem(protocol, judgment):
         raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {problem}")
-    # A protocol with its own parser does not say which reply it could not read: mostly it is the last.
+    # A protocol with its own parser does not report which reply it could not read; usually it is the last.
     if judgment.failure is not None and not isinstance(judgment.failure, ParseFailure) and last:
         return replace(judgment, failure=ParseFailure(judgment.failure, last[0]))
     return judgment
@@ -52,13 +52,13 @@ def _check_requests(requests: object) -> Sequence[Request]:
     if not isinstance(requests, list | tuple):
         raise TypeError(f"yielded {reprlib.repr(requests)}, expected a list of requests")
     if len(requests) > MOST:
-        raise ValueError(f"yielded {len(requests):,} requests at once, expected {MOST:,} at most")
+        raise ValueError(f"yielded {len(requests):,} requests at once, expected at most {MOST:,}")
     for request in requests:
         if type(request) is not Request:
             raise TypeError(f"yielded {reprlib.repr(request)} among its requests")
         texts = (*(message.content for message in request.messages), request.prefill, *request.choices, *request.stop)
         if not all(type(text) is str for text in texts):
-            raise TypeError("yielded a request with something else than text in it")
+            raise TypeError("yielded a request that contains something other than text")
         numbers = request.max_tokens, request.seed, request.sample
         if not all(type(number) is int for number in numbers) or request.max_tokens < 1:
             raise ValueError(f"yielded a request with max_tokens, seed, sample = {reprlib.repr(numbers)}")

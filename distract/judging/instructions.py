@@ -1,12 +1,12 @@
-"""Shared wording of prompts, and the two things a protocol asks for: a text or a verdict.
+"""Shared wording of prompts, and requests for a text or a verdict.
 
-The criterion and the list of what must not influence a judge are worded here once, so that protocols differ in how they
-ask but not in the question. Any prompt file may use these slots:
+The criterion and the list of undue influences are worded here once, so that protocols share the question and differ
+only in the way of asking it. Any prompt file may use these slots:
 
 - ``{task}``: the instruction; for a case with format constraints, the question and the format requirements;
 - ``{material}``: a short name for the task; ``{better}``: what "better" means for it;
-- ``{rules}``: the criterion and what to ignore, for several responses; ``{rules_one}``: for one response;
-- ``{how}``: what to say about one response.
+- ``{rules}``: the criterion and the undue influences, for several responses; ``{rules_one}``: for one response;
+- ``{how}``: the aspect to describe in one response.
 
 A protocol calls ``request_text`` and ``request_verdict``, and reads verdicts with ``read_verdict``. ``choose`` requests
 a verdict and reads it, with texts that it may request first; ``make_protocol`` makes a protocol of one ``choose``.
@@ -139,7 +139,7 @@ def request_text(
     """Request a text that is not a verdict: an analysis, questions, or the judge's own answer.
 
     Args:
-        case: The case it is about.
+        case: The case of the text.
         prompt: Prompt with a slot for each response and text.
         tokens: Token limit. A longer text is cut, and its beginning is used.
         responses: Responses to show, by slot.

@@ -1,6 +1,6 @@
-"""A judge for Python code: for tests, and for searches where one verdict decides what to ask next.
+"""A judge for Python code: for tests, and for searches in which one verdict determines the next request.
 
-It drives plans as a run does, on a store that several processes may share.
+It drives plans like a run does, on a store that several processes may share.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Judge:
             UsageError: The judge is closed.
         """
         if not self._end.alive:
-            raise UsageError(f"judge {self.name} is closed; ask it before the end of its `with`, or of the tests")
+            raise UsageError(f"judge {self.name} is closed; use it inside its `with`, or before the tests end")
         replies: dict[bytes, Reply] = {}
         return drive(gather(list(plans)), partial(self._answer, earlier=replies))
 
@@ -142,11 +142,11 @@ class Judge:
     def _answer(self, requests: Sequence[Request], earlier: dict[bytes, Reply]) -> list[Reply]:
         """Answer one round; ``earlier`` holds the replies of earlier rounds and gains this one's."""
         replies = answer(requests, self._models, earlier, self.tally)
-        # A run counts unanswered requests and repeats them when it is resumed. A test must not mistake an unreachable
-        # server for a judge without a verdict.
+        # A run counts unanswered requests and repeats them when it is resumed. A test must not confuse an unreachable
+        # server with a judge that gives no verdict.
         if silent := [reply for reply in replies if not reply.answered]:
             raise BackendError(
                 f"judge {self.name}: {len(silent)} of {len(replies)} requests got {silent[-1].failure}; the other "
-                "replies are stored: run the same again"
+                "replies are stored, so run the same again"
             )
         return replies

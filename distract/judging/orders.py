@@ -81,11 +81,11 @@ def ask_in_orders(protocol: Protocol, comparison: Comparison, manner: Manner = D
 
 
 def _arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequence[tuple[Comparison, bool]]:
-    """Return the comparison in each order, and whether that one calls the first response b."""
+    """Return the comparison in each order, and whether the first response is called b in that order."""
     if protocol.orders == "rotate":
         turns = {"both": range(len(comparison.shown)), "given": (0,), "swapped": (1,)}[manner.orders]
-        # In an odd number of responses, one of the pair stands above the other in more rotations than below it. We
-        # exchange the pair in half of the cases, so that neither of them has the advantage overall.
+        # In an odd number of responses, one of the pair is above the other in more rotations than below it. So
+        # exchange the pair in half of the cases, and neither of them has the advantage overall.
         digest = hashlib.sha256(comparison.case.id.encode()).digest()
         is_exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
         start = replace(comparison, first=comparison.second, second=comparison.first) if is_exchanged else comparison
@@ -97,7 +97,7 @@ def _arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequ
 
 
 def ask_repeatedly(protocol: Protocol, samples: int, comparison: Comparison) -> Plan[Judgment]:
-    """Self-consistency: take the majority of several passes with sampled answers (ReIFE, section 5.1).
+    """Take the majority of several passes with sampled answers: self-consistency (ReIFE, section 5.1).
 
     Probabilities are exact, so all passes share one request for them through the store.
     """
@@ -172,7 +172,7 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
 
 def _limit_request(manner: Manner, request: Request) -> Request:
     if request.to not in ("judge", "reference"):
-        raise ValueError(f"a request to {request.to!r}, expected one to the judge or the reference")
+        raise ValueError(f"requested an answer from {request.to!r}; expected the judge or the reference model")
     if request.choices:
         return request
     max_tokens = min(request.max_tokens, manner.answer_tokens or request.max_tokens)

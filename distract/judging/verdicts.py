@@ -14,7 +14,7 @@ from distract.core.records import Judgment, Outcome, ParseFailure, Reply
 from distract.judging.parsers import BRACKETS, Format, strip_thoughts
 
 SCORE_TOLERANCE = 1e-4
-"""Largest difference of two scores that tie."""
+"""Maximum difference of two scores that tie."""
 
 
 def read_comparison(
@@ -107,7 +107,7 @@ def read_shares(
     form: Format = BRACKETS,
     material: Sequence[str] = (),
 ) -> tuple[float, ...] | str:
-    """Read how a reply's weight is spread over the labels.
+    """Read the distribution of a reply's weight over the labels.
 
     Args:
         reply: Reply to a request for a text, or with these labels as choices.
@@ -123,7 +123,7 @@ def read_shares(
         return missing_verdict(reply)
     if reply.probabilities is not None:
         p = reply.probabilities
-        # With a NaN in it the sum is NaN, for which every comparison is false.
+        # If a share is NaN, so is the sum, and every comparison with it is false.
         if len(p) != len(labels) or not (abs(sum(p) - 1.0) <= 1e-3 and min(p) >= 0.0 and max(p) <= 1.0):
             return ParseFailure("probabilities do not sum to one over the choices", reply)
         return p

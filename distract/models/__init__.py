@@ -1,1 +1,1 @@
-"""What answers requests: local models, servers and planted judges; ``opening`` opens them by name."""
+"""Models that answer requests: local models, servers and planted judges; ``opener`` opens them by name."""

@@ -1,7 +1,7 @@
 """Facts kept in the user's cache folder, in JSON files that are replaced whole; digests of files are among them.
 
-A missing, damaged or unwritable file costs finding the fact out again; it is never an error. Digests are remembered by
-path, size, times and inode: overwriting a file changes its ctime even if its size and mtime are put back. Clocks of
+If a file is missing, damaged or unwritable, the fact is computed again; this is never an error. Digests are remembered
+by path, size, times and inode: overwriting a file changes its ctime even if its size and mtime are put back. Clocks of
 file systems tick in milliseconds, so a file written just before it is read is not remembered: a second write within the
 same tick would leave no trace.
 """
@@ -30,11 +30,11 @@ _IRRELEVANT = re.compile(
     r"|.*\.(md|png|jpe?g|gif|svg|pdf|log|onnx|h5|msgpack|ot)",
     re.IGNORECASE,
 )
-"""Files in a model's folder that affect no reply: documentation, training state, weights for other frameworks."""
+"""Files in a model's folder without effect on replies: documentation, training state, weights for other frameworks."""
 
 
 def cache_folder() -> Path:
-    """The user's folder for things made once; may not exist yet."""
+    """The user's cache folder; may not exist yet."""
     if folder := os.environ.get("DISTRACT_CACHE"):
         return Path(folder)
     xdg = os.environ.get("XDG_CACHE_HOME")
@@ -64,7 +64,7 @@ def digest(file: Path) -> str:
 
 
 def digests(paths: Iterable[Path], folder: Path) -> tuple[dict[Path, str], int]:
-    """Digests of files, and how many bytes were read for those not remembered in the cache folder."""
+    """Digests of files, and the number of bytes read for those not remembered in the cache folder."""
     known, fresh = recall(folder / CACHE_FILE), dict[str, list[object]]()
     results: dict[Path, str] = {}
     read = 0
@@ -80,16 +80,16 @@ def digests(paths: Iterable[Path], folder: Path) -> tuple[dict[Path, str], int]:
             if _stamp(file) == stamp and stamp[2] < begin - SETTLE_TIME:
                 fresh[path] = [*stamp, results[file]]
     finally:
-        if fresh:  # entries that another process added meanwhile stay; files that are gone are forgotten
+        if fresh:  # keep entries that another process added meanwhile, and forget files that no longer exist
             entries = {**recall(folder / CACHE_FILE), **fresh}
             keep(folder / CACHE_FILE, {path: entry for path, entry in entries.items() if Path(path).exists()})
     return results, read
 
 
 def folder_digest(model: Path, folder: Path) -> tuple[str, int]:
-    """One digest of all files in a model's folder that affect its replies, and how many bytes were read for it."""
+    """One digest of all files in a model's folder that affect its replies, and the number of bytes read for it."""
     # These are the files at the top (weights, configuration, tokenizer, templates, code) and the additional chat
-    # templates, except those that certainly affect nothing.
+    # templates, except those that certainly have no effect.
     places = [*model.iterdir(), *model.glob("additional_chat_templates/*")]
     relevant = sorted(file for file in places if file.is_file() and not _IRRELEVANT.fullmatch(file.name))
     results, read = digests(relevant, folder)

@@ -1,4 +1,4 @@
-"""The catalogue of judges: which model a short name stands for, how large it is, and what it costs.
+"""The catalogue of judges: the model, size and price behind each short name.
 
 Entries come from the ``models.toml`` shipped with the protocols, from those of installed plug-ins, and from the user's
 own file, whose entries add to or replace the others. An entry is a table of TOML; a faulty one is reported in one line.
@@ -29,23 +29,23 @@ FILE = "models.toml"
 _GROUP = "distract.judges"  # the package and the group of entry points in which the registry finds protocols
 _NAME = re.compile(r"\w[\w.+-]*")
 _LARGEST = 100_000
-"""Billions of parameters or bytes that no model has; a larger number is in other units."""
+"""More billions of parameters or bytes than any model has; a larger number must be in other units."""
 _LONGEST = 10**9
-"""Tokens of context that no model has."""
+"""More tokens of context than any model has."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
     """An entry of the catalogue."""
 
-    name: str  # the one that ``--judge`` takes
+    name: str  # value of ``--judge``
     model: str  # id on the Hugging Face hub, a folder, or the server's name for it
     engine: Literal["local", "openai"] = "local"  # this machine, or a server with OpenAI's interface
-    parameters: float | None = None  # all of them, in billions
-    active: float | None = None  # those of a mixture of experts that one token uses, in billions
+    parameters: float | None = None  # total number, in billions
+    active: float | None = None  # number used per token, in billions, for a mixture of experts
     weights_gb: float | None = None  # GB (10^9 bytes) of weights published in fewer than 16 bits
-    context: int | None = None  # most tokens, as in the model's configuration
-    family: str = ""  # that of its base model, as in ``distract.models.families``
+    context: int | None = None  # maximum number of tokens, as in the model's configuration
+    family: str = ""  # family of its base model, as in ``distract.models.families``
     licence: str = ""
     notes: str = ""
     revision: str | None = None  # a commit, tag or branch of the hub
@@ -69,7 +69,7 @@ def catalogue(own: Path | None = None) -> Mapping[str, CatalogueEntry]:
 
 
 def problems() -> tuple[str, ...]:
-    """Faults in catalogues of third-party plug-ins, a line each; the rest works without them."""
+    """Faults in catalogues of third-party plug-ins, one line per fault; the rest works without them."""
     return _read_installed()[1]
 
 
@@ -84,7 +84,7 @@ def find(name: str, among: Mapping[str, CatalogueEntry]) -> CatalogueEntry | Non
 
 
 def find_alternatives(of: CatalogueEntry, among: Mapping[str, CatalogueEntry]) -> dict[str, float]:
-    """Local judges that could stand in for one, each with its billions of parameters."""
+    """Local judges that could replace one, each with its billions of parameters."""
     # They are of its family, from its maker rather than a fine-tuner, and take prompts as long as it does.
     context = of.context or 0
     family = [m for m in among.values() if of.family and m.family == of.family and m.name.startswith(of.family)]
@@ -95,7 +95,7 @@ def find_alternatives(of: CatalogueEntry, among: Mapping[str, CatalogueEntry]) -
 def _merge(
     ours: Mapping[str, CatalogueEntry], own: Sequence[CatalogueEntry], path: Path
 ) -> Mapping[str, CatalogueEntry]:
-    """Both catalogues; the user's names and aliases win."""
+    """Both catalogues; the user's names and aliases take precedence."""
     names = {entry.name.casefold() for entry in own}
     aliases = {alias.casefold(): entry.name for entry in own for alias in entry.aliases}
     merged = {entry.name: entry for entry in own}
@@ -103,7 +103,7 @@ def _merge(
         if entry.name.casefold() in names:
             continue
         if owner := aliases.get(entry.name.casefold()):
-            raise entry_error(path, owner, "aliases", f"{entry.name!r} is a judge of its own; take another name")
+            raise entry_error(path, owner, "aliases", f"{entry.name!r} is already the name of a judge; rename it")
         left = tuple(alias for alias in entry.aliases if alias.casefold() not in names | aliases.keys())
         merged[entry.name] = replace(entry, aliases=left)
     return MappingProxyType(dict(sorted(merged.items())))
@@ -139,7 +139,7 @@ def read(path: Path) -> tuple[CatalogueEntry, ...]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise DataError(f"cannot be read as a catalogue of judges: {reason}; check the path", path=path) from error
     return parse(text, path)
 
@@ -159,18 +159,18 @@ def parse(text: str, path: object) -> tuple[CatalogueEntry, ...]:
     for entry in entries:
         for other in {n.casefold() for n in (entry.name, *entry.aliases)}:
             if first := taken.get(other):
-                raise entry_error(path, entry.name, "", f"{other!r} names {first!r} already; take another name")
+                raise entry_error(path, entry.name, "", f"{other!r} is already a name of {first!r}; rename it")
             taken[other] = entry.name
     return entries
 
 
 def _tables(table: Mapping[str, Any], at: tuple[str, ...], path: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Tables with their names. To TOML an unquoted ``[llama-3.3-70b]`` is a table in a table, but not to its writer."""
+    """Yield tables with their names. TOML reads an unquoted ``[llama-3.3-70b]`` as nested tables, not as one name."""
     inner = {key: value for key, value in table.items() if isinstance(value, dict)}
     plain = {key: value for key, value in table.items() if key not in inner}
     if plain and not at:
         raise DataError(
-            'stands in no table; begin with a line such as ["my-judge"]', path=path, field=next(iter(plain))
+            'is outside any table; begin the file with a line such as ["my-judge"]', path=path, field=next(iter(plain))
         )
     if at and (plain or not inner):
         yield ".".join(at), plain
@@ -196,11 +196,11 @@ def _read_entry(name: str, table: Mapping[str, Any], path: object) -> CatalogueE
             actual = "" if field in ("key", "base_url") else f", not {reprlib.repr(value)}"
             raise fail(field, f"expected {expected}{actual}")
     if "model" not in table:
-        raise fail("model", 'expected it in every table; add model = "ORG/MODEL", or the name that the server knows')
+        raise fail("model", 'missing; add model = "ORG/MODEL" to every table, or the name of the model on the server')
     if table.get("engine", "local") == "local" and (odd := [field for field in _SERVER_FIELDS if field in table]):
-        raise fail(odd[0], 'is for a server; add engine = "openai" or leave it out')
+        raise fail(odd[0], 'applies only to a server; add engine = "openai" or remove the field')
     if table.get("active", 0) > table.get("parameters", math.inf):
-        raise fail("active", "expected no more than parameters, which counts all of them")
+        raise fail("active", "must not exceed parameters, the total number")
     return CatalogueEntry(name, **{**table, "aliases": tuple(table.get("aliases", ()))})
 
 
@@ -210,7 +210,7 @@ def entry_error(path: object, name: str, field: str, problem: str) -> DataError:
 
 
 def _expectation(field: str, value: object) -> str:
-    """The value a field should hold; empty if it does."""
+    """The expected value of a field; empty if the value is valid."""
     if field in _SIZES:
         unit = "GB" if field == "weights_gb" else "billions of parameters"
         return "" if 0 < _read_number(value) < _LARGEST else f"a number of {unit} above 0, such as 70.6"
@@ -236,7 +236,7 @@ def _expectation(field: str, value: object) -> str:
 
 
 def _read_number(value: object) -> float:
-    """The number in a field; NaN if it is none, infinite if too large."""
+    """The number in a field; NaN if it is not a number, infinite if too large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
     try:

@@ -1,7 +1,7 @@
-"""Families of models, recognised by name, so that a report can warn when a judge judges its own kin.
+"""Model families, recognised by name, so that a report can warn when a judge rates responses from its own family.
 
-Judges prefer texts of their own family (self-enhancement, among CALM's biases). A name can hold several families, as
-that of a distilled model does; an unknown name is a family of its own.
+Judges prefer texts of their own family (self-enhancement, among CALM's biases). A name can contain several families,
+for example that of a distilled model; an unknown name is a separate family.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REASONING = re.compile(r"o[134]", re.IGNORECASE)
 
 
 def families(name: str) -> frozenset[str]:
-    """The families in a model's name; a name without a known one stands for itself."""
+    """The families in a model's name; a name without a known one is its own family."""
     path = re.sub(r"\A(?:transformers|vllm|openai):", "", name).replace("\\", "/").partition("@")[0]
     # The last part names the model, unless it is a revision in a cache folder.
     for part in reversed([part for part in path.split("/") if part]):
@@ -48,7 +48,7 @@ def _is_family(alias: str, word: str) -> bool:
 
 
 def find_self_judging(judge: str, writers: Iterable[str], authors: Iterable[str]) -> list[str]:
-    """A sentence for each place where a judge may see its own kin."""
+    """Warnings about places where a judge may rate its own model family."""
     own, warnings = families(judge), []
     for place, names in (("the generator", writers), ("an author of responses", authors)):
         for name in sorted(set(names)):

@@ -1,7 +1,7 @@
-"""Whether a model fits on this machine, checked before a weight is fetched, and what would work where it does not.
+"""Check whether a model fits on this machine before any weight is fetched, and suggest alternatives.
 
-Sizes of models are in GB of 10^9 bytes; those of GPUs and memory are shown in units of 2^30 bytes, as they are sold.
-All are estimates from the weights alone. A model of unknown size passes: its engine reports what it lacks.
+Sizes of models are in GB of 10^9 bytes; those of GPUs and memory are shown in units of 2^30 bytes, as vendors state
+them. All are estimates from the weights alone. A model of unknown size passes: its engine reports what it lacks.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def check_fit(target: Target, name: str, options: Options, entries: Mapping[str,
     gpus = () if options.device_map == "cpu" else hardware.gpus()
     on_vllm = target.engine == "vllm" and (bool(gpus) or not is_cpu_build())
     if on_vllm and not gpus and find_spec("vllm") and not AMD.exists():
-        raise UsageError(f"{name}: the installed vLLM needs a GPU, and none is seen here; use transformers")
+        raise UsageError(f"{name}: the installed vLLM needs a GPU, but none was found; use transformers")
     tensor_parallel = options.tensor_parallel or 1
     parameters, weights_gb = model_size(target)
     if parameters is None or options.device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
@@ -124,7 +124,7 @@ def model_size(target: Target) -> tuple[float | None, float | None]:
         return None, None
     is_single = (config.get("dtype") or config.get("torch_dtype")) == "float32"
     parameters, least = size // (4 if is_single else 2), least_parameters(config)
-    # A configuration of a far larger model than the weights decides: that is what gets built before anything loads.
+    # If the configuration describes a far larger model than the weights, it decides: it is built before anything loads.
     return (least if least > 4 * parameters else parameters) / 1e9, None
 
 
@@ -139,7 +139,7 @@ def format_size(gb: float) -> str:
 
 
 def can_fit(load: Load, machine: Machine) -> bool:
-    """Whether the weights fit, with room to run; True if the machine does not say what it has."""
+    """Whether the weights fit, with room to run; True if the machine's memory is unknown."""
     # Without a GPU a model runs from memory, by default in float32: that counts as fitting, although it is slow.
     gpus, memory = machine.gpus, machine.memory
     needed = load.size(bool(gpus)) * ROOM[load.engine] * _BYTES
@@ -156,7 +156,7 @@ def can_fit(load: Load, machine: Machine) -> bool:
 
 
 def explain_misfit(name: str, load: Load, machine: Machine, alternatives: Mapping[str, float]) -> str | None:
-    """None where the model fits; else one line: what it needs, what is here, what would work."""
+    """None if the model fits; else one line with its needs, this machine and alternatives."""
     if can_fit(load, machine):
         return None
 
@@ -169,7 +169,7 @@ def explain_misfit(name: str, load: Load, machine: Machine, alternatives: Mappin
         ways += [flag("tensor_parallel", count) for count in counts if can(tensor_parallel=count)][:1]
     elif len(machine.gpus) > 1 and not load.spread and can(spread=True):
         ways.append(flag("device_map", "auto"))
-    # A model published in few bits is not quantized again.
+    # Do not suggest to quantize a model that is published in few bits.
     in_four = weights_size(load.parameters, 4) if load.quantization is None and not load.weights_gb else None
     if in_four and machine.gpus and can(quantization="bnb-4bit"):
         ways.append("--quantization bnb-4bit")
@@ -183,7 +183,7 @@ def explain_misfit(name: str, load: Load, machine: Machine, alternatives: Mappin
     ways += [f"a smaller judge that fits ({' or '.join(fitting[:2])})"] if fitting else []
     ways.append("a server that has it (--judge http://HOST/v1#MODEL)")
     needs, here = _describe_need(load, bool(machine.gpus)), _describe_machine(machine)
-    return f"{name} does not fit: it needs {needs}; here: {here}; use {', or '.join(ways)}"
+    return f"{name} does not fit: it needs {needs}; this machine has {here}; use {', or '.join(ways)}"
 
 
 def _gpu_counts(machine: Machine) -> list[int]:
@@ -191,7 +191,7 @@ def _gpu_counts(machine: Machine) -> list[int]:
 
 
 def _describe_cards(gb: float, engine: LocalEngine) -> str:
-    """The smallest usual GPU that holds that much, or the fewest large ones."""
+    """The smallest usual GPU with that much memory, or the necessary number of large ones."""
     needed = gb * ROOM[engine]
     for card in _CARDS:
         if needed <= card:
@@ -217,7 +217,7 @@ def _describe_need(load: Load, has_gpu: bool) -> str:
 def _describe_machine(machine: Machine) -> str:
     gpus = machine.gpus
     if not gpus:
-        return "no GPU seen" + ("" if machine.memory is None else f" and {machine.memory / _SOLD:.0f} GB of memory")
+        return "no detected GPU" + ("" if machine.memory is None else f" and {machine.memory / _SOLD:.0f} GB of memory")
     totals = [round(gpu.total / _SOLD) for gpu in gpus]
     each = f"{totals[0]} GB" if len(set(totals)) == 1 else " and ".join(f"{total} GB" for total in totals)
     free, total = sum(gpu.free for gpu in gpus), sum(gpu.total for gpu in gpus)

@@ -1,6 +1,6 @@
 """GPUs, memory and sizes of model files, detected without torch.
 
-NVIDIA's management library reports the GPUs and files of Linux the memory. GPUs of other makers are not seen.
+NVIDIA's management library reports GPUs, and Linux system files report memory. GPUs of other makers are not detected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def gpus() -> tuple[Gpu, ...]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     try:
         devices = _query_nvml([part.strip() for part in (visible or "").split(",") if "MIG-" in part])
-    except Exception:  # no library, no driver, or a driver that refuses: NVML has an error class for each
+    except Exception:  # no library, no driver, or an error of the driver: NVML has an error class for each
         return ()
     return filter_visible(devices, visible)
 
@@ -45,7 +45,7 @@ def filter_visible(devices: Mapping[str, Gpu], visible: str | None) -> tuple[Gpu
         else:
             matches = [uuid for uuid in devices if part and uuid.startswith(part)]
         if len(matches) != 1 or matches[0] in selected:
-            break  # as CUDA does: the first entry that selects nothing ends the list
+            break  # like CUDA, end the list at the first entry that selects nothing
         selected += matches
     return tuple(devices[uuid] for uuid in selected)
 
@@ -69,7 +69,7 @@ def _query_nvml(mig_uuids: Sequence[str]) -> dict[str, Gpu]:
 
 
 def free_memory(root: Path = Path("/")) -> int | None:
-    """Bytes of memory that this process may still take; None if the system does not say."""
+    """Bytes of memory that this process may still allocate; None if unknown."""
     try:
         available = re.search(r"^MemAvailable:\s+(\d+) kB$", (root / "proc/meminfo").read_text(), re.MULTILINE)
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def free_memory(root: Path = Path("/")) -> int | None:
 
 
 def _cgroup_limits(root: Path) -> list[int]:
-    """Limits of this process's control group and of all above it, which may be tighter."""
+    """Memory limits of this process's control group and of all its parents, which may be tighter."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except (OSError, ValueError):
@@ -105,7 +105,7 @@ def _read_limit(file: Path) -> list[int]:
 
 def weights_bytes(folder: Path) -> int | None:
     """Bytes of the weights in a model's folder; None if it holds none."""
-    # Other formats count only where there are no safetensors, since they may hold the same weights again.
+    # Other formats count only if there are no safetensors, since they may repeat the same weights.
     for pattern in ("*.safetensors", "*.bin"):
         try:
             sizes = [path.stat().st_size for path in folder.glob(pattern) if path.is_file()]

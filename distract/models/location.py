@@ -1,7 +1,7 @@
 """A model by name or folder: its identity, its tokenizer, and one-line errors for loading it.
 
-A model is identified before it is loaded; the embedded judge and folders need no library for that. A digest of its
-files identifies a folder. Models other than causal language models are refused here.
+A model is identified before it is loaded; the embedded judge and folders need no library for that. A folder is
+identified by a digest of its files. Models other than causal language models are rejected here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DAMAGE = re.compile("corrupted|conversion of the weights")
 """Marks errors about files among those that usually concern memory or devices."""
 
 _PICKLED = re.compile("weights_only|weights only", re.IGNORECASE)
-"""Marks torch's refusal of a pickle, which advises loading it all the same."""
+"""Marks torch's error for an unsafe pickle, which advises to load it nevertheless."""
 
 
 class HubModel:
@@ -60,7 +60,7 @@ class HubModel:
     def _chat(self) -> Chat:
         transformers = self._libraries()[1]
         with self._translate_errors("load"), silence_transformers():
-            # Inside, since a damaged file may fail only at the first text.
+            # Encode a text here, since a damaged file may fail only then.
             return Chat(transformers.AutoTokenizer.from_pretrained(self._place, **self._origin), self.name)
 
     @cached_property
@@ -69,7 +69,7 @@ class HubModel:
 
     @cached_property
     def _origin(self) -> dict[str, Any]:
-        """Where transformers looks; never the network for a folder."""
+        """The place in which transformers looks; never the network for a folder."""
         if self._prepare or self._is_folder:
             return {"local_files_only": True, "trust_remote_code": self.trust_remote_code}
         return {"revision": self._commit, "trust_remote_code": self.trust_remote_code}
@@ -129,7 +129,7 @@ class HubModel:
         if kind := unfit_architecture(config):
             raise UsageError(
                 f"{self.name} is a {kind[:80]}, not a causal language model: reward models, classifiers and encoders "
-                "write no verdicts; name a model whose config.json says an architecture such as LlamaForCausalLM"
+                "write no verdicts; name a model whose config.json names an architecture such as LlamaForCausalLM"
             )
 
     def _check_unchanged(self) -> None:
@@ -152,7 +152,7 @@ class HubModel:
     def _translate_errors(self, doing: str) -> Iterator[None]:
         """Turn errors of the libraries into one line."""
         is_loading = doing == "load"
-        # With a damaged file they raise anything.
+        # With a damaged file they raise any exception.
         kinds = Exception if is_loading else RuntimeError
         try:
             with timer.time_part("load") if is_loading else contextlib.nullcontext():
@@ -161,25 +161,25 @@ class HubModel:
             raise
         except kinds as error:
             problem = str(error) or type(error).__name__
-            if isinstance(error, LookupError):  # its message is the key alone
+            if isinstance(error, LookupError):  # its message is only the key
                 problem = f"{type(error).__name__}: {error}"
             if _PICKLED.search(problem):
-                problem = "its weights are pickled with more than weights, which may run code; have them in safetensors"
+                problem = "its weights are pickled with other objects, which may run code; convert them to safetensors"
             of_machine = isinstance(error, (RuntimeError, MemoryError)) and not (
-                isinstance(error, RecursionError) or _DAMAGE.search(problem)  # brackets in brackets
+                isinstance(error, RecursionError) or _DAMAGE.search(problem)  # nested brackets
             )
             raise self._failure(doing, problem, is_loading and self._is_folder and not of_machine) from error
 
     def _failure(self, doing: str, problem: str, is_input: bool = False) -> DistractError:
-        """The error to raise; ``is_input`` if the model's files are wrong, so that no second try helps."""
+        """The error to raise; ``is_input`` if the model's files are wrong, so that trying again does not help."""
         lines = [line.strip() for line in problem.splitlines() if line.strip()]
-        # After a line that ends in a colon the next one names the fault.
+        # If a line ends in a colon, the next one names the fault.
         reason = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
         kind = UsageError if is_input else BackendError
         return kind(f"cannot {doing} the model {self.name}: {reason}; {self._hint(doing, problem.lower())}")
 
     def _hint(self, doing: str, problem: str) -> str:
-        """What to do about a problem, given in lower case."""
+        """Advice on a problem, which is given in lower case."""
         if doing == "load" and self._is_folder:
             return "check the folder, or fetch or save the model again"
         if doing == "load":

@@ -1,4 +1,4 @@
-"""A judge's name resolved to the model to run: by which engine, from where, and why.
+"""Resolve a judge's name to the model to run, its engine and its source, with the reason.
 
 Resolving opens nothing, imports no engine and asks no server, so it takes milliseconds.
 """
@@ -29,9 +29,9 @@ ALLOWED = "DISTRACT_ALLOW_KEYS"
 ENGINES = ("vllm", "transformers")
 FORMS: Mapping[str, str] = {
     "transformers:MODEL": "a chat model of the hub (ORG/MODEL, @REVISION), or a local folder, through transformers",
-    "vllm:MODEL": "the same through vLLM",
+    "vllm:MODEL": "the same, through vLLM",
     "openai:MODEL": f"a model of OpenAI or, with --base-url, of any compatible server; the key is in {OPENAI_KEY}",
-    "http(s)://HOST/v1#MODEL": f"a model of an OpenAI-compatible server; the key, if it wants one, is in {OWN_KEY}",
+    "http(s)://HOST/v1#MODEL": f"a model of an OpenAI-compatible server; the key, if it needs one, is in {OWN_KEY}",
     "FOLDER, ORG/MODEL": "a local folder or a model of the hub, on the engine that fits the machine (or --engine)",
 }
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
@@ -45,9 +45,9 @@ _SERVERS: Mapping[str, str] = {
     "mistral": "https://api.mistral.ai/v1",
     "openrouter": "https://openrouter.ai/api/v1",
 }
-"""Servers of models that other tools name ``ollama:MODEL``, ``groq/MODEL`` ..."""
+"""Servers whose models other tools call ``ollama:MODEL``, ``groq/MODEL`` ..."""
 _MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "anthropic", "gemini": "gemini"}
-"""Makers of models that only their own server offers, by the start of the model's name."""
+"""Makers of models that are only on their own server, by the start of the model's name."""
 _OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
 LocalEngine = Literal["transformers", "vllm"]
@@ -64,7 +64,7 @@ class Target:
     server: str = ""  # its base URL, for ``openai``
     keys: tuple[str, ...] = ()  # environment variables that may hold the server's key; the first one set counts
     entry: CatalogueEntry | None = None
-    reason: str = field(default="", compare=False)  # why this engine, where the name left it open
+    reason: str = field(default="", compare=False)  # reason for this engine, if the name left it open
 
 
 def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
@@ -72,7 +72,7 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
     if options.engine not in (None, *ENGINES):
         raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(ENGINES)})")
     if options.base_url is not None and not options.base_url.strip():
-        raise UsageError("--base-url is empty; name the server, or leave the option out")
+        raise UsageError("--base-url is empty; name a server or remove the option")
     kind, colon, rest = name.partition(":")
     if kind in ("http", "https") and colon:
         return _resolve_url(name, options)
@@ -80,15 +80,15 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
         scripted.make_planted(rest)
         return Target("planted", rest)
     if kind in ("openai", *ENGINES) and re.search("://.*@", rest):
-        raise UsageError(f"after {kind}: stands the name of a model, not an address; {NO_SECRETS}")
+        raise UsageError(f"{kind}: must be followed by the name of a model, not an address; {NO_SECRETS}")
     if kind == "openai" and rest:
         return _resolve_server(rest, options)
     if kind in ENGINES and rest:
         if options.engine not in (None, kind):
-            raise UsageError(f"{name} names its engine; leave out --engine {options.engine}")
+            raise UsageError(f"{name} already names its engine; remove --engine {options.engine}")
         return _resolve_local("vllm" if kind == "vllm" else "transformers", rest, options, entries)
     if name == EMBEDDED:
-        # Every first command names it, so it must not wait for a choice of engines.
+        # New users start with this judge, so resolving it must not wait for the choice of an engine.
         return Target("vllm" if options.engine == "vllm" else "transformers", EMBEDDED)
     entry = find(name, entries)
     if entry and entry.engine == "openai":
@@ -106,7 +106,7 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
 
 
 def translate_name(name: str) -> str:
-    """How to write here a name that other tools use; empty if none does."""
+    """Advice on how to write a name in another tool's form; empty for any other name."""
     if parts := re.fullmatch(r"([\w.-]+)[:/](.+)", name):
         prefix, model = re.sub(r"[^a-z]", "", parts[1].lower()), parts[2]
         if prefix in ("hf", "huggingface"):
@@ -121,7 +121,7 @@ def translate_name(name: str) -> str:
 
 
 def choose_engine(engine: str | None) -> tuple[LocalEngine, str]:
-    """The engine for a local model, and why: vLLM where it is installed and a GPU is there."""
+    """The engine for a local model, with the reason: vLLM if it is installed and there is a GPU."""
     if engine is not None:
         return ("vllm" if engine == "vllm" else "transformers"), ""
     gpus = hardware.gpus()
@@ -170,7 +170,7 @@ def _resolve_entry(entry: CatalogueEntry, options: Options) -> Target:
 
 
 def _key_variable(entry: CatalogueEntry) -> str:
-    """The variable that an entry names for its server's key; the entry's writer need not own that key."""
+    """The variable that an entry names for its server's key, if it may be sent there."""
     if entry.key in (name.strip() for name in os.environ.get(ALLOWED, "").split(",")):
         return entry.key
     problem = ""
@@ -195,6 +195,6 @@ def _resolve_url(name: str, options: Options) -> Target:
         raise UsageError("name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")
     server = parse_address(address).geturl()
     if options.base_url and parse_address(options.base_url).geturl() != server:
-        raise UsageError("the judge's name names its server; leave out --base-url")
-    # OpenAI's key goes only to OpenAI and to a server that the user put in its place.
+        raise UsageError("the judge's name already contains the server; remove --base-url")
+    # OpenAI's key is sent only to OpenAI and to a server that the user named in its place.
     return Target("openai", model, server=server, keys=(OWN_KEY,))

@@ -1,7 +1,7 @@
-"""The models of a run, opened by name: ``llama-3.3-70b``, ``vllm:FOLDER``, ``openai:MODEL``, ``planted:BIAS`` ...
+"""Open the models of a run by name: ``llama-3.3-70b``, ``vllm:FOLDER``, ``openai:MODEL``, ``planted:BIAS`` ...
 
-Opening a model is cheap: weights load, and servers are called, once a reply is needed that is not stored. A model that
-cannot work on this machine is refused here, before anything is paid for.
+Opening a model is cheap: weights are loaded and servers called only when a reply is needed that is not stored. A model
+that cannot work on this machine is rejected here, before any request is paid for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from distract.models.names import EMBEDDED, ENGINES, FORMS, Target, resolve
 from distract.models.options import Options, check, flag
 
 REPLAY = "replay:"
-"""Prefix of judges whose verdicts are stored; such a judge answers nothing new."""
+"""Prefix of judges whose verdicts are stored; such a judge cannot answer new requests."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class RunModels:
     """The models of a run."""
 
     models: dict[Role, Backend]  # a model with several roles is one backend
-    notes: tuple[str, ...]  # a line for each choice of an engine, with its reason
-    prices: Mapping[Role, Price]  # those of models whose tokens cost money
+    notes: tuple[str, ...]  # one line per choice of an engine, with its reason
+    prices: Mapping[Role, Price]  # prices of models whose tokens cost money
 
 
 def list_forms() -> Mapping[str, str]:
@@ -56,9 +56,9 @@ def open_models(
     targets: dict[str, Target] = {}
     for role, name in chosen.items():
         if role != "judge" and name.startswith("planted:"):
-            raise UsageError(f"{name} reads structure and not text: it cannot be a {role}; name a model")
+            raise UsageError(f"{name} reads structure instead of text, so it cannot be a {role}; name a model")
         if name.startswith(REPLAY):
-            raise UsageError(f"{name}: stored verdicts answer nothing new; `distract meta` compares them with people")
+            raise UsageError(f"{name}: stored verdicts cannot answer new requests; use them with `distract meta`")
         try:
             targets[name] = targets.get(name) or resolve(name, _role_options(role, options), entries)
         except UnknownName as error:
@@ -71,8 +71,8 @@ def open_models(
     backends = {role: opened[targets[name]] for role, name in chosen.items()}
     if options.judge_version is not None and "judge" in backends:
         if not options.judge_version.strip():
-            raise UsageError("--judge-version is empty; name the version, or leave the option out")
-        # Written past the attribute, since in some backends the identity is a property that is computed once.
+            raise UsageError("--judge-version is empty; name a version or remove the option")
+        # Write to the instance's dictionary, since in some backends the identity is a cached property.
         vars(backends["judge"])["identity"] = {**backends["judge"].identity, "version": options.judge_version}
     notes = dict.fromkeys(note for name, target in targets.items() for note in _notes(name, target, options))
     if options.dry_run:
@@ -92,15 +92,15 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
     if target.engine == "planted":
         return scripted.make_planted(target.model)
     if target.engine != "openai":
-        # Before the libraries are looked for, since installing one would not make room.
+        # Check this before looking for libraries, since installing one would not make room.
         try:
             gpus = check_fit(target, name, options, entries)
         except UsageError:
-            if not options.dry_run:  # which notes it
+            if not options.dry_run:  # a dry run only notes it
                 raise
             gpus = options.tensor_parallel or 1
         options = replace(options, tensor_parallel=gpus)
-    if find_spec(target.engine) is None:  # an engine is called like its library
+    if find_spec(target.engine) is None:  # an engine has the name of its library
         extra = "local" if target.engine == "transformers" else target.engine
         raise UsageError(f"{name} needs {target.engine}, which is not installed: {install_command(extra)}")
     if target.engine == "openai":
@@ -112,7 +112,7 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
             server.check_key()
         return server
     if target.model == EMBEDDED and (options.revision or options.trust_remote_code):
-        raise UsageError(f"{name} is one fixed file without code; leave out --revision and {flag('trust_remote_code')}")
+        raise UsageError(f"{name} is one fixed file without code; remove --revision and {flag('trust_remote_code')}")
     return _open_local(target, name, options)
 
 
@@ -124,7 +124,7 @@ def _open_local(target: Target, name: str, options: Options) -> Backend:
 
         settings |= {"revision": embedded.SHA256, "prepare": embedded.ensure}
         if options.dtype == "auto":
-            # Resolving "auto" would import torch even where all replies are stored.
+            # Resolving "auto" would import torch even if all replies are stored.
             settings["dtype"] = "float32"
     if target.engine == "vllm":
         from distract.models.vllm.backend import Vllm
@@ -140,7 +140,7 @@ def _pick(options: Options, *names: str) -> dict[str, Any]:
 
 
 def _role_options(role: Role, options: Options, target: Target | None = None) -> Options:
-    """The options for a model of this role; what only concerns a judge is dropped for others."""
+    """The options for a model of this role, without those that only concern a judge if it is not one."""
     if role == "judge":
         return options
     fixed = target is not None and target.model == EMBEDDED
@@ -148,11 +148,11 @@ def _role_options(role: Role, options: Options, target: Target | None = None) ->
 
 
 def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
-    """Lines that tell the user how a name was understood."""
+    """Notes for the user on how a name was resolved."""
     if target.reason:
         yield f"{name}: {target.reason}"
     entry = target.entry
-    # Losing an alias to another entry does not redefine a judge of ours.
+    # A shipped judge that only loses an alias to another entry is not redefined.
     if options.catalogue is None or entry is None or _drop_aliases(entry) in map(_drop_aliases, catalogue().values()):
         return
     if ours := find(name, catalogue()):
@@ -164,7 +164,7 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
 
 
 def _plan_note(name: str, target: Target, backend: Backend, options: Options) -> str:
-    """Note whether a model fits; one that cannot be looked at here gets a stand-in for its identity in the plan."""
+    """Note whether a model fits; a model that cannot be inspected here gets a placeholder identity in the plan."""
     try:
         check_fit(target, name, options, catalogue(options.catalogue))
         _ = backend.identity

@@ -1,4 +1,4 @@
-"""Options of models: how they are loaded and servers asked.
+"""Options for loading models and for sending requests to servers.
 
 The record ``Options`` describes itself: each setting of an engine carries its help, its engines and its range. The
 option ``--model-option``, its checks and ``distract list options`` follow from it. A provider may bring its own record.
@@ -27,7 +27,7 @@ def _setting(default: Any, engines: frozenset[str], help: str, bounds: Range | N
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How models are run; by default the engine decides."""
+    """Options of models; by default the engine decides."""
 
     engine: str | None = _setting(None, _LOCAL, "engine for a name that leaves it open: vllm or transformers")
     dtype: str = _setting("auto", _LOCAL, "type of the weights: float32, bfloat16 or float16")
@@ -37,10 +37,10 @@ class Options:
     trust_remote_code: bool = _setting(False, _LOCAL, "run code that comes with a model")
     device_map: str | None = _setting(None, _TRANSFORMERS, "where the weights go: cpu, cuda, auto and so on")
     batch_tokens: int | None = _setting(
-        None, _TRANSFORMERS, "tokens per forward pass, as free memory allows by default", WholeRange(64)
+        None, _TRANSFORMERS, "tokens per forward pass; by default as many as free memory allows", WholeRange(64)
     )
     tensor_parallel: int | None = _setting(None, _VLLM, "GPUs for one model", WholeRange(1, 1024))
-    max_length: int | None = _setting(None, _VLLM, "most tokens of prompt and answer", WholeRange(16))
+    max_length: int | None = _setting(None, _VLLM, "maximum number of tokens of prompt and answer", WholeRange(16))
     gpu_memory: float | None = _setting(None, _VLLM, "share of a GPU's memory", NumberRange(0, 1, "least"))
     base_url: str | None = _setting(
         None, _SERVER, "server with OpenAI's interface, for openai:MODEL; keys come from the environment only"
@@ -53,8 +53,8 @@ class Options:
     price_in: float | None = None  # the judge's price in US dollars per million tokens of prompts
     price_out: float | None = None  # the same for answers
     judge_version: str | None = None  # tells the judge from an earlier one of the same name
-    dry_run: bool = False  # only plan: note a model that does not fit, and need no key
-    lenient: frozenset[str] = frozenset()  # settings that a model may lack: a project's file sets them for all commands
+    dry_run: bool = False  # only plan: do not require that a model fits, or a key
+    lenient: frozenset[str] = frozenset()  # settings from a project's file, which apply only to models that have them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Setting:
         return cls(field.name.replace("_", "-"), default=field.default, **field.metadata)
 
     def read(self, value: object) -> Any:
-        """Check a value, or its text; raises ``ValueError`` with what was expected."""
+        """Check a value, or its text; raises ``ValueError`` with the expected value."""
         if value is None and self.default is None:
             return None
         if self.bounds:
@@ -100,7 +100,7 @@ COMMON = ("engine", "dtype", "quantization", "base_url", "concurrency")
 USES: Mapping[str, frozenset[str]] = MappingProxyType(
     {**{name: setting.engines for name, setting in SETTINGS.items()}, "revision": _LOCAL}
 )
-"""Engines that an option is for; options missing here are for all."""
+"""The engines that an option applies to; options missing here apply to all."""
 
 
 def read_settings(pairs: Iterable[tuple[str, object]]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def check(options: Options, engines: Mapping[str, str], judge: str | None) -> No
         if not USES[option].intersection(concerned.values()):
             raise UsageError(
                 f"{flag(option)} is for models on {format_engines(USES[option])}; {_describe_models(concerned)}; "
-                "leave it out"
+                "remove the option"
             )
 
 

@@ -1,6 +1,6 @@
 """Ranges for the numbers that a user gives, on a command line, in a call or in a file of settings.
 
-Python reads ``nan``, ``1e304``, ``1_000`` and the digits of every script as numbers. A user means none of them, and
+Python reads ``nan``, ``1e304``, ``1_000`` and the digits of every script as numbers. No user means any of them, and
 each causes a failure far from the option, so options accept only the two plain kinds here.
 """
 
@@ -21,7 +21,7 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[
 
 
 class WholeRange:
-    """A whole number, or a word that stands for one."""
+    """A whole number, or a word for one."""
 
     name = "integer"
 

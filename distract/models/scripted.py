@@ -1,8 +1,7 @@
 """The scripted backend: a shipped fake that replies from a list, a callable or a planted bias.
 
-It serves tests of code around a backend, and shows a user within a second what a biased judge looks like and that the
-tool finds it. A planted judge reads ``Request.slots``, the structure behind the prompt, where a model reads text; the
-slots say what each answer means.
+Tests use it in place of a model, and users can try within a second how the tool detects a biased judge. A planted judge
+reads ``Request.slots``, the structure behind the prompt, instead of text; the slots give the meaning of each answer.
 
 The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENGTH``):
 
@@ -11,7 +10,7 @@ The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENG
 - ``longer`` prefers the longer response, ``bold`` the one with more boosters (equal ones as ``fair``);
 - ``first`` prefers the slot shown first; with nothing to compare it is fair;
 - ``gullible`` prefers the response that asks to be chosen (equal ones as ``fair``);
-- ``random`` answers by a hash of all it is shown; ``garbage`` never gives a verdict.
+- ``random`` answers by a hash of the responses shown; ``garbage`` never gives a verdict.
 
 With a strength the bias acts in that share of the cases, chosen by hash, and the rest is fair.
 """
@@ -66,7 +65,7 @@ class ScriptedBackend:
         if callable(self._replies):
             reply = self._replies(request)
         else:
-            # Only a list keeps requests: a callable serves runs of any length in constant memory.
+            # Record requests only for a list, so that a callable needs constant memory in runs of any length.
             self.requests.append(request)
             if count >= len(self._replies):
                 raise BackendError(f"the script holds {count} replies, and one more was requested")
@@ -90,14 +89,14 @@ def make_planted(spec: str) -> ScriptedBackend:
     def answer(request: Request) -> Reply:
         case = request.slots.case if request.slots else ""
         if request.slots and not request.slots.outcomes:
-            # Reasoning before a verdict, of which a planted judge has none.
+            # The request is for reasoning before a verdict, and a planted judge has none.
             return Reply(text="banana" if name == "garbage" else "A planted judge has no reasons.")
         return biased(request) if share("strength", case) < strength else fair(request)
 
     return ScriptedBackend(answer, name=f"planted:{spec}")
 
 
-@lru_cache(maxsize=512)  # the same responses come back in many requests
+@lru_cache(maxsize=512)  # many requests contain the same responses
 def share(*parts: str) -> float:
     """A stable hash of texts, as a number in [0, 1)."""
     digest = hashlib.sha256("\x1e".join(parts).encode()).digest()
@@ -154,7 +153,7 @@ def _answer_random(request: Request) -> Reply:
     outcomes = [name for name, _ in request.slots.outcomes] if request.slots else []
     if not outcomes:
         return Reply(text="", failure="a planted judge needs a request with slots")
-    # From the slots, since a prompt for a verdict on analyses does not show the responses.
+    # Use the slots, since a prompt for a verdict on analyses does not show the responses.
     texts = [text for response in request.slots.shown for text in response.turns] if request.slots else []
     draw = share("random", request.key, *texts)
     if request.slots and "ranking" in outcomes:

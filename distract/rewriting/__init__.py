@@ -1,1 +1,1 @@
-"""Rewrites: the writers, and the check that a rewrite is still the same answer (``fidelity``)."""
+"""Rewrites: their writers, and the check that a rewrite is still the same answer (``fidelity``)."""

@@ -26,7 +26,7 @@ def make_generator(name: str, options: GeneratorOptions) -> Writer:
         samples = range(attempt * options.best_of, (attempt + 1) * options.best_of)
         turns = [index for index, turn in enumerate(original.turns) if turn.strip()]
         messages = {index: _messages(case, original, attack, seed, index, feedback) for index in turns}
-        # An empty turn has no tone; it stays unchanged.
+        # Leave an empty turn unchanged: it has no tone.
         places = [(sample, index) for sample in samples for index in turns]
         replies = yield [
             options.request(messages[index], seed=seed, sample=sample, like=original.turns[index])

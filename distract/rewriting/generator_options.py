@@ -18,9 +18,9 @@ class GeneratorOptions:
 
     temperature: float = 0.7  # 0 is greedy
     top_p: float = 1.0  # share of the probability to sample from
-    max_tokens: int = 2048  # for one text
+    max_tokens: int = 2048  # per text
     retries: int = 1  # further attempts after a rejected one; each gets the reasons for the rejection
-    best_of: int = 1  # texts per attempt; the most distracting faithful one is kept
+    best_of: int = 1  # texts per attempt, of which the most distracting faithful one is kept
 
     def __post_init__(self) -> None:
         ranges = {
@@ -38,12 +38,13 @@ class GeneratorOptions:
 
     @property
     def parameters(self) -> Mapping[str, float | int]:
-        """The options as the record stores them."""
+        """The options in the form of the run's record."""
         return asdict(self)
 
     def request(self, messages: tuple[Message, ...], *, seed: int, sample: int = 0, like: str | None = None) -> Request:
         """Request one text; ``like`` is a text of similar length, for the token limit."""
-        # The number of bytes bounds the tokens in any script. This is 2.5 times an English text: the most prolix fits.
+        # The number of bytes bounds the tokens in any script, and is 2.5 times those of an English text: enough for
+        # prolix ones.
         max_tokens = self.max_tokens if like is None else min(self.max_tokens, SPARE + 5 * len(like.encode()) // 8)
         is_sampled = self.temperature > 0
         return Request(
@@ -59,7 +60,7 @@ class GeneratorOptions:
 
 
 def flaws(reply: Reply) -> tuple[str, ...]:
-    """Say why a reply is not a complete text, as reasons to reject it."""
+    """Return reasons to reject a reply that is not a complete text."""
     if reply.failure is not None:
         return (f"no text: {reply.failure}",)
     if not reply.text.strip():

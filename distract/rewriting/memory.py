@@ -1,4 +1,4 @@
-"""Rewrites of one case, each written once however many comparisons need it."""
+"""Rewrites of one case, each written once for all comparisons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RewriteParameters(typing.Protocol):
 
     @property
     def verifier(self) -> Verifier | None:
-        """Reader of both texts; None leaves the check to the rules."""
+        """Verifier of the rewrites; None leaves the check to the rules."""
 
     @property
     def seed(self) -> int:
@@ -30,7 +30,7 @@ class RewriteParameters(typing.Protocol):
 
 
 def sort_rewrites(case: Case, memory: Memory) -> list[Rewrite]:
-    """Return the rewrites in an order that does not depend on the time each took."""
+    """Return the rewrites in an order that does not depend on the time of writing."""
     authors = [response.author for response in case.originals]
 
     def position(rewrite: Rewrite) -> tuple[int, int, str]:

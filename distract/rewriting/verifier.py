@@ -1,8 +1,8 @@
 """The third layer of fidelity: a model that compares the meaning of two texts.
 
-We ask it both ways whether one text says everything that the other says and nothing that contradicts it, because a
-rewrite may lose something or add something. The answer is read from the probabilities of yes and no if the backend has
-them. The model cannot tell which text is the rewrite.
+The model is asked in both directions whether one text says everything that the other says and nothing that contradicts
+it, because a rewrite may lose or add something. The answer is read from the probabilities of yes and no if the
+backend has them. The model is not told which text is the rewrite.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def parameters(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
-    """Ask both ways, and return reasons to reject the rewrite and the evidence."""
+    """Ask in both directions, and return reasons to reject the rewrite and the evidence."""
     replies = yield [_request(case, original, rewrite), _request(case, rewrite, original)]
     reasons: list[str] = []
     evidence: list[tuple[str, float | int | str]] = []
@@ -40,7 +40,7 @@ def verify(case: Case, original: Response, rewrite: Response) -> Plan[tuple[tupl
             evidence.append((name, shares))
         else:
             evidence.append((name, round(shares[0], 4)))
-            # An even chance counts as no.
+            # Equal probabilities count as no.
             if shares[0] <= shares[1]:
                 reasons.append(reason)
     return tuple(dict.fromkeys(reasons)), tuple(evidence)

@@ -18,7 +18,7 @@ from distract.rewriting.writers import Writer
 def choose_writer(
     name: str | None, options: GeneratorOptions, models: Mapping[Role, Backend], is_recorded: bool
 ) -> Writer:
-    """Choose the writer: the model, or the one with this name, or by default what the data allow."""
+    """Choose the writer: the model, or the writer with this name, or a default that suits the data."""
     if "generator" in models:
         return make_generator(str(name), options)
     return writers.find_writer(name or ("recorded" if is_recorded else "rules"))
@@ -31,7 +31,7 @@ def describe_writer(
     models: Mapping[Role, Backend],
     attacks: Sequence[Attack],
 ) -> dict[str, Any]:
-    """Describe everything that decides how rewrites are written and accepted, for the run's record."""
+    """Describe everything that affects the writing and acceptance of rewrites, for the run's record."""
     return {
         "generator": writer.name,
         "asking": {**options.parameters, "model": _identity(models, "generator")} if "generator" in models else None,

@@ -1,6 +1,6 @@
 """Obtain rewrites: from the data, from the attack's own rules, or from a generator model.
 
-A writer is a plan, so that one which needs a model yields requests like a protocol does. Every rewrite is inspected for
+A writer is a plan, so that it can request texts from a model like a protocol does. Every rewrite is inspected for
 fidelity before it may be judged: by rules, by graded evidence, and by a verifier if there is one. A model gets the
 reasons why its rewrite was rejected and tries again.
 """
@@ -26,13 +26,14 @@ from distract.data import constraints, lexicon
 from distract.rewriting import fidelity
 
 LASTING = ("no text", "truncated", "verifier")
-"""Beginnings of reasons that only the writing could find: inspecting the text again does not find them."""
+"""Beginnings of reasons that are only known when a text is written: inspecting the text again does not find them."""
 
 REMEMBERED = 4096
-"""Cached rewrites by rule and inspections: an estimate makes them for each protocol, and the run once more."""
+"""Size of the caches of rewrites by rule and of inspections: an estimate repeats them for each protocol, as does the
+run."""
 
 MOST = 1_000_000
-"""Most characters of a rewrite by rule, on top of ten times its original."""
+"""Maximum characters of a rewrite by rule, in addition to ten times its original."""
 
 DRAWN = "drawn"
 """Generator name of drawn rewrites (``distract.testing.strategies``): parts of a rewrite by rule, never inspected."""
@@ -43,10 +44,10 @@ class Draft:
     """A rewrite before its inspection."""
 
     response: Response
-    writer: str  # its name
+    writer: str  # name of the writer
     flaws: tuple[str, ...] = ()  # reasons to reject it that are known already
     evidence: Evidence = ()  # measurements from its writing
-    is_edit: bool = True  # if not, it cannot be compared with the original
+    is_edit: bool = True  # whether it can be compared with the original
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """The third layer of fidelity: a reader of both texts, such as a model that says whether they mean the same.
+    """The third layer of fidelity: a check of both texts, for example by a model that compares their meaning.
 
     ``verify`` returns reasons to reject a rewrite (empty: accept) and evidence, from case, original and rewrite.
     """
@@ -83,7 +84,7 @@ def rewrite(
     """
     if attack.control or not (writer.name == "recorded" or attack.prompt):
         writer = WRITERS["rules"]
-    # The noise floor is that of the rules, whoever writes and verifies the other rewrites.
+    # The rules write the controls, so that the noise floor does not depend on the other rewrites' writer or verifier.
     verifier = None if attack.control else verifier
     attempts: list[Rewrite] = []
     for attempt in range(writer.retries + 1):
@@ -127,7 +128,7 @@ def _inspect_draft(
         flaws = (*(flaw for flaw in flaws if not flaw.startswith("verifier")), *doubts)
         more = (*measured, *((name, value) for name, value in more if not name.startswith("verifier")))
     evidence = (*evidence, *((name, value) for name, value in more if name not in dict(evidence)))
-    # Both the rules and the writing may say that a text is cut.
+    # Both the rules and the draft may report that a text is cut.
     slugs = {slug(reason) for reason in reasons}
     reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in slugs))
     return Rewrite(case.id, response, original.turns, draft.writer, reasons, evidence)
@@ -158,7 +159,7 @@ def _write_recorded(
             flaws = tuple(reason for reason in lineage.reasons if reason.startswith(LASTING))
             drafts.append(Draft(response, lineage.generator, flaws, lineage.evidence))
         else:
-            # A worse answer in the data is not an edit of the good one: only its severity can be checked.
+            # A worse answer in the data is not an edit of the good one, so only its severity can be checked.
             drafts.append(Draft(response, "recorded", is_edit=not attack.severity))
     return drafts
 
@@ -206,7 +207,7 @@ def apply_rule(attack: Attack, case: Case, text: str, number: int) -> str:
             raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
         if len(new) > MOST + 10 * len(text):
             raise ValueError(f"rewrite returned {len(new):,} characters for {len(text):,}")
-        new.encode()  # a lone surrogate can be neither sent nor stored
+        new.encode()  # raises an error for a lone surrogate, which can be neither sent nor stored
     return new
 
 
@@ -264,7 +265,7 @@ def offline_writer(writer: Writer) -> Writer:
 def checksum(attacks: Sequence[Attack]) -> str:
     """Return the SHA-256 (hex) of the code that writes and accepts rewrites.
 
-    It is part of a run's identity: after a change of the code, old results must not pass for those of the new rules.
+    It is part of a run's identity: after a change of the code, old results must not count as results of the new rules.
     """
     files = {Path(str(lexicon.__file__))}
     for module_file in (__file__, constraints.__file__, fidelity.__file__):
@@ -275,7 +276,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
         source = Path(__file__)
         with suppress(TypeError):  # built-in code has no file
             source = Path(getsourcefile(code) or __file__)
-        # Attacks of ours share the helpers in their folder.
+        # Shipped attacks share the helpers in their folder.
         files.update(source.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [source])
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):

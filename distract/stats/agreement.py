@@ -1,6 +1,6 @@
 """Agreement beyond chance and rank correlation, with intervals that allow for clusters.
 
-Units of one cluster may be dependent. All figures lie in -1..1, and intervals use no random numbers;
+Units of one cluster may be dependent. All figures are in -1..1, and intervals use no random numbers;
 ``benchmarks/coverage.py`` measures their coverage. An interval always holds the estimate, is never a point, and is None
 if the estimate is None or there are too few clusters. Sequences of different length raise ValueError.
 """
@@ -24,9 +24,9 @@ _ROUNDING = 1e-12
 def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     """Krippendorff's alpha for nominal data (Krippendorff, 2011, Computing Krippendorff's alpha-reliability).
 
-    A unit is a sequence of values in any order, without missing ones; we drop units with fewer than two. The result is
-    1 without disagreement, 0 for as much as chance gives, and down to -1. It is None without a pair, and if all values
-    are equal: the definition is then 0/0, since nothing shows that the judge can tell two things apart.
+    A unit is a sequence of values in any order, without missing ones; units with fewer than two are dropped. The result
+    is 1 without disagreement, 0 for as much as chance gives, and down to -1. It is None without a pair, and if all
+    values are equal: the definition is then 0/0, since there is no evidence that the judge can tell two things apart.
     """
     pairable = [unit for unit in units if len(unit) > 1]
     return _alpha(*_coincidences(pairable, [0] * len(pairable))) if pairable else None
@@ -174,10 +174,10 @@ def _interval(
     """Interval for 1 - factor * observed / chance disagreement, where the factor follows from the estimate.
 
     ``observed`` and ``chance`` hold the disagreement, 0 to 1, of all units and without each cluster. This is Korn and
-    Graubard's method with a proportion: half that ratio lies in 0..1; the jackknife over clusters says how many
-    independent trials would leave it this uncertain, and the exact binomial bounds for so many follow the skew near
+    Graubard's method with a proportion: half that ratio is in 0..1; the jackknife over clusters gives the number of
+    independent trials with the same uncertainty, and the exact binomial bounds for this number follow the skew near
     both ends, unlike Student's interval, transformed or not. Without variance (no disagreement, or a rater that never
-    varied) we bound the disagreement itself, with each cluster as one trial.
+    varied) the disagreement itself is bounded, with each cluster as one trial.
     """
     if bool((chance[1] <= _ROUNDING).any()):
         # The coefficient is undefined without one of the clusters.

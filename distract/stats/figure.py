@@ -1,4 +1,4 @@
-"""A measured figure: a value with its denominator and interval, and what it was measured on."""
+"""A measured figure: a value with its denominator and interval, and the data and conditions it describes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Figure:
     """A measured figure; ``against``, ``p_value`` and their like belong to a difference of two."""
 
     measure: str
-    protocol: str | None  # None for figures of no single protocol
+    protocol: str | None  # None for a figure across protocols
     rule: str | None  # ``score`` or ``rating`` for a scoring protocol
     attack: str  # ``none`` before any rewrite
     severity: int | None = None  # for severity measures only
@@ -37,8 +37,8 @@ class Figure:
     against_attack: str | None = None
     p_value: float | None = None  # exact two-sided McNemar test
     p_adjusted: float | None = None  # p_value after Holm, over all differences shown together
-    effective_n: float | None = None  # n shrunk by the dependence of cases that share a prompt
-    reasons: tuple[tuple[str, int], ...] = ()  # why comparisons were excluded, with counts, if known; in no document
+    effective_n: float | None = None  # n, reduced for the dependence of cases that share a prompt
+    reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusions, with counts, if known; not in documents
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ Interval = tuple[float, float]
 _ROUNDING = 1e-12
 
 _WIDEST_TAIL = 0.49
-"""At one half, Student's quantiles are 0 and have no ratio."""
+"""Upper limit for an error: at one half, Student's quantiles are 0 and have no ratio."""
 
 
 def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
@@ -79,7 +79,7 @@ def effective_n(
 
 
 def kish_n(clusters: Sequence[Hashable]) -> float:
-    """Least number of independent trials that clustered ones are worth: one for each cluster (Kish, 1965)."""
+    """Minimum number of independent trials that clustered ones are worth: one for each cluster (Kish, 1965)."""
     sizes = Counter(clusters).values()
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
@@ -151,9 +151,9 @@ def rise_bounds(up: float, down: float, n: float, confidence: float = 0.95) -> I
     """One-sided bounds of the difference of two paired proportions, for tests of its sign and of non-inferiority.
 
     The upper bound is Bonett and Price's with half a rising pair more, and at least the exact bound of the share that
-    rose, which decides if few pairs differ: over 900 cells of n and rates, it was too low in at most 5.0%. The lower
-    bound is above 0 only if the exact McNemar test agrees at this confidence. Counts of pairs that rose, of those that
-    fell and of all may be effective, fractional numbers.
+    rose, which decides if few pairs differ. In simulations of 900 combinations of n and rates, the upper bound was too
+    low in at most 5.0% of samples. The lower bound is above 0 only if the exact McNemar test agrees at this confidence.
+    Counts of pairs that rose, of those that fell and of all may be effective, fractional numbers.
     """
     _check_counts(up + down, n)
     z = float(ndtri(confidence))

@@ -103,8 +103,8 @@ def evil(folder: Path) -> None:
 FAR = "far too large: no model has more than 10,000"
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "pickled code": (evil, "pickled with more than weights, which may run code; have them in safetensors"),
-    "a plain pickle": (instead("pytorch_model.bin", pickle.dumps({"a": 1})), "have them in safetensors"),
+    "pickled code": (evil, "with other objects, which may run code; convert them to safetensors"),
+    "a plain pickle": (instead("pytorch_model.bin", pickle.dumps({"a": 1})), "convert them to safetensors"),
     "no pickle": (instead("pytorch_model.bin", b"junk" * 99), "cannot load"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "no file named model.safetensors"),
     "an index of brackets": (instead("model.safetensors.index.json", DEEP.encode()), "recursion"),

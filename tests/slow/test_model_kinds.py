@@ -131,7 +131,7 @@ def test_reward_model_is_refused_before_loading(run: Run, reward: Path) -> None:
         (lambda f: drop(f, "model.layers.1.mlp.up_proj.weight"), "lacks weights: model.layers.1.mlp.up_proj.weight;"),
         (
             lambda f: configure(f, intermediate_size=40),
-            "another shape than config.json says: model.layers.0.mlp.down_proj.weight [32, 48], not [32, 40], "
+            "whose shapes differ from config.json: model.layers.0.mlp.down_proj.weight [32, 48], not [32, 40], "
             "model.layers.0.mlp.gate_proj.weight [48, 32], not [40, 32], model.layers.0.mlp.up_proj.weight [48, 32], "
             "not [40, 32] and 3 more;",
         ),
@@ -174,7 +174,7 @@ def test_weights_decide_without_architectures(llama: Path, reward: Path) -> None
 
 def test_scorer_with_tied_embeddings_is_recognised_by_its_head(reward: Path) -> None:
     configure(reward, architectures=["LlamaForCausalLM"], tie_word_embeddings=True)
-    with pytest.raises(UsageError, match=r"has a head that scores or classifies: score\.weight"):
+    with pytest.raises(UsageError, match=r"instead of a language model head: score\.weight"):
         list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
 
 

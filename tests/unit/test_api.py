@@ -249,7 +249,7 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
             "cases:1: field 'responses[0].turns': expected a tuple of turns, found a string",
         ),
         ({"data": [distract.Case("x", ("p",), (TEXT, TEXT))]}, "cases: a case cannot be written to a file"),
-        ({"data": []}, "cases: holds no case"),
+        ({"data": []}, "cases: holds no cases"),
         ({"data": ["one"]}, "cases: expected cases, found 'one'"),
         ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
         ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "cannot be written to a file"),

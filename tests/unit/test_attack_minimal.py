@@ -166,7 +166,7 @@ def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path:
         path.unlink()
     else:
         path.write_text({"emptied": "", "cut": text[: len(text) // 2], "line dropped": text.partition("\n")[2]}[damage])
-    assert "minimal.jsonl is not what the run wrote" in (load(path.parent).flaw or "")
+    assert "minimal.jsonl does not match its checksum" in (load(path.parent).flaw or "")
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_user_entries_add_and_replace(tmp_path: Path) -> None:
     assert find("gpt-4-0613", entries) is not None
     assert find("no-such", entries) is None
     own.write_text('[mine]\nmodel = "x"\naliases = ["GPT-4o"]\n')
-    with pytest.raises(DataError, match=r"own\.toml: judge 'mine', field 'aliases': 'gpt-4o' is a judge of its own"):
+    with pytest.raises(DataError, match=r"own\.toml: judge 'mine', field 'aliases': 'gpt-4o' is already the name"):
         catalogue(own)
 
 
@@ -102,9 +102,9 @@ def test_user_entries_add_and_replace(tmp_path: Path) -> None:
         ('[a]\nmodel = "x"\n[', "own.toml:3: not TOML"),
         ('[a]\nmodel="x"\ncontext=1' + "0" * 5000, "not TOML"),
         ("a=" + "[" * 10_000, "not TOML"),
-        ('model = "x"', "field 'model': stands in no table"),
-        ('[[a]]\nmodel="x"', "field 'a': stands in no table"),
-        ("[a]", "judge 'a', field 'model': expected it"),
+        ('model = "x"', "field 'model': is outside any table"),
+        ('[[a]]\nmodel="x"', "field 'a': is outside any table"),
+        ("[a]", "judge 'a', field 'model': missing"),
         ('["a.b"]\nparms = 1', "judge 'a.b', field 'parms': unknown field; did you mean 'parameters'?"),
         ("[a]\nzzz = 1", "field 'zzz': unknown field; known: model, engine"),
         ('["a:b"]\nmodel="x"', "not 'a:b'; rename it"),
@@ -124,18 +124,18 @@ def test_user_entries_add_and_replace(tmp_path: Path) -> None:
         ('[a]\nmodel="x"\nparameters=true', "field 'parameters': expected a number of billions"),
         ('[a]\nmodel="x"\nparameters="70B"', "field 'parameters': expected a number of billions"),
         ('[a]\nmodel="x"\nparameters=1' + "0" * 400, "field 'parameters': expected a number of billions"),
-        ('[a]\nmodel="x"\nparameters=8\nactive=9', "field 'active': expected no more than parameters"),
+        ('[a]\nmodel="x"\nparameters=8\nactive=9', "field 'active': must not exceed parameters"),
         ('[a]\nmodel="x"\nweights_gb=0', "field 'weights_gb': expected a number of GB"),
         ('[a]\nmodel="x"\ncontext=0', "field 'context': expected a whole number"),
         ('[a]\nmodel="x"\ncontext=8.5', "field 'context': expected a whole number"),
         ('[a]\nmodel="x"\nengine="openai"\nprice_in=-0.1', "field 'price_in': expected US dollars"),
         ('[a]\nmodel="x"\nengine="openai"\nprice_out=inf', "field 'price_out': expected US dollars"),
-        ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': is for a server"),
+        ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': applies only to a server"),
         ('[a]\nmodel="x"\naliases="b"', "field 'aliases': expected a list of names"),
         ('[a]\nmodel="x"\naliases=[1]', "field 'aliases': expected a name"),
         ('[a]\nmodel="x"\naliases=["b c"]', "field 'aliases': expected a name"),
-        ('[a]\nmodel="x"\naliases=["B"]\n[b]\nmodel="y"', "judge 'b': 'b' names 'a' already"),
-        ('[a.b]\nmodel="x"\n["a.b"]\nmodel="y"', "judge 'a.b': 'a.b' names 'a.b' already"),
+        ('[a]\nmodel="x"\naliases=["B"]\n[b]\nmodel="y"', "judge 'b': 'b' is already a name of 'a'"),
+        ('[a.b]\nmodel="x"\n["a.b"]\nmodel="y"', "judge 'a.b': 'a.b' is already a name of 'a.b'"),
         ('[a]\nmodel="x"\nengine="openai"\nbase_url="localhost"', "field 'base_url': expected an address"),
     ],
 )

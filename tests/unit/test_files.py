@@ -83,7 +83,7 @@ def test_own_files_of_distract_are_not_replaced(
         (tmp_path / "s.sqlite.lock").touch()
         path = tmp_path / name
         content = path.read_bytes()
-        with pytest.raises(UsageError, match=r"belongs to a database, such as|is part of the run; name"):
+        with pytest.raises(UsageError, match=r"belongs to a database, such as|is part of a run; name"):
             write(path)
         assert path.read_bytes() == content
 

@@ -131,16 +131,18 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
             [],
             23,
             {},
-            "it needs about 140 GB in bf16 (40 GB in 4 bits) on GPUs, or 280 GB of memory; here: no GPU seen and 23 GB "
-            "of memory; use --quantization bnb-4bit on a GPU of 48 GB, or --model-option device-map=auto on 2 GPUs of "
+            "it needs about 140 GB in bf16 (40 GB in 4 bits) on GPUs, or 280 GB of memory; this machine has no "
+            "detected GPU and 23 GB of memory; use --quantization bnb-4bit on a GPU of 48 GB, or "
+            "--model-option device-map=auto on 2 GPUs of "
             f"80 GB, or a smaller judge that fits (llama-3.2-3b or llama-3.2-1b), {SERVER}",
         ),
         (
             [],
             23,
             {"engine": "vllm"},
-            "or 280 GB of memory; here: no GPU seen and 23 GB of memory; use --quantization bnb-4bit on a GPU of 48 "
-            "GB, or --model-option tensor-parallel=2 on 2 GPUs of 80 GB, or a smaller judge that fits (llama-3.2-3b or "
+            "or 280 GB of memory; this machine has no detected GPU and 23 GB of memory; use --quantization "
+            "bnb-4bit on a GPU of 48 GB, or --model-option tensor-parallel=2 on 2 GPUs of 80 GB, or a "
+            "smaller judge that fits (llama-3.2-3b or "
             f"llama-3.2-1b), {SERVER}",
         ),
         ([], 900, {"engine": "vllm"}, None),
@@ -148,16 +150,17 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
             [gpu(24)],
             23,
             {},
-            "it needs about 140 GB in bf16 (40 GB in 4 bits); here: 1 GPU of 24 GB; use --quantization bnb-4bit on a "
-            "GPU of 48 GB, or --model-option device-map=auto on 2 GPUs of 80 GB, or a smaller judge that fits "
+            "it needs about 140 GB in bf16 (40 GB in 4 bits); this machine has 1 GPU of 24 GB; use --quantization "
+            "bnb-4bit on a GPU of 48 GB, or --model-option device-map=auto on 2 GPUs of 80 GB, or a smaller "
+            "judge that fits "
             f"(llama-3.1-8b or llama-3.2-3b), {SERVER}",
         ),
-        ([gpu(48)], 0, {}, "here: 1 GPU of 48 GB; use --quantization bnb-4bit, or a smaller judge"),
+        ([gpu(48)], 0, {}, "this machine has 1 GPU of 48 GB; use --quantization bnb-4bit, or a smaller judge"),
         (
             [gpu(80)] * 2,
             0,
             {},
-            "here: 2 GPUs of 80 GB; use --model-option device-map=auto, or --quantization bnb-4bit, or a sm",
+            "this machine has 2 GPUs of 80 GB; use --model-option device-map=auto, or --quantization bnb-4bit, or a sm",
         ),
         (
             [gpu(80)] * 2,
@@ -171,11 +174,21 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
             [gpu(48), gpu(24)],
             0,
             {"quantization": "bnb-8bit", "engine": "vllm"},
-            "about 75 GB in bnb-8bit; here: 2 GPUs of 48 GB and 24 GB; use --model-option tensor-parallel=2 on 2",
+            "75 GB in bnb-8bit; this machine has 2 GPUs of 48 GB and 24 GB; use --model-option tensor-parallel=2 on 2",
         ),
-        ([gpu(48, 10)], 0, {"quantization": "bnb-4bit"}, "here: 1 GPU of 48 GB, 10 GB of it free; use a GPU of 48 GB"),
+        (
+            [gpu(48, 10)],
+            0,
+            {"quantization": "bnb-4bit"},
+            "this machine has 1 GPU of 48 GB, 10 GB of it free; use a GPU",
+        ),
         ([gpu(140)], 0, {"dtype": "float32"}, "it needs about 280 GB in float32 (40 GB in 4 bits)"),
-        ([gpu(24)], 0, {"weights_gb": 65.2, "engine": "vllm"}, "about 65 GB on GPUs as published; here: 1 GPU of 24"),
+        (
+            [gpu(24)],
+            0,
+            {"weights_gb": 65.2, "engine": "vllm"},
+            "65 GB on GPUs as published; this machine has 1 GPU of 24",
+        ),
     ],
 )
 def test_messages_for_70_billion_parameters_are_right(

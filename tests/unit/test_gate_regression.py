@@ -336,7 +336,7 @@ def test_damaged_or_changed_run_folder_is_reported(run: Run) -> None:
     assert any(note.startswith("versions, other: 9.9, then none") for note in check_comparable(old, load(Path("b"))))
     Path("a/run.json").write_text(text.replace('"versions": {', '"versions": [], "was": {'), encoding="utf-8")
     assert any(note.startswith("versions, python: none, then") for note in check_comparable(old, load(Path("b"))))
-    with pytest.raises(UsageError, match=r"the baseline is not reliable: run\.json is not what the run wrote"):
+    with pytest.raises(UsageError, match=r"the baseline is not reliable: run\.json does not match its checksum"):
         check_comparable(load(Path("a")), load(Path("b")))
     Path("b/manifest.json").unlink()
     with pytest.raises(UsageError, match="the new run is not reliable: the run is unfinished"):

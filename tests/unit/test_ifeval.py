@@ -88,14 +88,14 @@ def test_responses_need_prompts(tmp_path: Path) -> None:
         load(data, [str(tmp_path / "none")])
     with pytest.raises(DataError, match=r"a\.jsonl:2.*answered on an earlier line"):
         load(data, [write(tmp_path / "a.jsonl", ANSWER, ANSWER)])
-    with pytest.raises(DataError, match=r"holds no case: .*has no response"):
+    with pytest.raises(DataError, match=r"holds no cases: .*has no response"):
         load(data, [write(tmp_path / "a.jsonl", {**ANSWER, "prompt": "Stray."})])
     (tmp_path / "b").mkdir()
     with pytest.raises(UsageError, match="two files are named after the author 'a'"):
         load(data, [answers, write(tmp_path / "b" / "a.jsonl", ANSWER)])
     with pytest.raises(DataError, match="'tie' is reserved for labels"):
         load(data, [write(tmp_path / "tie.jsonl", ANSWER)])
-    with pytest.raises(DataError, match="holds no response"):
+    with pytest.raises(DataError, match="holds no responses"):
         load(data, [write(tmp_path / "none.jsonl")])
     with pytest.raises(DataError, match="7 was used on line 1"):
         load(write(tmp_path / "twice.jsonl", PROMPT, PROMPT), [answers])
@@ -126,7 +126,7 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
         ("empty.jsonl", DataError, "is empty; expected prompts"),
         ("words.jsonl", DataError, "unknown format"),
         ("twice.jsonl", DataError, "twice.jsonl:2: field 'key': 7 was used on line 1"),
-        ("odd.jsonl", DataError, "holds no prompt: the kind odd:kind cannot be checked (1)"),
+        ("odd.jsonl", DataError, "holds no prompts: the kind odd:kind cannot be checked (1)"),
     ],
 )
 def test_unreadable_prompts_are_left_out(

@@ -203,7 +203,7 @@ def test_closed_judge_says_so_and_keeps_its_counts(store: Path) -> None:
     judge.judgments(make_comparison())
     judge.close()
     judge.close()
-    with pytest.raises(UsageError, match="judge planted:fair is closed; ask it before"):
+    with pytest.raises(UsageError, match="judge planted:fair is closed; use it inside"):
         judge.judgments(make_comparison())
     assert judge.tally.made == 2
     assert judge.findings == []

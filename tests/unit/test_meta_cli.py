@@ -550,7 +550,7 @@ def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[st
         (("--judge", "planted:fair", "--reference-model", "planted:bold"), "cannot be a reference; name a model"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder/file"), "folder/file: is a file"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files and no run"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files but no run"),
         (("--nonsense",), "No such option"),
     ],
 )  # fmt: skip
@@ -580,7 +580,7 @@ def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[st
 def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
     ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "stored verdicts answer nothing new" in ran.err
+    assert "stored verdicts cannot answer new requests" in ran.err
 
 
 def test_unfinished_run_is_not_replayed(run: Any) -> None:

@@ -78,10 +78,10 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
         (EMBEDDED, Options(concurrency=4), "--concurrency is for models on an OpenAI-compatible server"),
         (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
         (EMBEDDED, Options(tensor_parallel=2), "--model-option tensor-parallel is for models on vLLM"),
-        ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; leave it out"),
+        ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; remove the option"),
         ("http://h/v1#m", Options(revision="v1"), "--revision"),
-        ("http://h/v1#m", Options(base_url="http://i/v1"), "names its server; leave out --base-url"),
-        ("transformers:a/b", Options(engine="vllm"), "names its engine; leave out --engine vllm"),
+        ("http://h/v1#m", Options(base_url="http://i/v1"), "already contains the server; remove --base-url"),
+        ("transformers:a/b", Options(engine="vllm"), "already names its engine; remove --engine vllm"),
         ("planted:fair", Options(engine="tpu"), "unknown engine 'tpu' (known: vllm, transformers)"),
         ("http://h/v1", None, "after #, the model, as in http://HOST:8000/v1#MODEL"),
         ("http://#m", None, "after #, the model"),
@@ -140,5 +140,5 @@ def test_unknown_name_is_reported_with_its_role(role: Role) -> None:
         open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))
     assert "planted" not in str(error.value)
     assert len(str(error.value)) < 200
-    with pytest.raises(UsageError, match="reads structure and not text"):
+    with pytest.raises(UsageError, match="reads structure instead of text"):
         open_models({"judge": EMBEDDED, role: "planted:bold"})

@@ -208,11 +208,14 @@ def test_mirroring_twice_is_the_identity(preferred: Outcome, p: tuple[float, flo
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"name": "My Judge"}, "protocol 'My Judge': expected a name of small letters, digits and hyphens"),
+        (
+            {"name": "My Judge"},
+            "protocol 'My Judge': expected a name of at most 64 lower-case letters, digits and hyphens",
+        ),
         ({"reads": "words"}, "protocol p: reads='words' is none of"),
         ({"orders": "both"}, "protocol p: orders='both' is none of"),
         ({"reference": True}, "protocol p: reference=True is none of"),
-        ({"shows": 1}, "protocol p: shows=1; two responses are the fewest"),
+        ({"shows": 1}, "protocol p: shows=1; expected at least 2"),
     ],
 )
 def test_protocol_with_a_wrong_value_names_it(fields: dict[str, Any], problem: str) -> None:

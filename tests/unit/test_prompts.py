@@ -85,5 +85,5 @@ def test_missing_prompt_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.import_module("bare_judges")
     (tmp_path / "bare_judges").rmdir()
-    with pytest.raises(PromptError, match=r"bare_judges is no package: put an empty __init__\.py into its folder"):
+    with pytest.raises(PromptError, match=r"bare_judges is not a package: put an empty __init__\.py into its folder"):
         load("bare_judges", "lost")

@@ -148,7 +148,7 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
      "conversation_a", "the user's turns differ from line 5"),
     ("mt-bench-human", 5, {"conversation_b": [{"role": "user", "content": "Name a hill."},
                                               {"role": "assistant", "content": "Another."}]},
-     "conversation_b", "'gpt-x' answers otherwise than on line 5"),
+     "conversation_b", "'gpt-x' has a different answer on line 5"),
     ("alpaca-eval", 1, {"generator": "other"}, "generator", "expected 'model-one' as in the first row"),
     ("alpaca-eval", 1, {"generator": None}, "generator", "missing"),
     ("alpaca-eval", 0, {"generator": "tie"}, "generator", "'tie' is reserved for labels"),
@@ -395,7 +395,7 @@ def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
     assert "alpaca-eval data hold no responses" in message
     assert "add --responses with a further file of {instruction, output, generator}" in message
     assert "two files hold outputs of 'model-one'" in problem(first, [first])
-    assert "holds no output" in problem(first, [write(tmp_path / "none.json", [], lines=False)])
+    assert "holds no outputs" in problem(first, [write(tmp_path / "none.json", [], lines=False)])
     rows = first_rows("alpaca-eval")
     third = write(tmp_path / "third.json", [{**row, "generator": "model-three"} for row in rows], lines=False)
     assert [r.author for r in load(first, [other, third]).cases[0].responses] == [

@@ -117,7 +117,7 @@ def test_flawed_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     damaged = run(tmp_path / "damaged", [row("c1", [verdict("a")])])
     with (damaged / "rows.jsonl").open("a") as file:
         file.write("{")
-    with pytest.raises(UsageError, match=r"rows\.jsonl is not what the run wrote"):
+    with pytest.raises(UsageError, match=r"rows\.jsonl does not match its checksum"):
         replay.load(str(damaged))
     with pytest.raises(DataError, match="holds no comparison of two authors"):
         replay.load(str(run(tmp_path / "fixed", [row("c1", [verdict("a")], design="fixed")])))
@@ -146,7 +146,7 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
         assert note.isprintable()
     assert not any("passed over" in note for note in second.notes)
     # A folder that is named itself is not passed over.
-    for name, flaw in (("b", "unfinished"), ("c", "no comparison of two"), ("d", "d"), ("e", "is not what the run")):
+    for name, flaw in (("b", "unfinished"), ("c", "no comparison of two"), ("d", "d"), ("e", "does not match its")):
         with pytest.raises(DistractError, match=flaw):
             replay.load(str(tmp_path / name))
 
@@ -216,7 +216,7 @@ def test_other_files_are_no_judgments(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cut.jsonl:2: does not begin with a JSON object on one line"):
         replay.load(str(tmp_path / "cut.jsonl"))
     os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(DataError, match=r"pipe\.jsonl: is no regular file"):
+    with pytest.raises(DataError, match=r"pipe\.jsonl: is not a regular file"):
         replay.load(str(tmp_path / "pipe.jsonl"))
 
 
@@ -245,7 +245,7 @@ LLMBAR = "llmbar/Colours/evaluators/judge-1/Rating/result.json"
             '"model_b": "bee"',
             "field 'model_b': is the same as 'model_a'; expected two models",
         ),
-        (PAIRS, '"model_b": "ant"', '"model_b": "../ant"', "field 'model_b': looks like a path out of the folder"),
+        (PAIRS, '"model_b": "ant"', '"model_b": "../ant"', "field 'model_b': looks like a path to another folder"),
         (PAIRS, '"model_b": "ant"', '"model_b": "a\\u001b[2Jnt"', "field 'model_b': holds control characters"),
         (PAIRS, '"question_id": 1', '"question_id": [1]', "field 'question_id': expected text, found a list"),
         (PAIRS, '"turn": 2', '"turn": 3', "field 'turn': expected one of 1, 2, found 3"),
@@ -255,7 +255,7 @@ LLMBAR = "llmbar/Colours/evaluators/judge-1/Rating/result.json"
         (FASTCHAT, '["gpt-x", "pair-v2"]', '"gpt-x"', ":1: field 'judge': expected a list of the judge's model"),
         (FASTCHAT, '["gpt-x", "pair-v2"]', '["gpt-x\\n", "pair-v2"]', "field 'judge': holds control characters"),
         (FASTCHAT, '"question_id": 2', '"question": 2', ":3: field 'question_id': missing"),
-        (FASTCHAT, '"turn": 2, "tstamp"', '"turn": 2, "turn"', ":2: not valid JSON .field 'turn' is there twice"),
+        (FASTCHAT, '"turn": 2, "tstamp"', '"turn": 2, "turn"', ":2: not valid JSON .duplicate field 'turn'"),
         (
             JUDGEBENCH,
             '"label": "B>A"',
@@ -265,7 +265,7 @@ LLMBAR = "llmbar/Colours/evaluators/judge-1/Rating/result.json"
         (JUDGEBENCH, '"decision": "A>B"', '"decision": 1', r"field 'judgments\[0\].decision': expected text"),
         (JUDGEBENCH, '"judgments": [', '"judgments": [null, ', "expected a list of one judgment, or of two"),
         (JUDGEBENCH, '"judge_model": "lab/judge-1"', '"judge_model": "other"', None),
-        (JUDGEBENCH, '"lab/judge-1"', '"/etc"', "judge_model': looks like a path out of the folder"),
+        (JUDGEBENCH, '"lab/judge-1"', '"/etc"', "judge_model': looks like a path to another folder"),
         (JUDGEBENCH, '"pair_id": "pair-2"', '"pair_id": ""', "field 'pair_id': is blank"),
         (REIFE, '"winners": [1, 1, 2]', '"winners": [1, 1, 3]', "field 'result.winners': expected a list of 1 and 2"),
         (REIFE, '"winners": [1, 1, 2]', '"fails": 0', None),
@@ -299,7 +299,7 @@ def test_two_judges_in_one_file_must_be_separated_by_hand(tmp_path: Path) -> Non
     text = (DATA / JUDGEBENCH).read_text(encoding="utf-8")
     path = tmp_path / "two.jsonl"
     path.write_text(text.replace("lab/judge-1", "other", 1), encoding="utf-8")
-    with pytest.raises(DataError, match="field 'judge_model': holds two, lab/judge-1 and other; split the file"):
+    with pytest.raises(DataError, match="field 'judge_model': has two values, lab/judge-1 and other; split the file"):
         replay.load(str(path))
 
 

@@ -96,7 +96,7 @@ def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatc
         other.execute("begin immediate")
         first, second = store.key(request("1")), store.key(request("2"))
         for key in (first, second):
-            with pytest.raises(BackendError, match=r"database is locked; what it could not take is kept in .*kept-"):
+            with pytest.raises(BackendError, match=r"database is locked; the replies .* are in .*kept-"):
                 store.put([(key, Reply("kept"))])
     (beside,) = tmp_path.glob("s.kept-*.sqlite")
     with Store(beside, WHO) as rescue:
@@ -310,7 +310,7 @@ def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     other.commit()
     other.close()
     before = (tmp_path / "cookies").read_bytes()
-    with pytest.raises(UsageError, match="it is the database of another program"):
+    with pytest.raises(UsageError, match="it is a database of another program"):
         Store(tmp_path / "cookies", WHO)
     assert (tmp_path / "cookies").read_bytes() == before
 
@@ -318,5 +318,5 @@ def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
 def test_pipe_or_device_is_no_store(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(UsageError, match="it is no regular file"):
+        with pytest.raises(UsageError, match="it is not a regular file"):
             Store(path, WHO)

@@ -98,7 +98,7 @@ def test_different_run_is_refused_with_the_differences(tmp_path: Path) -> None:
 
 def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="holds files and no run"):
+    with pytest.raises(UsageError, match="holds files but no run"):
         Recorder(tmp_path, PARAMETERS)
     file = tmp_path / "file"
     file.write_text("x")
@@ -147,7 +147,9 @@ def test_missing_run_is_one_clear_line(tmp_path: Path) -> None:
 def test_rewrite_of_other_types_is_one_clear_line(tmp_path: Path, wrong: dict[str, Any]) -> None:
     write_run(tmp_path)
     (tmp_path / "rewrites.jsonl").write_text(json.dumps(json.loads(dump(REWRITES[0])) | wrong) + "\n")
-    with pytest.raises(DataError, match=r"rewrites\.jsonl:1: not a record of a run \(.* no (text|number)"):
+    with pytest.raises(
+        DataError, match=r"rewrites\.jsonl:1: not a record of a run \(.* is not an? (string|integer|number)"
+    ):
         list(load(tmp_path).rewrites)
 
 

@@ -339,7 +339,7 @@ def test_endless_complaints_end() -> None:
             assert len(server.chats) < 16
         assert (reply.failure or "").startswith("no reply: 400 ")
         with FakeServer(sour, owner=owner, probed=sour) as server:
-            with pytest.raises(BackendError, match="turns down even a plain request: 400 "):
+            with pytest.raises(BackendError, match="rejects even a plain request: 400 "):
                 ask(backend(server.url), words())
             assert len(server.probes) < 16
 

@@ -209,7 +209,7 @@ def test_refused_key_is_named(keys: dict[str, str], message: str, monkeypatch: p
 def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST", "k-123456789")
     message = OpenAI("m", base_url="http://judge.example/v1", key_names=("FIRST",))._key_words()
-    assert message == "no key was sent: that in FIRST would travel in the open; use https"
+    assert message == "no key was sent: that in FIRST would be sent unencrypted; use https"
 
 
 @pytest.mark.parametrize(

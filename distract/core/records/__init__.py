@@ -1,4 +1,4 @@
-"""The plain data that passes between the parts: frozen, slotted, with no behaviour beyond small pure views.
+"""Plain records that modules exchange: frozen and slotted, with only small pure views as methods.
 
 Vocabulary: a *case* is a prompt with the responses to it; an *original* response has ``attack`` None; a *rewrite* has
 the author and severity of its original and the name of the attack that made it. Responses that break s format

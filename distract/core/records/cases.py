@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BASELINE = "none"
-"""The attack named in rows from before any rewrite."""
+"""The name that rows from before any rewrite have in place of an attack."""
 
 Evidence = tuple[tuple[str, float | int | str], ...]
 """Measurements of a rewrite, by name."""
@@ -31,7 +31,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What one author answered: the assistant's turns, one per turn of the prompt."""
+    """One author's answer: the assistant's turns, one per turn of the prompt."""
 
     author: str
     turns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """How a recorded response was written."""
+    """The origin of a recorded response."""
 
     response: Response
     generator: str  # name of the writer
@@ -66,10 +66,10 @@ class Case:
         prompt: the user's turns, at least one.
         responses: originals and recorded rewrites.
         preferred: the author labelled better, ``"tie"``, or None without a label.
-        criterion: what to judge, if the data say so; used for cases without constraints.
+        criterion: the criterion to judge by, if the data give one; used for cases without constraints.
         constraints: the format requirements that go with the prompt.
-        source: where the case comes from.
-        lineages: lineages of those responses that say how they were written.
+        source: origin of the case.
+        lineages: lineages of those responses whose origin is known.
         reference: turns of a good answer in the data, for judges to compare with; empty without one.
     """
 

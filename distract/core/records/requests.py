@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from distract.core.records.cases import Response
 
 Role = Literal["judge", "generator", "verifier", "reference"]
-"""What a model is asked to do: judge, rewrite, check that a rewrite says the same, or help the judge."""
+"""A model's task: judge, rewrite, check that a rewrite says the same, or help the judge."""
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 """Names of places in ``Slots.outcomes``; no protocol shows more responses."""
@@ -19,7 +19,7 @@ NO_REPLY = "no reply"
 """Prefix of a reply's failure if the model never answered, through no fault of its own."""
 
 MAX_TOKENS = 10**9
-"""Upper bound for a reported token count; a sum of numbers with thousands of digits is no valid JSON."""
+"""Upper bound for a reported token count; a sum of numbers with thousands of digits is not valid JSON."""
 
 dump_json = json.JSONEncoder(check_circular=False).encode
 """``json.dumps`` for values that cannot contain themselves."""
@@ -58,17 +58,17 @@ class Request:
 
     Attributes:
         messages: the turns to send.
-        choices: if not empty, the probability of each as the next text is wanted instead of an answer.
+        choices: if not empty, the request is for the probability of each as the next text instead of for an answer.
         prefill: the fixed start of the answer.
-        max_tokens: most tokens of an answer in text.
+        max_tokens: maximum number of tokens of an answer in text.
         temperature: 0 is greedy.
         top_p: share of the probability to sample from, above 0 up to 1; 1 is all of it.
         seed: seed for a sampled answer; together with ``sample`` it fixes the draw.
         sample: index that tells repeated samples of the same request apart.
-        stop: an answer in text ends with the first of these that it contains, which is kept.
+        stop: texts of which the first to occur ends an answer in text, and is kept.
         slots: the structure behind the text; not part of ``key``.
-        to: which model of the run is asked; not part of ``key``, since the store adds that model's identity.
-        key: SHA-256 (hex) of everything the request itself says; the store adds the judge's identity.
+        to: the role of the model to ask; not part of ``key``, since the store adds that model's identity.
+        key: SHA-256 (hex) of the request's content; the store adds the judge's identity.
     """
 
     messages: tuple[Message, ...]
@@ -94,7 +94,7 @@ class Request:
 
 
 def token_count(value: object) -> int:
-    """Bound the token count that a server reports; 0 if it is no number."""
+    """Bound the token count that a server reports; 0 if it is not a number."""
     return min(max(value, 0), MAX_TOKENS) if type(value) is int else 0
 
 
@@ -102,11 +102,11 @@ def token_count(value: object) -> int:
 class Reply:
     """A model's reply."""
 
-    text: str = ""  # its own words, without the prefill
+    text: str = ""  # the model's own words, without the prefill
     probabilities: tuple[float, ...] | None = None  # over the request's choices, in order, summing to 1
     mass: float | None = None  # total probability of the choices before normalising, 0 to 1
     finish: str = "stop"  # ``stop``, ``length`` or ``choices``
-    failure: str | None = None  # why there is no usable answer (``too long``, ``refused`` …)
+    failure: str | None = None  # reason for having no usable answer (``too long``, ``refused`` …)
     tokens_in: int = 0  # tokens of the prompt, shared ones included
     tokens_out: int = 0  # tokens generated
 
@@ -117,11 +117,11 @@ class Reply:
 
 
 class ParseFailure(str):
-    """Why a reply holds no verdict: plain text that remembers the reply until its row is written."""
+    """The reason why a reply holds no verdict: plain text that carries the reply until its row is written."""
 
     reply: Reply
     key: str = ""  # of the request; empty until known
-    wanted: tuple[str, ...] = ()  # what a verdict looks like, if known
+    wanted: tuple[str, ...] = ()  # form of a verdict, if known
 
     def __new__(cls, why: str, reply: Reply) -> ParseFailure:
         failure = super().__new__(cls, why)

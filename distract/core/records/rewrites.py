@@ -17,7 +17,7 @@ def slug(reason: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What an attack made of one response, and whether it may be used.
+    """A response rewritten by an attack, and the reasons not to use it.
 
     The rewritten response has the author and severity of the original. A response that was made worse has its new
     severity, and no attack.
@@ -48,7 +48,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class MinimalFlip:
-    """A flip, and the fewest of its edits that were found to be enough for it."""
+    """A flip, and the smallest subset of its edits that was found to be sufficient."""
 
     case: Case
     protocol: str
@@ -56,8 +56,8 @@ class MinimalFlip:
     attack: str
     rewritten: str  # author of the rewritten response
     severity: int | None  # of that response
-    other: str  # author of the response that had won, which stays as it is
-    edits: tuple[Edit, ...]  # those that are enough
+    other: str  # author of the response that had won, which is unchanged
+    edits: tuple[Edit, ...]  # the sufficient subset
     of: int  # number of single edits between the original and the whole rewrite
     original: tuple[str, ...]  # the turns before
     turns: tuple[str, ...]  # the original with only ``edits`` applied
@@ -74,7 +74,7 @@ class CaseResult:
     """The results of one case, or of one of its flips."""
 
     rows: list[Row] = field(default_factory=list)  # one per comparison
-    rewrites: list[Rewrite] = field(default_factory=list)  # every one considered
+    rewrites: list[Rewrite] = field(default_factory=list)  # all that were considered
     smallest: list[MinimalFlip] = field(default_factory=list)
 
 

@@ -8,23 +8,23 @@ from types import MappingProxyType
 from typing import Literal
 
 UNCHANGED = "the control changes nothing in it"
-"""Why a comparison says nothing about noise: it is the same comparison, answered from the store."""
+"""Reason to exclude a comparison from the noise: it repeats the original and is answered from the store."""
 
 RESAMPLED = "resample"
 """The control for sampled verdicts: a second sample with nothing changed. It takes the place of an attack's name."""
 
 Outcome = Literal["a", "b", "tie"]
-"""Which of two responses a comparison prefers; ``a`` is the first one of the *comparison*, not the slot."""
+"""The preferred response; ``a`` is the first one of the *comparison*, not the slot."""
 
 Design = Literal["fixed", "flip", "severity", "people", "triple", "set", "match"]
-"""What is compared with what; see ``Row``."""
+"""The two kinds of response that a row compares; see ``Row``."""
 
 MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
 
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What a protocol concluded about one comparison, in terms of ``a`` and ``b``.
+    """A protocol's conclusion about one comparison, in terms of ``a`` and ``b``.
 
     Attributes:
         preferred: None exactly when ``failure`` is set.
@@ -33,7 +33,7 @@ class Judgment:
         ratings: ratings of a and b, for a protocol that scores (most likely integer).
         mass: lowest probability mass on the choices among the replies read, if known.
         read: ``choices`` (log-probabilities) or ``text`` (a parser).
-        failure: why there is no verdict; ``ParseFailure`` if a reply could not be read.
+        failure: reason for having no verdict; ``ParseFailure`` if a reply could not be read.
     """
 
     preferred: Outcome | None
@@ -59,7 +59,7 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Which response stood on one side of a comparison."""
+    """The response on one side of a comparison."""
 
     author: str
     attack: str | None = None
@@ -86,14 +86,14 @@ class Row:
     b: Side
     target: Literal["a", "b"] | None = None  # the side that the attack rewrote, None before
     judgments: tuple[Judgment, ...] = ()  # one per order shown, in terms of a and b; empty when excluded
-    keys: tuple[str, ...] = ()  # of the requests behind the judgments, each once
+    keys: tuple[str, ...] = ()  # keys of the requests behind the judgments, without repetition
     tokens: tuple[tuple[int, int], ...] = ()  # of each of those requests: (of the prompt, of the answer)
-    excluded: str | None = None  # why the comparison was not made
-    label: Outcome | None = None  # what people prefer, if known
+    excluded: str | None = None  # reason for not making the comparison
+    label: Outcome | None = None  # human preference, if known
     data: str = ""  # name of the data set; empty if the run has only one
     subset: str = ""  # name of the part of the data set that the case belongs to
-    shown: tuple[Literal["a", "b"], ...] = ()  # which stood first, per judgment; empty for separate scores
-    # For a ``triple`` the third response; for a ``set`` the one shown with the pair, then its replacement in the other.
+    shown: tuple[Literal["a", "b"], ...] = ()  # side shown first, per judgment; empty for separate scores
+    # For a ``triple``, the third response; for a ``set``, the one shown with the pair and its replacement in the other.
     beside: tuple[Side, ...] = ()
-    place: Literal["first", "last"] | None = None  # for a ``set``: where the third response stood
-    lengths: tuple[int, int] | tuple[()] = ()  # for a ``match``: the characters of a and b
+    place: Literal["first", "last"] | None = None  # for a ``set``: place of the third response
+    lengths: tuple[int, int] | tuple[()] = ()  # for a ``match``: numbers of characters of a and b

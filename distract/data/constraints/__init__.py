@@ -1,7 +1,7 @@
 """Format requirements that a program can verify: read them, check a text, describe them, break them.
 
-The kinds, their arguments and their checks are IFEval's, in its strict form: the whole response as it stands. We
-differ on purpose in four places: keywords are plain text instead of patterns, the letter-case checks do not guess the
+The kinds, their arguments and their checks are IFEval's, in its strict form: the whole response as it stands. distract
+differs on purpose in four places: keywords are plain text instead of patterns, the letter-case checks do not guess the
 language, rules instead of trained models find sentences and words in capitals, and another library detects languages.
 To add a kind, add an entry to the ``KINDS`` of its family. An edit need not break its kind: the caller checks.
 """

@@ -81,7 +81,7 @@ def _replace_matches(text: str, matches: Sequence[re.Match[str]], choice: int) -
         elif article:
             start -= len(article[0])
             new = f"{article[1]}{'n' * (new[0].lower() in 'aeiou')} {new}"
-        edits[end] = (start, end, new)  # two matches may lie in one word
+        edits[end] = (start, end, new)  # two matches may be in one word
     return substitute(text, edits.values())
 
 
@@ -123,7 +123,7 @@ def _break_forbidden(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _break_frequency(c: Constraint, text: str) -> Iterator[str]:
-    """Replace the surplus by something vague, or add what is missing."""
+    """Replace the surplus by something vague, or add missing occurrences."""
     word, limit, total = c["keyword"], c["frequency"], spans.count_occurrences(text, c["keyword"])
     if c["relation"] == "at least":
         yield from _remove_word(text, word, total - limit + 1)

@@ -1,4 +1,4 @@
-"""Detect the language of a text with the optional library py3langid, which we look up only if a constraint needs it."""
+"""Detect the language of a text with the optional library py3langid, looked up only if a constraint needs it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LANGUAGE = Argument(f"the code of a language ({' '.join(NAMES)})", _is_language)
 
 @cache
 def _load_identifier() -> Any:
-    _is_language("en")  # a constraint made without parsing was not checked yet
+    _is_language("en")  # a constraint built without parsing has not been checked
     module = importlib.import_module("py3langid.langid")
     identifier = module.LanguageIdentifier.from_model_file(module.MODEL_FILE)
     identifier.set_languages(list(NAMES))

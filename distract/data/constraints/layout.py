@@ -184,7 +184,7 @@ def _break_words(c: Constraint, text: str) -> Iterator[str]:
     """Remove words, then sentences, that say little; or add empty ones."""
     limit, total = c["num_words"], counting.count_words(text)
     if c["relation"] == "at least":
-        if limit > 1:  # an empty text is no answer
+        if limit > 1:  # an empty text is not an answer
             yield from editing.remove_parts(text, counting.count_words, total - limit + 1)
         return
     lacking, put = limit - total, styler(text)

@@ -29,9 +29,10 @@ _TOKEN = re.compile(
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Find where a sentence ends and another follows.
+    """Find the ends of sentences that another sentence follows.
 
-    A line break alone ends no sentence, nor does a dot before a lower-case word unless the text has no capitals.
+    A line break alone does not end a sentence, and neither does a dot before a lower-case word, unless the text has no
+    capitals.
     """
     words = [(match[0].strip(_WRAPPING), match.end()) for match in re.finditer(r"\S+", text)]
     ends, lower = [], text.islower()

@@ -1,4 +1,4 @@
-"""Small edits of a text that keep its meaning: where a sentence fits, what can go, and synonyms.
+"""Small edits of a text that keep its meaning: places for sentences, removable words, and synonyms.
 
 Edits follow the letter case of the text, stay inside quotation marks around all of it, and outside code, quotations and
 addresses. All functions run in linear time.
@@ -41,7 +41,7 @@ _FILLERS = (
     "truly clearly usually generally probably perhaps mainly mostly perfectly completely especially nearly"
 )
 FILLERS = tuple(_FILLERS.split())
-"""Words to remove with little harm, the emptiest first."""
+"""Words that can be removed with little harm, the emptiest first."""
 
 MOST = 20_000
 """Limit on the sentences, words or letters to add to a text."""
@@ -98,13 +98,13 @@ def match_case(model: str, word: str) -> str:
 
 
 def lower_start(text: str, known: Container[str] = _SENTENCE_STARTERS) -> str:
-    """A piece of text that no longer begins a sentence: its first letter is lowered where that is surely no name."""
+    """A piece of text that no longer begins a sentence: its first letter is lowered unless it may begin a name."""
     word = re.split(r"\W", text[:40], maxsplit=1)[0]
     return text[:1].lower() + text[1:] if word.lower() in known and word[1:].islower() | (word == "A") else text
 
 
 def substitute(text: str, edits: Iterable[Edit]) -> str:
-    """Replace spans, given in order; what two of them share goes with the first."""
+    """Replace spans, given in order; text in the overlap of two spans belongs to the first."""
     parts, position = [], 0
     for start, end, new in edits:
         parts += [text[position:start], new]
@@ -113,7 +113,7 @@ def substitute(text: str, edits: Iterable[Edit]) -> str:
 
 
 def subsets(items: Sequence[_T], size: int) -> Iterator[list[_T]]:
-    """A few ways to choose so many items, in order: the last ones, the first ones, then others."""
+    """A few ways to choose this many items, in order: the last ones, the first ones, then others."""
     room = len(items) - size
     if size > 0 and room >= 0:
         for start in dict.fromkeys([room, 0, room // 2, room // 4, 3 * room // 4, room - 1, 1]):
@@ -122,14 +122,14 @@ def subsets(items: Sequence[_T], size: int) -> Iterator[list[_T]]:
 
 
 def find_places(text: str) -> list[int]:
-    """Where to add a sentence: at the end after prose, then before the last sentences, then elsewhere."""
+    """Places to add a sentence: at the end after prose, then before the last sentences, then elsewhere."""
     low, high = core_span(text)
     spans = find_opaque(text)
     ends = [end for end in sentence_ends(text[:high]) if end > low and is_free(spans, end - 1)]
     # A sentence within a list item or a letter's head is worse than one between two sentences of a line.
     inner = [end for end in ends if text[end] != "\n"]
     places = [high, *islice(reversed(inner), 3), *inner[:3], *islice(reversed(ends), 3), *ends[:3]]
-    if text[low:high].startswith(("{", "[", "```")):  # JSON, where only a string can take words
+    if text[low:high].startswith(("{", "[", "```")):  # JSON, in which only strings can hold words
         strings = [match.end() for match in re.finditer(r"[\w.!?](?=\"\s*[,}\]])", text)]
         places += strings[:-3:-1]
     return list(dict.fromkeys(places))

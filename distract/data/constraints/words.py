@@ -71,7 +71,7 @@ def _break_no_comma(c: Constraint, text: str) -> Iterator[str]:
 
 
 def _find_starts(text: str) -> list[int]:
-    """Where prose has capitals: at the start of a sentence, line or title, and in a lone ``i``."""
+    """Places where prose has capitals: at the start of a sentence, line or title, and in a lone ``i``."""
     low, _ = core_span(text)
     begins = [low, *counting.sentence_ends(text), *(m.end() for m in re.finditer(r"\n[^\S\n]*(?:[*-] )?|<<", text))]
     letter = re.compile(r"[\s\"'“‘(\[*_#]{0,9}(?=([^\W\d_]))")

@@ -1,4 +1,4 @@
-"""The formats that distract reads, by name: a module each, but for the sets of labelled pairs."""
+"""The formats that distract reads, by name: one module per format, but one for all sets of labelled pairs."""
 
 from __future__ import annotations
 

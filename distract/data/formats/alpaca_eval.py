@@ -1,7 +1,7 @@
 """AlpacaEval's ``model_outputs.json``: an array of ``{instruction, output, generator, dataset?}``, one file per model.
 
-Further files hold the outputs of other models; we match them by the whole instruction. Swap convention: none, there are
-no labels. We ignore other fields.
+Further files hold the outputs of other models and are matched by the whole instruction. Swap convention: none, there
+are no labels. Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
 def _read_outputs(text: str, path: str) -> _Outputs:
     items = tuple(read_rows(text, path))
     if not items:
-        raise DataError("holds no output", path=path)
+        raise DataError("holds no outputs", path=path)
     generator = items[0].author("generator")
     outputs: dict[str, str] = {}
     twice = set[str]()

@@ -1,8 +1,8 @@
 """IFEval's ``input_data.jsonl``: ``{key, prompt, instruction_id_list, kwargs}``, prompts with verifiable constraints.
 
-Responses come from further files and are matched by the whole prompt. If we can separate the requirements of a prompt
-from its question, a judge sees the two apart. Swap convention: none, there are no labels; the good response meets all
-constraints.
+Responses come from further files and are matched by the whole prompt. If the requirements of a prompt can be separated
+from its question, a judge sees the two separately. Swap convention: none, there are no labels; the good response meets
+all constraints.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_prompts(text: str, path: str) -> Iterator[ConstrainedPrompt | Omission]
 
 
 def _read_entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
-    """Key, prompt and constraints of each line, or why we cannot check the constraints."""
+    """Key, prompt and constraints of each line, or the reason why the constraints cannot be checked."""
     keys = dict[str, int]()
     for item in read_lines(text, path):
         key, prompt = _read_key(item), item.text("prompt")
@@ -106,7 +106,7 @@ def _read_answers(text: str, path: str) -> _Answers:
             item.fail("was answered on an earlier line; expected one response per prompt", "prompt")
         by_prompt[prompt] = item.text("response", empty=True)
     if not by_prompt:
-        raise DataError("holds no response", path=path)
+        raise DataError("holds no responses", path=path)
     return _Answers(author, by_prompt)
 
 

@@ -1,7 +1,7 @@
-"""Published sets of labelled pairs, one record each: a row holds a prompt, two responses and a label.
+"""Published sets of labelled pairs, one record per set: a row holds a prompt, two responses and a label.
 
 Swap convention: none, a label refers to the responses as the file numbers them, whatever order a judge saw (LLMBar maps
-verdicts under swapped presentation back before publishing). We ignore other fields. JudgeBench's responses are by one
+verdicts under swapped presentation back before publishing). Other fields are ignored. JudgeBench's responses are by one
 model, so their authors are their fields. ReIFE also published InstruSum's pairs, in its own form.
 """
 
@@ -19,7 +19,7 @@ OUTPUTS = ("output_1", "output_2")
 
 @dataclass(frozen=True, slots=True)
 class PairFormat:
-    """A format of labelled pairs: how to recognise the fields of a row, and where the parts of a case are."""
+    """A format of labelled pairs: the fields that identify a row, and those that hold the parts of a case."""
 
     name: str
     summary: str

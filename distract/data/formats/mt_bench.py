@@ -1,9 +1,9 @@
 """MT-Bench's own layout: a folder with questions, the models' answers and reference answers.
 
 ``question.jsonl`` (or ``questions.jsonl``) of ``{question_id, category, turns}``; ``model_answer/*.jsonl`` (or
-``answers/*.jsonl``) of ``{question_id, choices: [{turns}]}``, one file per model and named after it, of which we read
-the first choice; ``reference_answer/*.jsonl`` in the same form, of which we read the first file by name. A question is
-one case with the answers of all models. Swap convention: none, there are no labels. We ignore other fields.
+``answers/*.jsonl``) of ``{question_id, choices: [{turns}]}``, one file per model and named after it, of which the first
+choice is read; ``reference_answer/*.jsonl`` in the same form, of which the first file by name is read. A question is
+one case with the answers of all models. Swap convention: none, there are no labels. Other fields are ignored.
 """
 
 from __future__ import annotations

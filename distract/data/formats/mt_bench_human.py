@@ -1,10 +1,10 @@
-"""MT-Bench's human judgments as the hub has them, one vote a row.
+"""MT-Bench's human judgments in the hub's form, one vote per row.
 
 ``{question_id, model_a, model_b, winner, judge, conversation_a, conversation_b, turn}``; a conversation is a list of
 ``{content, role}``. Winner is ``model_a``, ``model_b`` or ``tie`` (``tie (inconsistent)`` is one too). Swap convention:
-rows name the same two models in different orders, so we map a winner to the name of its model before we count votes;
-responses follow the order of the models' names. A vote on the first turn is about that turn only, so its case shows no
-more.
+rows name the same two models in different orders, so a winner is mapped to the name of its model before votes are
+counted; responses follow the order of the models' names. A vote on the first turn is about that turn only, so its case
+shows only that turn.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _report_difference(item: Item, models: dict[str, str], case: Case, before: _
     if case.prompt != before.case.prompt:
         item.fail(f"the user's turns differ from line {before.line}", "conversation_a")
     side = next(s for s in "ab" if earlier[models[s]] not in case.responses)
-    item.fail(f"{models[side]!r} answers otherwise than on line {before.line}", f"conversation_{side}")
+    item.fail(f"{models[side]!r} has a different answer on line {before.line}", f"conversation_{side}")
 
 
 READER = Reader(

@@ -1,11 +1,11 @@
-"""The native format: JSON Lines, one case a line.
+"""The native format: JSON Lines, one case per line.
 
 ``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
 "criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer that
 some judges are shown) are a text or a list of turns. A response with ``attack``, the name of an installed one, is a
-recorded rewrite of the response with the same author and severity. ``lineage`` says how it was written: ``{"generator",
-"model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``; we keep names and values as
-they are, in their order, and check nothing against the text. Swap convention: none, a label is an author.
+recorded rewrite of the response with the same author and severity. ``lineage`` records its origin: ``{"generator",
+"model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``; names and values
+are kept as they are, in their order, and not checked against the text. Swap convention: none, a label is an author.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _read_case(item: Item) -> Case:
             item.fail(f"two responses by {response.author!r} with the same attack and severity", "responses")
         seen.add(identities[index])
         if (response.author, response.severity) not in originals:
-            item.fail(f"responses[{index}] rewrites a response of {response.author!r} that is not there", "responses")
+            item.fail(f"responses[{index}] rewrites a response by {response.author!r} that does not exist", "responses")
     preferred = item.optional_name("preferred")
     authors = {author for author, severity in originals if severity is None}
     if preferred not in authors | {None, "tie"}:
@@ -133,7 +133,7 @@ def _read_response(item: Item, turns: int) -> Response:
 
 
 def _read_attack(item: Item) -> str | None:
-    """The attack of a recorded rewrite; reject unknown names, because no run would ever use them."""
+    """The attack of a recorded rewrite; unknown names are rejected, because no run would ever use them."""
     name = item.optional_name("attack")
     known = [attack.name for attack in registry.attacks().values() if attack.severity is None] if name else []
     if name and name not in known:
@@ -185,7 +185,7 @@ def _read_values(item: Item, field: str) -> tuple[tuple[str, float | int | str],
     inner = item.object(item.value[field], field)
     for name, value in inner.value.items():
         inner.check_line(inner.checked(name, name), name)
-        # A bool is an int in Python, but no number in JSON.
+        # A bool is an int in Python, but not a number in JSON.
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             inner.fail(f"expected a number or text, found {describe(value)}", name)
         if isinstance(value, str):

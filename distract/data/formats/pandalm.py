@@ -1,10 +1,10 @@
 """PandaLM's test set: a JSON array of ``{idx, instruction, input, response1, response2, annotator1, annotator2 …}``.
 
-Each annotator says 0 (a tie), 1 or 2. The most frequent answer is the label, ties included; we leave out pairs without
-one. ``cmp_key`` does not reliably identify the two models, so the authors are ``response1`` and ``response2``. Swap
+Each annotator gives 0 (a tie), 1 or 2. The most frequent answer is the label, ties included; pairs without one are left
+out. ``cmp_key`` does not reliably identify the two models, so the authors are ``response1`` and ``response2``. Swap
 convention: none, the responses keep their numbers. The published file has one row without an instruction, whose input
-is the whole prompt, and six in which a response ``True`` or the like became the JSON value ``true``; we leave those
-out, because their text is lost. We ignore other fields.
+is the whole prompt, and six in which a response ``True`` or the like became the JSON value ``true``; those are
+left out, because their text is lost. Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(text: str, path: str) -> Iterator[Case | Omission]:
         if any(isinstance(item.value.get(field), bool) for field in RESPONSES):
             yield Omission("a response is true or false and no text")
             continue
-        # Read it before leaving it out, so that we report a fault whatever the label.
+        # Read the row before leaving it out, so that a fault is reported for any label.
         case = make_case(item, name, prompt, RESPONSES, better or "tie", "pandalm")
         yield case if better else Omission(DISAGREE)
 
@@ -42,7 +42,7 @@ def _read_prompt(item: Item) -> str:
 
 
 def _count_votes(item: Item) -> Counter[str]:
-    """Votes by label; exports fill up with null if rows have different numbers of annotators."""
+    """Votes by label; exports pad rows that have fewer annotators with null."""
     fields = [field for field in item.value if _ANNOTATOR.fullmatch(field) and item.has(field)]
     return Counter(read_label(item, field, _MEANINGS) for field in fields or ["annotator1"])
 

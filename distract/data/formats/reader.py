@@ -1,4 +1,4 @@
-"""The one shape of all formats, and what their readers yield besides cases."""
+"""The record of a format, and the values that readers yield besides cases."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Reader:
         join: the same, with the texts of those files by path; None if the format holds its responses.
         needs: a description of the files for ``--responses``; empty if there are none.
         gather: finds all files of a folder, or beside its first file, the first one first (none if it is another kind
-            of folder); None if the format is no folder.
+            of folder); None if the format is a single file.
         prompts: like ``read``, without responses; None if prompts hold no verifiable requirements.
         code: other code that affects the cases, and so is part of the checksum.
-        better_first: whether the better response always comes first, so that we must draw the order.
+        better_first: whether the better response always comes first, so that the order must be drawn.
     """
 
     summary: str

@@ -2,8 +2,8 @@
 
 Swap convention: the better response always comes first. ``read`` keeps that order, and the loader swaps about half of
 the cases (``Reader.better_first``), because otherwise a judge that always takes the first slot would look perfect. The
-authors are places, since ``chosen`` would reveal the label. A text may also be a list of ``{role, content}``; we leave
-out conversations of several turns, and ignore other fields such as the models' names.
+author names denote positions, since ``chosen`` would reveal the label. A text may also be a list of ``{role,
+content}``; conversations of several turns are left out, and other fields such as the models' names are ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read a judge's verdict from its own words, with one ``Format`` for each way to ask for a verdict.
+"""Read a judge's verdict from its own words, with one ``Format`` for each form of a verdict.
 
 A parser takes the final verdict in the requested format, if it is plainly the judge's own: alone, announced (``Final
 verdict:``) or chosen (``I choose``), in words of ``vocabulary.toml``. Verdicts that the judge thinks before

@@ -25,14 +25,14 @@ _LINES = re.compile(r" ?\n\s*")
 def strip_thoughts(text: str) -> str:
     """Remove thoughts from an answer; thoughts that never end run to the end of the text."""
     if text.startswith("analysis") and "assistantfinal" in text:
-        # The channels of gpt-oss, without the marks, which some servers leave out.
+        # Remove the channels of gpt-oss, without their marks, which some servers leave out.
         text = text.partition("assistantfinal")[2]
     tags = list(_TAG.finditer(text))
     last = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
     parts, start, thinking, has_thoughts, before = [], 0, "", False, 0
     for tag in tags:
         name, end = tag[2].lower(), tag.end()
-        # An earlier tag on the line is not white space, so the text before it need not be searched again.
+        # An earlier tag on the line is not white space, so the text before it does not have to be searched again.
         line, before = text.rfind("\n", before, tag.start()) + 1 or before, tag.start()
         if thinking:
             if tag[1] and name == thinking:

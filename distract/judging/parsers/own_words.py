@@ -1,6 +1,6 @@
 """Tell the judge's own verdicts from those that it only quotes.
 
-Quotations are masked and nothing moves, so that positions in the text stay valid.
+Quotations are masked without changing the length, so that positions in the text stay valid.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ MASK = "\x00"
 """Replaces each quoted character; no verdict pattern matches it."""
 
 COPIED = 3
-"""A verdict with this many neighbouring words of a response is a copy, even without quotation marks."""
+"""Number of neighbouring words of a response that make a verdict a copy, even without quotation marks."""
 
 _FENCE = re.compile(r"(?ms)^(`{3,}+|~{3,}+)[^\n`]*\n(.*?)^\1")
 _WHOLE = re.compile(r"(?s)\A(?:(?:```|~~~)[^\n`]*\n(.*)\n(?:```|~~~)|[\"“]([^\"“”]*)[\"”])\Z")
 _LINES = re.compile(r"(?m)^(?:[-*+] |\d+[.)] )?>([^\n]*(?:\n(?:[-*+] |\d+[.)] )?>[^\n]*)*)")
-# Each alternative stops at the next mark of its kind, so that unpaired marks cost no time and hide nothing.
+# Each alternative stops at the next mark of its kind, so that unpaired marks take no time and hide nothing.
 _MARKS = re.compile(
     r"“([^“”]*)”|(?<!\w)”([^“”\n]*)”|«([^«»]*)»|»([^«»]*)«|„([^„“”]*)[“”]|‚([^‚‘\n]*)‘|‹([^‹›]*)›|›([^‹›]*)‹"
     r"|「([^「」]*)」|『([^『』]*)』|``([^`\n]*)''|`([^`\n]+)`|<(?:blockquote|code|pre|q|quote|response)>([^<]*)</"
@@ -56,7 +56,7 @@ class Material:
             return False
         starts = [announcement_start(text, match.start())]
         if _WORD.search(text, match.end()):
-            # At the end of an answer, a response that dictates a verdict has the judge's announcement too.
+            # At the end of an answer, a response that dictates a verdict contains the same announcement as the judge.
             starts.append(match.start())
         return any(copy in self._copies for start in starts for copy in _copies(text, match, start))
 
@@ -97,7 +97,7 @@ def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, in
 
 
 def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
-    """Whether the marks only highlight a verdict: it stands alone, or is announced as the judge's."""
+    """Whether the marks only highlight a verdict: it is alone, or is announced as the judge's."""
     before = text[max(0, start - 80) : start].rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
     if lead is None:
@@ -112,7 +112,7 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
 
 
 def _lead(inside: str, verdict: re.Pattern[str]) -> str | None:
-    """Return the announcement of the verdict between marks, if nothing else stands there."""
+    """Return the announcement of the verdict between marks, if there is nothing else between them."""
     whole = re.fullmatch(rf"(?i)([^\[\]]{{0,{LONGEST}}}?)(?:{verdict.pattern.replace('(?i)', '')})[\W_]*", inside)
     return whole[1] if whole and (not _WORD.search(whole[1]) or is_announcement(whole[1])) else None
 

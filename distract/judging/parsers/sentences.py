@@ -51,7 +51,7 @@ _BETTER = re.compile(
 _QUESTION = re.compile(r"[^\"“]*\?[\s*_]*\Z")
 _ASPECT = re.compile(r"(?i).*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b")
 LONG = 1200
-"""Most characters of a sentence before its verdict."""
+"""Maximum characters of a sentence before its verdict."""
 _EQUATED = re.compile(r"[=←/]|<(?!/).*\w")
 
 

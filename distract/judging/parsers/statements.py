@@ -1,6 +1,6 @@
 """Choose the final verdict from the verdicts in an answer.
 
-It is the only one; or the last, if that corrects the ones before or is the only one marked as final.
+It is the only one, or the last one if that corrects the earlier ones or is the only one marked as final.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from distract.judging.parsers.vocabulary import (
 class Statement:
     """A verdict in an answer, with its place."""
 
-    label: str | None  # None for one that was not on offer
+    label: str | None  # None for a label that was not on offer
     start: int
     end: int
     is_name: bool = False  # whether it only names a response, so that the sentence has to add "better"

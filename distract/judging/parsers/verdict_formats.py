@@ -58,7 +58,7 @@ class Format:
 
 
 _normalise_material = lru_cache(maxsize=1024)(normalise_text)
-"""Cached, because many answers may quote the same texts."""
+"""Size of the cache: many answers may quote the same texts."""
 
 
 def _read_bare(text: str, pattern: str) -> str | None:
@@ -96,7 +96,7 @@ _BRACKETS = re.compile(
     rf"\[\[\s*({_ITEM}(?:\s*(?:[><=]{{1,2}}|[/|,&–-]|to|or|and|out of)\s*{_ITEM}){{0,20}}|tie|draw|none|neither|both|"
     rf"n/?a)\s*\]\](\s*(?:/|out of)\s*\d+|\.\d+)?"
 )
-"""Labels on offer and anything that looks like one; other text in double brackets is no verdict."""
+"""Labels on offer and anything that looks like one; other text in double brackets is not a verdict."""
 
 
 def _find_bracketed(
@@ -139,7 +139,7 @@ _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MAR
 def _find_outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> tuple[str, list[Statement]]:
     own = mask_quotations(text, _OUTPUT, material)
     lines = list(_LINE.finditer(own))
-    # An output alone on a line counts in the first or last line, unless another output stands alone somewhere.
+    # An output alone on a line counts in the first or last line, unless there is another output alone on a line.
     ends = [line for line in lines if line.start() == 0 or (line.end() == len(own) and not cut)]
     is_alone = len({line[1].lower() for line in lines}) == 1
     statements = [Statement(_match_label(line[1], labels), line.start(), line.end(1) + 1) for line in ends[:is_alone]]
@@ -211,7 +211,7 @@ def _decode_object(text: str, at: int) -> tuple[list[tuple[str, Any]] | None, in
         size *= 8
 
 
-# Not strict: models write long texts with bare line ends.
+# The decoder is not strict: models write long texts with bare line ends.
 _DECODER = json.JSONDecoder(object_pairs_hook=list, strict=False)
 _NEAR = 12
 """An error this close to the end of a part may only mean that the rest is missing."""

@@ -55,7 +55,7 @@ _NAME = re.compile(
 )
 _FOREIGN = re.compile(rf"(?i)\b(?:in|by|from|of|at|inside)\s(?:the\s)?(?:\b[a-h]\b|{_NAME.pattern[4:]})\W+\w")
 LONGEST = 200
-"""Most characters of an announcement."""
+"""Maximum characters of an announcement."""
 
 
 def words(text: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""Published outputs of judges, read from files and measured like our own judges.
+"""Published outputs of judges, read from files and measured like judges that distract runs.
 
-Each format has one module, which states its swap convention; our own run folders are one more format. A comparison
-becomes a row of the design ``people`` with the published winner and, if the judge's text is stored, the verdict of our
-parser. A missing verdict stays a missing verdict: it is never dropped, and never a tie. No model is asked.
+Each format has one module, which states its swap convention; distract's run folders are one more format. A comparison
+becomes a row of the design ``people`` with the published winner and, if the judge's text is stored, the verdict of
+distract's parser. A missing verdict remains missing: it is never dropped or counted as a tie. No model is asked.
 """
 
 from __future__ import annotations

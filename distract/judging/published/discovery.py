@@ -1,6 +1,6 @@
 """Find the published runs in a file or folder.
 
-A file's name and first bytes give its format, so that a folder is searched without reading all of it.
+A file's name and first bytes determine its format, so that a folder is searched without reading whole files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def load(path: str) -> tuple[PublishedRun, ...]:
         notes = tuple(f"passed over: {error}" for error in skipped)
         return replace(runs[0], notes=runs[0].notes + notes), *runs[1:]
     if not where.is_file():
-        raise DataError("is no regular file" if where.exists() else "no such file or folder", path=where)
+        raise DataError("is not a regular file" if where.exists() else "no such file or folder", path=where)
     if llmbar.can_read(where):
         return llmbar.read([where])
     form = _detect_format(where)
@@ -70,7 +70,7 @@ def _detect_format(path: Path) -> FileFormat | None:
 
 
 def _find_partners(path: Path) -> list[Path]:
-    """Return the files of both orders, as far as they exist."""
+    """Return the existing files of both orders."""
     key = reife.unswapped_path(path)
     siblings = sorted(path.parent.glob("*.jsonl"))
     return [other for other in siblings if reife.unswapped_path(other) == key and other.is_file()] or [path]
@@ -79,8 +79,8 @@ def _find_partners(path: Path) -> list[Path]:
 def _search_folder(folder: Path, skipped: list[DistractError]) -> Iterator[tuple[PublishedRun, ...]]:
     """Read the runs in and below a folder.
 
-    Our own run folders that cannot be replayed (of another command, unfinished) are skipped, because a folder of runs
-    may hold such. A damaged file of published judgments is an error, because part of a run must not go missing.
+    Run folders of distract that cannot be replayed (of another command, unfinished) are skipped, because a folder of
+    runs may hold such. A damaged file of published judgments is an error, because no part of a run must be missing.
     """
     groups: dict[tuple[_Read, Path], list[Path]] = {}
     for where in sorted(_walk_folder(folder)):
@@ -101,7 +101,7 @@ def _search_folder(folder: Path, skipped: list[DistractError]) -> Iterator[tuple
 
 
 def _walk_folder(folder: Path) -> Iterator[Path]:
-    """List what may be a published run by its name: run folders, and files outside of them."""
+    """List possible published runs by name: run folders, and files outside of them."""
     for root, folders, files in os.walk(folder, onerror=_raise_unreadable):
         here = Path(root)
         if own_runs.can_read(here):

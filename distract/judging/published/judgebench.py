@@ -1,9 +1,9 @@
-"""JudgeBench's outputs: ``dataset=judgebench,response_model=…,judge_name=…,judge_model=….jsonl``, one run a file.
+"""JudgeBench's outputs: ``dataset=judgebench,response_model=…,judge_name=…,judge_model=….jsonl``, one run per file.
 
 A row has ``pair_id, source, question, response_model, response_A, response_B, label, judge_name, judgments``: one or
 two of ``{judgment: {judge_model, response}, decision}``, or null where the judge failed. Swap convention: **not mapped
 back**. The second judgment was made with B shown first, and both its text and its decision call B ``A``. Any decision
-other than A>B, B>A and A=B (two labels that differ, a meaningless label) is no verdict.
+other than A>B, B>A and A=B (two labels that differ, a meaningless label) counts as no verdict.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMATS: Mapping[str, tuple[Format, Mapping[str, Outcome]]] = {
     "skywork_critic": (BRACKETS, _LETTERS),
     "vanilla": (OUTPUT, {"a": "a", "b": "b"}),
 }
-"""The verdict format of each judge that asks for one of ours."""
+"""The verdict format of each judge that asks for one of distract's."""
 
 TIES = ("arena_hard", "compass_judger", "panda_lm", "judge_lm", "auto_j")
 """The judges that may call a tie."""
@@ -54,7 +54,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     authors = {item.name("response_model") for item in items}
     for values, field in ((models, "judge_model"), (protocols, "judge_name"), (authors, "response_model")):
         if len(values) > 1:
-            problem = f"holds two, {' and '.join(sorted(values)[:2])}; split the file"
+            problem = f"has two values, {' and '.join(sorted(values)[:2])}; split the file"
             raise DataError(problem, path=path, field=field)
     data = output_files.check_name(f"judgebench {min(authors)}", path, "response_model")
     names = (min(models), min(protocols), data)

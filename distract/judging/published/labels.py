@@ -1,4 +1,4 @@
-"""Attach labels, clusters and data set names to published comparisons, most of which come without.
+"""Attach labels, clusters and data set names to published comparisons, most of which have none.
 
 A comparison is found by its texts, in either order; if they are unknown, by its case's id and its two authors.
 """
@@ -78,7 +78,7 @@ def _name_by_texts(row: Row, case: Case | None) -> Row:
     digest = hashlib.sha256(json.dumps([case.prompt, texts]).encode()).hexdigest()[:16]
     if a.turns == b.turns:
         return replace(row, case=f"texts-{digest}")
-    # The authors are only places in a file, too.
+    # The author names denote positions in a file, so they are replaced too.
     first, second = (Side(f"text-{1 + texts.index(response.turns)}") for response in (a, b))
     return replace(row, case=f"texts-{digest}", a=first, b=second)
 
@@ -114,11 +114,11 @@ class _PairIndex:
         if case is None or a is None or b is None:
             names = (row.case, frozenset({row.a.author, row.b.author}))
             pairs = [_orient_pair(pair, pair.a.author != row.a.author) for pair in self._by_names.get(names, ())]
-            # Many data sets use numbers as ids; without the texts only the data set's name tells them apart.
+            # Many data sets use numbers as ids; without the texts, only the data set's name tells them apart.
             own = [pair for pair in pairs if pair.data == row.data]
             return own or (pairs if len({pair.data for pair in pairs}) == 1 else [])
         texts = (case.prompt, frozenset({a.turns, b.turns}))
-        # If both texts are equal, the authors tell which one is a, or else the order in the data.
+        # If both texts are equal, the authors determine which one is a, or else the order in the data.
         pairs = [
             _orient_pair(pair, pair.b.author == a.author if a.turns == b.turns else pair.a.turns != a.turns)
             for pair in self._by_texts.get(texts, ())

@@ -1,6 +1,6 @@
 """Judgments of model pairs in both orders on MT-Bench and the like, in two formats; a row holds both games.
 
-``judgments/JUDGE/pairwise/*.jsonl``, one run a folder, has ``question_id, model_a, model_b, turn?, category?,
+``judgments/JUDGE/pairwise/*.jsonl``, one run per folder, has ``question_id, model_a, model_b, turn?, category?,
 judgment_ab, judgment_ba, winner_ab, winner_ba``. Swap convention: **not mapped back**. ``winner_ba`` is the slot letter
 of the swapped presentation, where A is ``model_b``. The row's own ``winner`` follows from the two and is ignored. A row
 of turn 2 judges the conversation up to that turn; a row without ``turn`` counts as turn 1.
@@ -37,7 +37,7 @@ class Columns:
     """The fields of a row that holds both games of two models."""
 
     models: tuple[str, str]
-    winners: tuple[str, str]  # of each game
+    winners: tuple[str, str]  # fields of the winner of each game
     texts: tuple[str, str]  # the judge's text of each game
     labels: Mapping[str, Outcome]  # meaning of a winner, where the first model is a
     mapped_back: bool  # whether both winners name the same model, rather than a slot of their own game

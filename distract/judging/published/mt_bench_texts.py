@@ -21,7 +21,7 @@ _Turns = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTexts:
-    """The texts of a benchmark, as far as they are known, and the files they come from."""
+    """The known texts of a benchmark, and the files they come from."""
 
     questions: Mapping[str, tuple[str, _Turns]]  # category and turns by question id
     answers: Mapping[str, Mapping[str, _Turns]]  # by model and question id
@@ -46,7 +46,7 @@ NO_TEXTS = BenchmarkTexts({}, {}, ())
 
 
 def case_id(question: str, turn: int, models: tuple[str, str]) -> str:
-    """Name a comparison on MT-Bench; the models stand in the order of their names."""
+    """Name a comparison on MT-Bench; the models are in the order of their names."""
     return f"question-{question}-turn-{turn}-{models[0]}-vs-{models[1]}"
 
 
@@ -56,7 +56,7 @@ def question_id(item: Item) -> str:
 
 
 def turn(item: Item) -> int:
-    """Read the last turn that the judge saw, 1 or 2; 1 if the row does not say."""
+    """Read the last turn that the judge saw, 1 or 2; 1 if the row does not give it."""
     return int(read_choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
 
 

@@ -1,4 +1,4 @@
-"""Our own run folders: comparisons of two authors before any rewrite, as rows of the design ``people``.
+"""Run folders of distract: comparisons of two authors before any rewrite, as rows of the design ``people``.
 
 Swap convention: none, rows are in terms of a and b. A row of the design ``people`` is kept; a row of ``flip`` from
 before a rewrite compares the same two authors and becomes one. A run folder stores no texts, so only the protocol's own
@@ -46,7 +46,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
 
 
 def _data_name(value: object, path: Path) -> str:
-    """Name the run's data set; empty if it has several, which its rows name."""
+    """Name the run's data set; empty if it has several, which are named in its rows."""
     sets = value if isinstance(value, list) else [value]
     name = sets[0].get("name") if len(sets) == 1 and isinstance(sets[0], dict) else None
     return check_name(name, path, "data.name") if isinstance(name, str) else ""

@@ -1,7 +1,7 @@
 """The record of a published run of a judge, and how its comparisons become rows.
 
-Each order of a comparison has the winner that was published with it and, if the judge's text is stored, the verdict of
-our own parser.
+Each order of a comparison has its published winner and, if the judge's text is stored, the verdict of distract's
+parser.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Convention = Literal["llmbar", "judgebench", ""]
 class PublishedRun:
     """One stored run of one judge under one protocol on one data set.
 
-    Its rules are the sources of the verdicts: ``stored`` and, if the texts are stored, ``parsed``. A run folder of ours
-    has its protocol's own rules, and all rows under ``""``.
+    Its rules are the sources of the verdicts: ``stored`` and, if the texts are stored, ``parsed``. A run folder
+    of distract has its protocol's rules, and all rows under ``""``.
     """
 
     judge: str
@@ -57,9 +57,9 @@ class PublishedRun:
 class OrderJudgments:
     """The judgments of one order, in terms of a and b."""
 
-    first: Slot  # which of the two stood first
+    first: Slot  # side shown first
     stored: Judgment  # the published winner
-    parsed: Judgment | None = None  # the verdict of our parser, if there is a text in a format that it reads
+    parsed: Judgment | None = None  # the verdict of distract's parser, if there is a text in a format that it reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def parse_judgment(
 
 
 def map_outcomes(outcomes: Mapping[str, Outcome], first: Slot) -> dict[str, Outcome]:
-    """Translate ``outcomes``, the meaning of labels when a stands first, to the order in which ``first`` does."""
+    """Translate ``outcomes``, the meaning of labels if a is shown first, to the order that shows ``first`` first."""
     return {label: outcome if first == "a" else MIRROR[outcome] for label, outcome in outcomes.items()}
 
 
@@ -107,7 +107,7 @@ def build_comparison(
     judge, protocol, data = names
     a, b = (Side(author) for author in sides)
     row = Row("", cluster, "people", protocol, judge, BASELINE, a, b, data=data, subset=subset)
-    # As in our own runs, the order that shows a first comes first.
+    # As in runs of distract, the order that shows a first comes first.
     ordered = tuple(sorted(orders, key=lambda order: order.first))
     if isinstance(case, str):
         return PublishedComparison(replace(row, case=case), ordered)
@@ -129,7 +129,7 @@ def assemble_run(
 ) -> PublishedRun:
     """Assemble a run from the first comparison of each case; ``fields`` are further fields of ``PublishedRun``.
 
-    The rule of our parser applies only if every order has a text for it, so that both rules cover the same comparisons.
+    The parser's rule applies only if every order has a text for it, so that both rules cover the same comparisons.
     """
     source = source or files[0].path
     first: dict[str, PublishedComparison] = {}
@@ -138,7 +138,7 @@ def assemble_run(
         repeats += comparison.row.case in first
         first.setdefault(comparison.row.case, comparison)
     if not first:
-        raise DataError("holds no comparison", path=source)
+        raise DataError("holds no comparisons", path=source)
     if repeats:
         notes = (f"left out: {repeats} more judgments of pairs that are judged twice (the first one counts)", *notes)
     rows = {STORED: tuple(_build_row(c, [order.stored for order in c.orders]) for c in first.values())}

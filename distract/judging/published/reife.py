@@ -3,8 +3,8 @@
 A row has ``instruction, output_1, output_2`` (or holds them in ``data``), ``prompt``, ``response``, and ``result:
 {winner, tie, fail, winners?}``. Swap convention: **shown second, named the same**. The swapped prompt shows the second
 output first under its own name, Output (b): a winner and an Output (a) always mean ``output_1``, and nothing is mapped
-back. Where ``fail`` or ``tie`` is set, ReIFE drew the winner at random: we read no verdict, or a tie. Where it voted
-over several answers, the winner is that of the votes it could read (``winners``), whatever ``fail`` says of the others.
+back. If ``fail`` or ``tie`` is set, ReIFE drew the winner at random, so we read no verdict or a tie. If it voted over
+several answers, the winner is that of the votes it could read (``winners``), regardless of ``fail``.
 
 A ``winner`` at the top of a row repeats the result. It is not a label; those are in ReIFE's data files.
 """

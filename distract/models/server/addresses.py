@@ -1,7 +1,8 @@
-"""Addresses of servers, in the one form under which replies are stored, or one line on what is wrong.
+"""Parse addresses of servers into the canonical form under which replies are stored, or raise a one-line error.
 
-An address comes from the command line, a judge's name or a catalogue, and goes into libraries that raise anything for
-an odd one. So only what all of them take is allowed: printable ASCII, a host of labels or an IP address.
+An address from the command line, a judge's name or a catalogue is passed to libraries that may raise any exception for
+an odd one. So only the forms that all of them accept are allowed: printable ASCII, with a host of labels
+or an IP address.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def parse_address(address: str) -> SplitResult:
         raise UsageError(NO_SECRETS)
     if parts.scheme not in PORTS:
         raise UsageError(f"the server's address does not begin with http or https; {_EXAMPLE}")
-    # Brackets are for IPv6 alone; no resolver takes anything else in them.
+    # Brackets are only for IPv6; resolvers accept nothing else in them.
     if not _is_host(host) or port == 0 or ("[" in parts.netloc) != (":" in host):
-        raise UsageError(f"the server's address names no possible host; {_EXAMPLE}")
+        raise UsageError(f"the server's address has no valid host name; {_EXAMPLE}")
     netloc = f"[{host}]" if ":" in host else host
     netloc += "" if port in (None, PORTS[parts.scheme]) else f":{port}"
     return parts._replace(netloc=netloc, path=parts.path.rstrip("/"), query="", fragment="")

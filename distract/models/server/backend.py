@@ -1,7 +1,7 @@
 """OpenAI-compatible servers: api.openai.com, vLLM, SGLang, and others that speak the same protocol.
 
-Keys come from the environment only. No key goes over plain http to another machine, which gets a dummy instead, and
-neither a file nor a message ever holds one.
+Keys come from the environment only. Keys are never sent over plain http to another machine, which gets a dummy instead,
+and never written to a file or a message.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ class OpenAI:
             http = DefaultAsyncHttpxClient(
                 headers=headers,
                 timeout=self._timeout,
-                # Prompts go only to the server that the user names.
+                # Send prompts only to the server that the user names.
                 follow_redirects=False,
                 # A proxy from the environment must not see requests to this machine.
                 trust_env=not is_near(self._address.hostname or ""),
             )
         except Exception as error:
-            # Without its message: a proxy's address may hold a password.
+            # Leave out the error's message: a proxy's address may contain a password.
             raise UsageError(
                 f"the HTTP client does not start ({type(error).__name__}): check the proxies (HTTPS_PROXY, HTTP_PROXY, "
                 "ALL_PROXY) and the certificates (SSL_CERT_FILE) that the environment names"
@@ -98,7 +98,7 @@ class OpenAI:
         client = Client(http, self._server, timeout=self._timeout, scrub=scrub)
         server = Server(client, self._server, self.identity["model"], self._facts, key=self._key_words())
         session = Session(server, Limiter(self._concurrency), attempts=self._attempts, base=self._backoff)
-        # More than run at once, so that a free connection finds the next request waiting.
+        # Keep more requests than run at once, so that a free connection always has a next one.
         return ThreadedStream(session, capacity=4 * self._concurrency)
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
@@ -116,7 +116,7 @@ class OpenAI:
         return self._facts.capabilities.document()
 
     def _key(self) -> str:
-        """The key to send, or the dummy if there is none or it would travel in the open."""
+        """The key to send, or the dummy if there is none or it would be sent unencrypted."""
         if not (name := self._key_name()):
             return NO_KEY
         key = os.environ[name].strip()
@@ -135,12 +135,12 @@ class OpenAI:
         return name
 
     def _key_words(self) -> str:
-        """Which key was sent, for a message about a refused one."""
+        """A phrase that names the key sent, for a message about a rejected one."""
         if name := self._key_name():
             return f"the key in {name} was sent"
         names = " or ".join(self._names)
         if self._is_open and names:
-            return f"no key was sent: that in {names} would travel in the open; use https"
+            return f"no key was sent: that in {names} would be sent unencrypted; use https"
         return f"no key was sent; set {names} in the environment" if names else "no key was sent"
 
     @property

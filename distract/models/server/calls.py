@@ -1,6 +1,6 @@
 """One server: single calls to it, and the facts learned from them.
 
-The facts are its engine, the texts that are structure to it, and the tokens of choices. Nothing is retried here.
+The facts are its engine, the texts that it treats as structure, and the tokens of choices. Nothing is retried here.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _ENGINES = ("vllm", "sglang")
 class ServerFacts:
     """Facts about a server, shared by all streams to it."""
 
-    capabilities: Capabilities | None = None  # those that the probes found
+    capabilities: Capabilities | None = None  # found by the probes
     structure: dict[str, bool] = field(default_factory=dict)  # whether the server takes a text as one token
     # Tokens of choices, for each prefill and its choices; empty unless each choice is one token.
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
     faults: int = 0  # requests in a row rejected because of the account
     reported: dict[str, None] = field(default_factory=dict)  # models that answered, as the server names them
-    printed: set[str] = field(default_factory=set)  # topics that ``print_once`` had
+    printed: set[str] = field(default_factory=set)  # topics already printed by ``print_once``
 
     def print_once(self, topic: str, line: str) -> None:
-        """Print a note for the user, once a topic."""
+        """Print a note for the user, once per topic."""
         if topic not in self.printed:
             self.printed.add(topic)
             print_note(line)
 
 
 class Server:
-    """A server and what is known about it."""
+    """A server and the facts known about it."""
 
     def __init__(self, client: Client, address: str, model: str, facts: ServerFacts, *, key: str) -> None:
         self.address, self.model, self.facts = address, model, facts
@@ -58,7 +58,7 @@ class Server:
     async def detect_capabilities(self) -> Capabilities:
         """Capabilities to begin the probes with."""
         if "//api.openai.com" in self.address:
-            return Capabilities(continues=False)  # nor does it read structure in a content
+            return Capabilities(continues=False)  # OpenAI does not read structure in a content either
         try:
             models = await self.models()
         except Rejection:
@@ -77,10 +77,10 @@ class Server:
                 return {}
 
     async def explain_rejection(self, rejection: Rejection) -> UsageError | BackendError:
-        """The error for a rejection that no other request would escape."""
+        """Build the error for a rejection that any other request to this server would meet too."""
         message = one_line(rejection.message)
         if rejection.status not in FINAL:
-            text = f"turns down even a plain request: {rejection.status} {message}"
+            text = f"rejects even a plain request: {rejection.status} {message}"
             return BackendError(f"the server {self.address} {text}")
         if rejection.status != 404:
             hint = f"; {self._key}" if rejection.status in (401, 403) else ""
@@ -97,7 +97,7 @@ class Server:
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {others}")
 
     def report(self, name: str | None) -> None:
-        """Note the model that a completion names; tell the user if it is another one."""
+        """Note the model that a completion names, and warn if it is another one."""
         if not name or not name.strip() or len(self.facts.reported) >= _MOST_NAMES:
             return
         name = one_line(name[:_LONGEST_NAME])
@@ -110,9 +110,9 @@ class Server:
             self.facts.print_once("another model", line)
 
     async def neutralise(self, text: str, capabilities: Capabilities) -> str:
-        """A content without structure for the server: ``<|im_end|>`` must not end the turn."""
-        # A server fills contents into its chat format and reads the whole as one text. So each text that would be one
-        # token of structure gets an invisible character; all else stays the same.
+        """A content that the server reads without structure: ``<|im_end|>`` must not end the turn."""
+        # A server fills contents into its chat format and reads the result as one text. So each text that would be one
+        # token of structure gets an invisible character; all other text is unchanged.
         text = _SURROGATES.sub("\ufffd", text)
         if not capabilities.tokenizes:
             return text
@@ -151,7 +151,7 @@ class Server:
         return await self._tokenise(body | {"add_generation_prompt": False, "continue_final_message": True})
 
     async def _tokenise(self, body: Mapping[str, Any]) -> tuple[int, ...] | None:
-        """The tokens of a text; None if the server does not say."""
+        """The tokens of a text; None if the server does not report them."""
         try:
             data = await self.client.call(f"{self._root}/tokenize", {"model": self.model, **body}, lambda data: data)
         except Rejection:

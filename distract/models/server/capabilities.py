@@ -1,6 +1,6 @@
-"""Capabilities of a server: the parameters it takes, and whether it continues an answer that is begun.
+"""Capabilities of a server: the parameters it accepts, and whether it continues a started answer.
 
-``PROBES`` find them out before any other request, so that they never depend on which reply comes first. ``build_body``
+``PROBES`` detect them before any other request, so that they never depend on the order of replies. ``build_body``
 writes a request for them; ``adapt`` changes them after a refusal, for the refused request alone.
 """
 
@@ -48,7 +48,7 @@ PROBES = (
         choices=("A", "B", "C"),
         prefill="[[",
     ),
-    # Only whether the server takes the parameters counts here, so a temperature above 0 does no harm.
+    # A temperature above 0 does no harm, since only the acceptance of the parameters matters here.
     Request((Message("user", "Reply with OK."),), temperature=0.7, top_p=0.9, stop=("END",)),
 )
 """Sent in this order before anything else. Together they use every parameter that ``build_body`` writes.
@@ -61,13 +61,13 @@ Stored replies to them hold capabilities: change their text when ``Capabilities`
 class Capabilities:
     """Capabilities of a server."""
 
-    continues: bool  # it continues an answer that is begun and sent as the last message
-    engine: bool = False  # it is a vLLM or SGLang and takes their own parameters
+    continues: bool  # it continues a started answer that is sent as the last message
+    engine: bool = False  # it is a vLLM or SGLang and accepts their own parameters
     tokenizes: bool = False  # it offers its tokenizer
-    omit: frozenset[str] = frozenset()  # parameters that it does not take
+    omit: frozenset[str] = frozenset()  # parameters that it does not accept
     probabilities: bool = True  # it returns the log-probabilities of next tokens
-    top: int = 20  # how many of them
-    reasons: bool = False  # it takes ``max_completion_tokens`` and thinks before it answers
+    top: int = 20  # number of these tokens
+    reasons: bool = False  # it accepts ``max_completion_tokens`` and thinks before it answers
     systemless: bool = False  # its chat format has no system role
 
     @classmethod
@@ -89,7 +89,7 @@ class Capabilities:
 
     def reads(self, request: Request) -> bool:
         """Whether the verdict on this request comes from probabilities."""
-        # After "1" a server may go on with "0": the token "1" would count for both, so words decide instead.
+        # After "1" a server may continue with "0": the token "1" would count for both, so words decide instead.
         alike = any(a != b and a.startswith(b) for a in request.choices for b in request.choices)
         return bool(request.choices) and self.probabilities and not alike
 
@@ -115,7 +115,7 @@ def build_body(
         if ids and begun:
             body |= {"logprob_token_ids": list(ids), "return_tokens_as_token_ids": True}
     elif request.stop:
-        # OpenAI takes four; reading the answer cuts it at the others.
+        # OpenAI accepts four; the answer is cut at the others when it is read.
         body["stop"] = list(request.stop)[: None if capabilities.engine else 4]
         if capabilities.engine:
             body["include_stop_str_in_output"] = True
@@ -134,7 +134,7 @@ def adapt(
     capabilities: Capabilities, rejection: Rejection, body: Mapping[str, Any], *, guess: bool
 ) -> Capabilities | None:
     """Capabilities with which the server may answer after all; None if the refusal was not about any."""
-    # Every step leaves something out, so that repeating them comes to an end.
+    # Every step removes something, so repeating them terminates.
     parameter = _find_parameter(rejection, body)
     if parameter in _CONTINUES:
         return replace(capabilities, continues=False)
@@ -164,7 +164,7 @@ def _find_parameter(rejection: Rejection, body: Mapping[str, Any]) -> str:
         return rejection.parameter if rejection.parameter in names else ""
     places = {name: match.start() for name in names if (match := re.search(rf"\b{name}\b", rejection.message))}
     if {"temperature", "top_p"} <= places.keys():
-        return "top_p"  # some models take one of the two
+        return "top_p"  # some models accept only one of the two
     return min(places, key=lambda name: places[name], default="")
 
 

@@ -1,4 +1,4 @@
-"""Replies read from a server's chat completions: verdicts from probabilities of tokens, else from its words."""
+"""Read replies from a server's chat completions: verdicts from probabilities of tokens, or else from its words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from distract.models.server.faults import REFUSED, TransientError, one_line
 from distract.models.server.secrets import Scrub
 
 _LONGEST = 1000
-"""Characters; no token is longer."""
+"""Maximum number of characters of a token."""
 
 _LOWEST = -1e6
-"""Least log-probability; less is as good as none."""
+"""Minimum log-probability to count; a smaller one has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Completion:
 
     text: str | None
     finish: str  # "stop", "length" ...
-    refusal: str | None  # a refusal in a field of its own
+    refusal: str | None  # a refusal in a separate field
     tokens: tuple[Token, ...]  # the tokens of the text; empty if the server returns none
     tokens_in: int
     tokens_out: int
@@ -123,7 +123,7 @@ def _find_verdict(request: Request, tokens: Sequence[Token], words: Reply) -> Re
 
 def _weights_at(place: int, tokens: Sequence[Token], ends: Sequence[int], choices: Sequence[str]) -> list[float]:
     """The probability of each choice right after the first ``place`` characters of an answer."""
-    # By bisection, since an answer may have a million tokens and as many places.
+    # Use bisection, since an answer may have a million tokens and as many places.
     for index in range(bisect_right(ends, place), len(tokens)):
         token, start = tokens[index], ends[index] - len(tokens[index].text)
         if token.text[max(0, place - start) :].strip():
@@ -146,7 +146,7 @@ def _cut_at_stop(text: str, finish: str, stops: Sequence[str], body: Mapping[str
     if end is not None:
         return text[:end], "stop"
     dropped = len(stops) == 1 and "stop" in body and "include_stop_str_in_output" not in body
-    # Either the server left the stop out, or the model ended without it; the server does not say which.
+    # Either the server removed the stop, or the model ended without it; the server does not report which.
     return (text + stops[0], finish) if dropped and finish == "stop" else (text, finish)
 
 
@@ -166,7 +166,7 @@ def _read_tokens(logprobs: object) -> tuple[Token, ...]:
             case {"token": str(text), **rest} if len(text) <= _LONGEST:
                 listed = rest.get("top_logprobs")
                 likely = [_read_pair(pair) for pair in (*(listed if isinstance(listed, list) else ()), item)]
-                # The token itself may be less likely than those listed.
+                # The chosen token may be less likely than those listed.
                 tokens.append(Token(text, tuple(dict(pair for pair in likely if pair is not None).items())))
             case _:
                 return ()

@@ -1,7 +1,7 @@
-"""Faults of a server: passing ones, and requests that it turns down.
+"""Faults of a server: passing ones, and requests that it rejects.
 
-Text from a server is scrubbed of keys before it comes here, and made one printable line before it enters a message.
-Exceptions of HTTP clients are recognised by their shape, so that none need be imported.
+Keys are removed from a server's text before it arrives here, and messages contain only one printable line of it.
+Exceptions of HTTP clients are recognised by their shape, so that no client has to be imported.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from distract.models.server.secrets import Scrub
 
 REFUSED = "refused"
 FINAL = frozenset({401, 402, 403, 404, 405, 410})
-"""Statuses for a wrong key, address or model: no other request fares better."""
+"""Statuses for a wrong key, address or model, which affects all requests alike."""
 
 LONGEST_PAUSE = 300.0
 _LINE = 200
 _LONGEST = 10_000
-"""Most characters of a refusal to read."""
+"""Maximum number of characters to read of a refusal."""
 _KEYS = re.compile(r"\bBearer\s+\S+|\b(?:sk|pk|key)-[\w*.\-]{6,}")
 _RETRIABLE = frozenset({408, 409, 425, 429})
 _NOT_IMPLEMENTED = 501
@@ -46,7 +46,7 @@ _RATE = re.compile(r"(?i)\baccount\b|rate.?limit|per (?:minute|hour|day)\b")
 
 
 class TransientError(Exception):
-    """The same request may succeed the next time."""
+    """A fault after which the same request may succeed."""
 
     def __init__(self, cause: str, *, busy: bool = False, pause: float | None = None) -> None:
         super().__init__(cause)
@@ -78,11 +78,11 @@ class Rejection(Exception):
 
     @property
     def _is_elsewhere(self) -> bool:
-        """Whether limits of the account or the state of the service are at fault, which may change."""
+        """Whether limits of the account or the state of the service, which may change, are at fault."""
         return any(pattern.search(self._all) for pattern in (_MONEY, _RATE, _PASSING))
 
     def reply(self) -> Reply:
-        """The reply to the request: to be kept if the content is at fault, else to be requested again."""
+        """The reply to the request: it is stored if the content is at fault, else requested again."""
         message = one_line(self.message)
         if self.is_about_length:
             return Reply(failure=f"too long: {message}")
@@ -107,19 +107,19 @@ def translate_error(error: Exception, scrub: Scrub) -> TransientError:
 def read_refusal(status: int, headers: Mapping[str, str], body: object, now: float) -> TransientError | Rejection:
     """The fault behind an answer with an error status."""
     message, parameter, code = _read_body(body)
-    # Keys of a server behind this one are unknown, so whatever looks like a key goes too.
+    # Keys of a server behind this one are unknown, so remove everything that looks like a key.
     message = _KEYS.sub("***", message[:_LONGEST])
     if status < 400:
         message = f"it has moved to {hide_credentials(headers.get('location', 'another address'))}; name that address"
     if "insufficient_quota" in code:
-        return Rejection(status, message, parameter, code)  # a 429 that waiting does not cure
+        return Rejection(status, message, parameter, code)  # a 429 for an empty account: waiting does not help
     if status in _RETRIABLE or (status >= 500 and status != _NOT_IMPLEMENTED):
         return TransientError(f"{status}: {one_line(message)}", busy=status == 429, pause=retry_after(headers, now))
     return Rejection(status, message, parameter, code)
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """The pause that a server asks for, 0 to 300 seconds; None if it does not say."""
+    """The pause that a server asks for, 0 to 300 seconds; None if it asks for none."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         value = headers.get(name)
         if not value:
@@ -149,7 +149,7 @@ def _read_body(body: object) -> tuple[str, str, str]:
 
 
 def _cause(error: BaseException) -> str:
-    """Why no answer came, in a few words: the operating system's if it is among the causes."""
+    """The reason for a missing answer in a few words: the operating system's if it is among the causes."""
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain:
@@ -157,7 +157,7 @@ def _cause(error: BaseException) -> str:
         link = link.__cause__ or link.__context__
     for link in chain:
         if "Proxy" in type(link).__name__:
-            # Its words may repeat a password.
+            # Its message may repeat a password.
             return f"the proxy answers {str(link)[:3]}" if str(link)[:3].isdecimal() else "the proxy does not connect"
         if isinstance(link, TimeoutError) or "Timeout" in type(link).__name__:
             return "no reply in time"
@@ -165,7 +165,7 @@ def _cause(error: BaseException) -> str:
             return os.strerror(link.errno).lower()  # str() repeats the address
         if isinstance(link, OSError) and link.strerror:
             return link.strerror.lower()
-    # After several addresses the exception holds the reason of none.
+    # If several addresses were tried, the exception contains no reason.
     if any("connection attempts failed" in str(link) for link in chain):
         return "connection refused"
     return str(error) or type(error).__name__

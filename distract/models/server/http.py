@@ -1,6 +1,6 @@
-"""Calls to one server over HTTP: JSON both ways, bounded in size, and scrubbed of keys before anything reads it.
+"""Calls to one server over HTTP: JSON both ways, bounded in size, and scrubbed of keys before any other use.
 
-The HTTP client is the one that the ``openai`` package brings. That package's own client is not used: it sends
+The HTTP client is the one that the ``openai`` package installs. That package's own client is not used: it sends
 settings from the environment (organization, project, more headers) to any server, and reads answers of any size.
 """
 
@@ -21,17 +21,17 @@ from distract.models.server.secrets import Scrub, scrub_values
 Read = TypeVar("Read")
 
 MOST = 16 * 2**20
-"""Most bytes of a body, compressed or not: a hundred times the longest answer with its log-probabilities."""
+"""Maximum bytes of a body, compressed or not: a hundred times the longest answer with its log-probabilities."""
 
 LARGE = 100_000
-"""Bytes above which a body is large: only a few such bodies come in at once, and another thread reads them."""
+"""Bytes above which a body is large: only a few such bodies are received at once, and another thread reads them."""
 
 STEP = 2**16
-"""Most bytes to unpack at once."""
+"""Maximum bytes to unpack at once."""
 
 PLACES = 6
-"""Large bodies under way at once; others wait once they are large. Even with 1,000 requests, the most there are, a
-server's bodies stay below 256 MB together."""
+"""Number of large bodies received at once; others wait once they are large. Even with the maximum of 1,000 requests, a
+server's bodies stay below 256 MB in total."""
 
 _MB = f"{MOST // 2**20} MB"
 _COMPRESSED = {"": False, "identity": False, "gzip": True, "x-gzip": True, "deflate": True}
@@ -60,20 +60,20 @@ class Client:
             answer = partial(self._read, status, headers, body, read)
             if len(body) <= LARGE:
                 return answer()
-            # One at a time, since values take many times the memory of their text.
+            # Read one at a time, since values take many times the memory of their text.
             async with self._reading:
                 return await asyncio.to_thread(answer)
 
     async def _fetch(
         self, path: str, payload: Mapping[str, Any] | None, places: AsyncExitStack
     ) -> tuple[int, Mapping[str, str], bytearray]:
-        """Status, headers and body of an answer; a large body takes one of the places."""
+        """Status, headers and body of an answer; a large body occupies one of the places."""
         url = path if "://" in path else f"{self._address}{path}"
         content = None if payload is None else json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
         async with self._http.stream("GET" if payload is None else "POST", url, content=content) as response:
             headers = {str(name).lower(): self.scrub(str(value)) for name, value in response.headers.items()}
             body, has_place = _Body(headers.get("content-encoding", "")), False
-            # Raw, since the client would unpack them without a bound.
+            # Read raw bytes, since the client would unpack them without a bound.
             async for chunk in response.aiter_raw():
                 while chunk:
                     chunk = body.add(chunk)
@@ -97,7 +97,7 @@ class Client:
 
 
 class _Body:
-    """A body while it comes in."""
+    """A body while it is received."""
 
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()

@@ -1,10 +1,10 @@
-"""Requests to one server: phrased as it takes them, and repeated where that may help.
+"""Requests to one server: in a form that it accepts, and repeated if that may help.
 
-The reply to a probe holds capabilities. Every other request starts from those of the probes and keeps to itself what it
-learns from a refusal, so that no reply depends on which other one came first.
+Probes detect the server's capabilities. Every other request starts from these, and a refusal changes them for the
+refused request alone, so that no reply depends on the order of replies.
 
-The retries are ours and not those of the ``openai`` client: that one sleeps for each request alone and gives up at a
-wish to pause for minutes, while here such a wish holds back all requests, and overload lowers their number.
+This module retries instead of the ``openai`` client, which pauses each request separately and gives up if a server
+asks for a pause of minutes. Here such a pause holds back all requests, and overload lowers their number.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Limiter:
         self._line, self._room = asyncio.Lock(), asyncio.Event()
 
     async def enter(self) -> float:
-        """Wait for a turn; returns its time, for ``slow_down``."""
+        """Wait until a request may start; returns the time, for ``slow_down``."""
         loop = asyncio.get_running_loop()
-        # The lock is fair: the first in line waits for room and time, the others for the lock.
+        # The lock is fair: the first request in line waits for room and time, the others for the lock.
         async with self._line:
             while True:
                 wait = self._not_before - loop.time()
@@ -63,7 +63,7 @@ class Limiter:
         self._room.set()
 
     def slow_down(self, entered: float) -> None:
-        """Halve the number, after an overload that a request met which entered at that time."""
+        """Halve the number of requests after an overload; ``entered`` is when the overloaded request started."""
         # Requests under way together meet the same overload, which counts once.
         if entered >= self._halved:
             self._halved = asyncio.get_running_loop().time()
@@ -74,7 +74,7 @@ class Limiter:
         self._not_before = max(self._not_before, asyncio.get_running_loop().time() + seconds)
 
     def speed_up(self) -> None:
-        """Let a little more through, after a success."""
+        """Allow slightly more requests after a success."""
         self._allowed = min(float(self._most), self._allowed + 1 / self._allowed)
         self._room.set()
 
@@ -84,7 +84,7 @@ class Session:
 
     def __init__(self, server: Server, limiter: Limiter, *, attempts: int, base: float) -> None:
         self._server, self._limiter, self._attempts, self._base = server, limiter, attempts, base
-        # Decides when to retry, and no reply.
+        # Jitters the wait between attempts; replies do not depend on it.
         self._random = random.Random()
         self._probing = asyncio.Lock()
         self._answered = self._given_up = 0
@@ -96,7 +96,7 @@ class Session:
         await self._server.client.close()
 
     def halt(self) -> set[asyncio.Task[Any] | None]:
-        """Send nothing more, and nothing again; returns the tasks whose requests are at the server."""
+        """Stop sending and retrying; returns the tasks whose requests are at the server."""
         self._is_halted = True
         return self._under_way.copy()
 
@@ -131,7 +131,7 @@ class Session:
                 await asyncio.sleep(backoff(self._base, attempt, self._random))
 
     def _print_pause(self, fault: TransientError) -> None:
-        """Explain a long silence once, and once more if the server asks for a longer pause than we make."""
+        """Explain a long pause once, and once more if the server asks for more than the longest pause."""
         pause, server = fault.pause or 0.0, self._server
         line = f"the server {server.address} asks for a pause of {pause:.0f} s"
         if pause >= LONGEST_PAUSE:
@@ -161,12 +161,12 @@ class Session:
         return (await self._ask(request, facts.capabilities))[0]
 
     async def _probe(self, probe: Request, capabilities: Capabilities | None) -> Reply:
-        """The capabilities that a probe shows, as a reply with the tokens it took."""
+        """The capabilities that a probe shows, as a reply with its token counts."""
         if capabilities is None or probe == PROBES[0]:
             capabilities = await self._server.detect_capabilities()
         reply, capabilities = await self._ask(probe, capabilities, is_probe=True)
         if reply.failure and probe.prefill:
-            capabilities = replace(capabilities, continues=capabilities.engine)  # no answer showed it
+            capabilities = replace(capabilities, continues=capabilities.engine)  # no answer has shown whether it does
         return Reply(text=capabilities.write(), tokens_in=reply.tokens_in, tokens_out=reply.tokens_out)
 
     async def _ask(
@@ -203,7 +203,7 @@ class Session:
         return await self._handle_rejection(final, is_probe=is_probe), capabilities
 
     async def _handle_rejection(self, rejection: Rejection, *, is_probe: bool) -> Reply:
-        """The reply to a rejected request; raises if no other request would fare better."""
+        """The reply to a rejected request; raises if any other request would be rejected too."""
         facts = self._server.facts
         if not rejection.is_about_content:
             if is_probe:
@@ -221,7 +221,7 @@ def backoff(base: float, attempt: int, draw: random.Random) -> float:
 
 
 def _is_continuation(probe: Request, reply: Reply) -> bool:
-    """Whether the answer to a probe goes on with a choice, right after the prefilled start."""
+    """Whether the answer to a probe continues with a choice, right after the prefilled start."""
     if reply.finish == "choices":
         return (reply.mass or 0.0) >= 0.5
     return re.match(rf"\s*({'|'.join(probe.choices)})\s*(\]|\Z)", reply.text) is not None

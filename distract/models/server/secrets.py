@@ -1,4 +1,4 @@
-"""Keys scrubbed from a server's answers before anything else reads them; text without a key stays the same."""
+"""Remove keys from a server's answers before any other use; text without a key is unchanged."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from urllib.parse import quote
 Scrub = Callable[[str], str]
 
 NO_KEY = "none"
-"""Sent where there is no key; servers without keys take anything."""
+"""Placeholder to send if there is no key; servers without authentication accept any."""
 
 MARK = "‹key›"
-"""Replaces a key. No key holds its first or last character, so two parts of a key never meet around it; and its letters
-keep it from passing for the dots between the two ends of a key."""
+"""Replaces a key. Keys never contain its first or last character, so two parts of a key cannot join around it, and its
+letters distinguish it from the dots between the two ends of a key."""
 
 PART = 12
-"""Consecutive characters of a key to take out; fewer reveal nothing."""
+"""Minimum number of consecutive characters of a key to remove; fewer reveal nothing."""
 
 _HEAD, _TAIL = 8, 4
 _GAP = r"[\W_]{0,3}(?:[…*•·]|\.\.|--|__|[xX]{3})[\W_xX]{0,1000}?"
-"""The middle of a key as servers mask it: an ellipsis, dots or asterisks, as many as the key is long. A blank, a comma
-or a hyphen alone stands between words."""
+"""The middle of a key as servers mask it: an ellipsis, dots or asterisks, as many as the key is long. A single blank,
+comma or hyphen only separates words."""
 
 _DUMMIES = frozenset({NO_KEY, "EMPTY"})
-"""Values that users set for servers without keys, and no secrets."""
+"""Dummy keys that users set for servers without authentication; these are not secrets."""
 
 
 def scrubber(keys: Collection[str]) -> Scrub:
-    """A function that takes keys out of a text, in time linear in its length."""
+    """A function that removes keys from a text, in time linear in its length."""
     # It removes the whole key, any 12 or more consecutive characters of it, and its first 8 with dots and its last 4.
-    # Of a key below 12 characters it removes only the whole; of a key of up to 4, and of a dummy, nothing.
+    # It removes a key shorter than 12 characters only as a whole, and ignores dummies and keys of up to 4 characters.
     forms = {form for key in keys if len(key) > _TAIL and key not in _DUMMIES for form in _forms(key)}
     short = sorted((form for form in forms if len(form) < PART), key=len, reverse=True)
     long = sorted(forms.difference(short))

@@ -18,7 +18,7 @@ _PATIENCE = 1.0
 """Seconds to wait for the thread when a stream closes."""
 
 _CLOSE_TIME = 30.0
-"""Seconds for the thread to close its connections, ample for a busy machine; nothing waits for it then."""
+"""Seconds for the thread to close its connections, ample for a busy machine; after that nothing waits for it."""
 
 
 class ThreadedStream:
@@ -39,7 +39,7 @@ class ThreadedStream:
     def submit(self, ticket: int, request: Request) -> None:
         """Take a request; returns at once."""
         if self._closed:
-            raise BackendError("the stream is closed: it takes no more requests")
+            raise BackendError("the stream is closed and accepts no more requests")
         self._loop.call_soon_threadsafe(self._begin, ticket, request)
 
     def collect(self, timeout: float) -> Batch:
@@ -57,13 +57,13 @@ class ThreadedStream:
         return batch
 
     def halt(self) -> Collection[int]:
-        """See ``Stream.halt``; gives up requests that wait for a turn or a retry."""
+        """See ``Stream.halt``; gives up requests that wait to start or to be retried."""
         given_up: Future[list[int]] = Future()
         self._loop.call_soon_threadsafe(lambda: given_up.set_result(self._halt()))
         return given_up.result()
 
     def close(self) -> Batch:
-        """Abandon requests under way; returns replies not yet collected."""
+        """Abandon requests in flight; returns replies not yet collected."""
         if not self._closed:
             self._closed = True
             self._loop.call_soon_threadsafe(self._done.set)
@@ -78,7 +78,7 @@ class ThreadedStream:
 
     async def _wait_done(self) -> None:
         await self._done.wait()
-        # Only these, since each ends the tasks that it started itself, in the right order.
+        # Cancel only these, since each ends the tasks that it started, in the right order.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -93,7 +93,7 @@ class ThreadedStream:
 
     def _halt(self) -> list[int]:
         sent = self._session.halt()
-        # A task that is done has queued its reply.
+        # A finished task has queued its reply.
         waiting = {task: ticket for task, ticket in self._tasks.items() if task not in sent and not task.done()}
         for task in waiting:
             task.cancel()
@@ -103,7 +103,7 @@ class ThreadedStream:
         try:
             reply = await self._session.answer(request)
         except Exception as error:
-            # Raised again in collect(), our own bugs too: nothing else would show what happens in this thread.
+            # collect() raises it again, even if it is a bug: nothing else would show the errors of this thread.
             self._arrivals.put(error)
         else:
             self._arrivals.put((ticket, reply))

@@ -1,1 +1,1 @@
-"""Hugging Face models in this process: prompts packed into forwards, answers decoded side by side."""
+"""Hugging Face models in this process: prompts packed into forward passes, answers decoded side by side."""

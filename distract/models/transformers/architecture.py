@@ -1,4 +1,4 @@
-"""Facts from a Hugging Face configuration: kind, windows, rotary angles, cost of a forward, and how many tokens pay."""
+"""Facts from a Hugging Face configuration: kind, windows, rotary angles, and the cost and size of forward passes."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from collections.abc import Mapping
 from typing import Any
 
 Window = int | None
-"""How many tokens a token sees: itself and the nearest before it; None for all."""
+"""Number of tokens that a token sees: itself and the nearest before it; None for all."""
 Layer = tuple[str, Window]
 """The model's name for a layer's kind of attention, and its window."""
 
 _OTHERS = ("attention_layers", "window_size", "index_topk", "index_topk_blocks")
-"""Fields of models whose tokens see others than those of a plain window, by rules of their own."""
+"""Fields of models whose tokens see other tokens than those of a plain window."""
 
 _MOST: Mapping[str, int] = {
     **dict.fromkeys(("num_hidden_layers", "n_layer"), 10_000),
     **dict.fromkeys(("hidden_size", "intermediate_size", "head_dim", "n_embd", "vocab_size"), 10**12),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "n_head", "max_position_embeddings"), 10**12),
 }
-"""Sizes in a configuration, each with a bound that no model reaches: building that many layers would never end."""
+"""Sizes in a configuration, each with an upper bound: building a model of impossible size would never end."""
 
 MOST_TOKENS = {"cpu": 2048, "cuda": 16384}
-"""Tokens of a forward beyond which nothing is gained; far fewer keep a CPU busy than a GPU."""
+"""Tokens of a forward pass beyond which throughput does not increase; a CPU needs far fewer than a GPU."""
 
 LEAST_TOKENS = 64
 WRITING = 8
-"""Keys and values that answers in words may hold while they are written, in forwards' worth."""
+"""Keys and values that answers in words may hold while they are written, in multiples of one forward pass."""
 
 _SHARE = 0.5
-"""Share of the free memory to use: a model's needs beside keys, values and its widest layer are a guess."""
+"""Share of the free memory to use: beyond keys, values and its widest layer, a model's needs are estimated."""
 
 _HEADS = re.compile(r"For(?!CausalLM|ConditionalGeneration)[A-Z]|Reward")
 _HEADLESS = re.compile(r"(?<!LMHead)Model$")
@@ -39,7 +39,7 @@ _HEADLESS = re.compile(r"(?<!LMHead)Model$")
 
 def unfit_architecture(config: Mapping[str, Any]) -> str | None:
     """The architecture of a model that certainly writes no text, or only with an encoder; None if it may be causal."""
-    # Names decide, so that no library is needed; the engine decides what they leave open.
+    # Names decide, so that no library is needed; if they do not, the engine decides.
     architectures = config.get("architectures")
     names = [name for name in architectures if isinstance(name, str)] if isinstance(architectures, list) else []
     # A class in the model's own code may have any name.
@@ -52,11 +52,11 @@ def unfit_architecture(config: Mapping[str, Any]) -> str | None:
 
 
 def odd_size(config: Mapping[str, Any]) -> str | None:
-    """The first size in a configuration that no model has, for a message; None if all are possible."""
+    """A message about the first impossible size in a configuration; None if all are possible."""
     for part in _parts(config):
         for name, most in _MOST.items():
             size = part.get(name)
-            if size is None or isinstance(size, list):  # a list has one for each layer
+            if size is None or isinstance(size, list):  # a list has one size per layer
                 continue
             if isinstance(size, bool) or not isinstance(size, int):
                 return f"{name} is {reprlib.repr(size)}, not a whole number"
@@ -68,7 +68,7 @@ def odd_size(config: Mapping[str, Any]) -> str | None:
 
 
 def least_parameters(config: Mapping[str, Any]) -> int:
-    """The least parameters that a model can have, from its embeddings and one matrix of each layer."""
+    """The minimum number of parameters of a model, from its embeddings and one matrix of each layer."""
 
     def size(part: Mapping[str, Any], *names: str) -> int:
         values = [part.get(name) for name in names]
@@ -83,14 +83,14 @@ def least_parameters(config: Mapping[str, Any]) -> int:
 
 
 def _parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A configuration, and its part for text where the model takes more than text."""
+    """A configuration, and its part for text if the model accepts other input too."""
     text = config.get("text_config")
     return [config, text] if isinstance(text, dict) else [config]
 
 
 def layers(config: Any) -> list[Layer] | None:
     """Each layer's attention, by the rules of transformers' own cache."""
-    # None if a layer sees in another way, such as chunks, or a state in place of tokens.
+    # None if a layer uses other attention, such as chunks, or a state in place of tokens.
     text = config.get_text_config(decoder=True)
     if any(getattr(text, name, None) is not None for name in _OTHERS):
         return None
@@ -107,8 +107,8 @@ def layers(config: Any) -> list[Layer] | None:
 
 
 def reach(config: Any) -> float:
-    """Most tokens of a prompt that leaves the reading of others in its forward unchanged."""
-    # Some rotary angles depend on the longest position in the forward, once that is beyond the original context.
+    """Maximum tokens of a prompt that can share a forward pass without changing how the others are read."""
+    # Some rotary angles depend on the longest position in the forward pass, once that exceeds the original context.
     text = config.get_text_config(decoder=True)
     parameters = getattr(text, "rope_parameters", None) or {}
     # Either parameters for all layers, or one set for each kind of layer.
@@ -124,8 +124,8 @@ def reach(config: Any) -> float:
 
 
 def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float:
-    """Floating-point operations of a forward: two per weight and token, four per visible pair, head and feature."""
-    # The output head counts only for tokens that are read. All experts of a mixture count, and windows do not.
+    """Floating-point operations of a forward pass: 2 per weight and token, 4 per visible pair, head and feature."""
+    # The output head counts only for tokens that are read. All experts of a mixture count; windows are ignored.
     text = model.config.get_text_config(decoder=True)
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     outside = {id(layer.weight): layer.weight.numel() for layer in (embeddings, head) if layer is not None}
@@ -139,7 +139,7 @@ def forward_operations(model: Any, tokens: int, reads: int, pairs: int) -> float
 
 
 def most_tokens(config: Any, bytes_each: int, device: str, free: int | None) -> int:
-    """Most tokens of a forward, given the bytes of a value and the free bytes."""
+    """Maximum tokens of a forward pass, given the bytes of a value and the free bytes."""
     most = MOST_TOKENS.get(device, MOST_TOKENS["cpu"])
     if free is None:
         return most
@@ -151,7 +151,7 @@ def most_tokens(config: Any, bytes_each: int, device: str, free: int | None) -> 
     )
     passing = 8 * hidden + 3 * config_number(config, "intermediate_size", 4 * hidden)
     tokens = most
-    # The last term is a dense mask over as many kept tokens again, which only GPUs use.
+    # The last term is a dense mask over the same number of kept tokens, which only GPUs use.
     while tokens > LEAST_TOKENS and tokens * bytes_each * (WRITING * cached + passing + 4 * tokens) > _SHARE * free:
         tokens //= 2
     return tokens
@@ -161,7 +161,7 @@ def config_number(config: Any, name: str, otherwise: int) -> int:
     """A number in a configuration; the largest if layers differ, ``otherwise`` if it is missing."""
     try:
         value = getattr(config, name, None)
-    except Exception:  # transformers raises errors of its own if layers differ in the meaning of a name
+    except Exception:  # transformers raises its own errors if layers differ in the meaning of a name
         value = None
     sizes = value if isinstance(value, list | tuple) else [value]
     return max((size for size in sizes if isinstance(size, int) and size > 0), default=otherwise)

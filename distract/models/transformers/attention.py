@@ -1,8 +1,8 @@
-"""Attention over a packed forward: each token sees its own ancestors and the kept tokens before them.
+"""Attention over a packed forward pass: each token sees its own ancestors and the kept tokens before them.
 
-An unmodified Hugging Face model gets this in one of two ways: dense masks added to the scores (fast on a GPU), or one
-causal attention per stretch of queries (fast on a CPU, where a dense mask costs more than it hides). Both respect each
-layer's window.
+An unmodified Hugging Face model does this in one of two ways: dense masks added to the scores (fast on a GPU), or one
+causal attention per stretch of queries (fast on a CPU, where a dense mask takes longer than it saves). Both respect
+each layer's window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def register_attention() -> None:
 
 
 def dense_masks(forward: Forward, layers: Sequence[Layer], dtype: Any, device: Any) -> Any:
-    """The mask that a model takes: one for all layers, or one by the name of each kind."""
+    """The mask for a model: one for all layers, or one for each kind, by name."""
     masks = _map_windows(layers, forward, lambda window: dense_mask(forward, window, dtype, device))
     kinds = dict(layers)
     return masks[layers[0][1]] if len(kinds) == 1 else {kind: masks[window] for kind, window in kinds.items()}
@@ -45,7 +45,7 @@ def dense_mask(forward: Forward, window: Window, dtype: Any, device: Any) -> Any
     hidden[:, forward.past :] = ~forward.visibility()
     if window is not None:
         hidden |= forward.positions[:, None] - forward.places[None, :] >= window
-    # Not boolean: the eager attention of older architectures adds any mask.
+    # The mask is not boolean, because the eager attention of older architectures adds any mask.
     mask = torch.zeros((1, 1, *hidden.shape), dtype=dtype, device=device)
     mask[0, 0].masked_fill_(torch.from_numpy(hidden).to(device), torch.finfo(dtype).min)
     return mask
@@ -78,7 +78,7 @@ def mask_parts(forward: Forward, window: Window, dtype: Any) -> list[Part]:
 
 
 def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, runs: Any = None, **options: Any) -> Any:
-    """Attention in transformers' form; with ``runs``, each run of queries against the keys that its layer sees."""
+    """Attention as a transformers function; with ``runs``, each run of queries uses the keys that its layer sees."""
     import torch
     from torch.nn.functional import scaled_dot_product_attention
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -86,8 +86,8 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, r
     if runs is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     if options.get("softcap") is not None:
-        raise ValueError("capped scores need another attention")
-    # Without transformers, which would copy keys and values for each head that shares them.
+        raise ValueError("soft-capped attention scores are not supported")
+    # Bypass transformers, which would copy keys and values for each head that shares them.
     shared, scale = query.shape[1] != key.shape[1], options.get("scaling")
     outputs = []
     for start, stop, stretches, mask in runs[module.layer_idx]:
@@ -106,7 +106,7 @@ def _join_stretches(states: Any, stretches: Sequence[tuple[int, int]]) -> Any:
 
 
 def _map_windows(layers: Sequence[Layer], forward: Forward, make: Callable[[Window], T]) -> dict[Window, T]:
-    """A value for each window, the same for all windows that hide nothing here."""
+    """Make one value per attention window; windows that hide nothing in this forward pass share one."""
     furthest = int(forward.positions.max())
     make_once = cache(make)
     windows = set(dict(layers).values())

@@ -1,8 +1,8 @@
 """Any Hugging Face causal language model as a backend, on a CPU or a GPU.
 
-A verdict on choices costs no generated token: one forward gives the distribution after the prompt. ``packs`` lays out
-all prompts of a round so that shared parts are computed once; ``decoder`` writes answers in words many at a time.
-Probes at load decide whether the model does either exactly, and what it does instead.
+A verdict on choices needs no generated token: one forward pass gives the distribution after the prompt. ``packs`` lays
+out all prompts of a round so that shared parts are computed once; ``decoder`` writes answers in words many at a time.
+Probes at load time test whether the model does either exactly, and choose a slower way otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from distract.models.transformers.replies import (
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)
-"""Errors of models that are run in a way they do not support."""
+"""Errors of models that do not support the way in which they are run."""
 
 PROMPT_MODES: Mapping[Sharing, str] = {"packed": "packed", "prefix": "cached prefix", "none": "one by one"}
 
@@ -49,16 +49,16 @@ class Transformers(LocalModel):
 
     @property
     def prompt_mode(self) -> str:
-        """How prompts are read: ``packed``, ``cached prefix`` or ``one by one``; loads the model."""
+        """The way in which prompts are read: ``packed``, ``cached prefix`` or ``one by one``; loads the model."""
         return PROMPT_MODES[self._sharing]
 
     @property
     def used(self) -> str | None:
-        """The same, or None if nothing has been read yet; loads nothing."""
+        """``prompt_mode`` if a prompt has been read, else None; does not load the model."""
         return self.prompt_mode if "_sharing" in vars(self) else None
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """See ``Backend.reply``; yields a batch per forward, and answers in words once complete."""
+        """See ``Backend.reply``; yields a batch per forward pass, and answers in words once complete."""
         if not wanted:
             return
         encoded = self._chat.encode_all(requests)
@@ -100,7 +100,7 @@ class Transformers(LocalModel):
     ) -> Iterator[Batch]:
         """Answers in words, their prompts laid out over all requests of the round."""
         rooms = {i: int(min(requests[i].max_tokens, self._context - len(prompt))) for i, prompt in prompts.items()}
-        # The longest first: they decide the end, and the others are padded to them.
+        # Start with the longest, because they finish last and the others are padded to them.
         order = sorted(prompts, key=lambda i: (-len(prompts[i]) - rooms[i], prompts[i], i))
         sequences = {at: prompts[i] for at, i in enumerate(order)}
         decode = partial(self._chat.tokenizer.decode, skip_special_tokens=True)
@@ -130,26 +130,26 @@ class Transformers(LocalModel):
             yield [(order[at], answers[at].reply()) for at in done]
 
     def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[ForwardResult]:
-        """Run forwards in order; yields those with reads, their log-probabilities and, with ``hold``, all they see."""
-        kept: dict[int, Any] = {}
+        """Run forward passes; yields those with reads, their log-probabilities and, with ``hold``, all they see."""
+        caches: dict[int, Any] = {}
         bases = {forward.index: forward.base for forward in forwards}
         for forward in forwards:
-            # Depth first, so only the bases of the current forward are needed again.
+            # The order is depth first, so only the bases of the current forward pass are needed again.
             alive, base = set(), forward.base
             while base is not None:
                 alive.add(base)
                 base = bases[base]
-            kept = {index: cache for index, cache in kept.items() if index in alive}
-            past = None if forward.base is None else kept[forward.base]
+            caches = {index: cache for index, cache in caches.items() if index in alive}
+            past = None if forward.base is None else caches[forward.base]
             with self._translate_errors("run"):
                 logarithms, cache = self._forward(forward, past, sharing, hold or forward.keep)
             if forward.keep:
-                kept[forward.index] = cache
+                caches[forward.index] = cache
             if forward.reads:
                 yield forward, logarithms, [(layer.keys, layer.values) for layer in cache.layers] if hold else []
 
     def _forward(self, forward: Forward, past: Any, sharing: Sharing, keep: bool) -> tuple[Any, Any]:
-        """One pass: log-probabilities at the reads in float32, and with ``keep`` a cache of all tokens seen."""
+        """Run one pass: log-probabilities at the reads in float32 and, with ``keep``, a cache of all tokens seen."""
         import torch
         from transformers import DynamicCache
 
@@ -160,9 +160,9 @@ class Transformers(LocalModel):
         cache = None
         if keep or past is not None:
             if past is None:
-                # Layers keep all tokens, since the mask takes care of windows.
+                # Layers keep all tokens, since the mask handles windows.
                 cache = DynamicCache(config=None if seen else model.config)
-            else:  # a copy, since other forwards build on the same
+            else:  # copy the cache, since other forward passes build on it
                 cache = _copy_start(past, forward.past) if sharing == "packed" else deepcopy(past)
             options.update(use_cache=True, past_key_values=cache)
         if sharing == "packed":
@@ -186,14 +186,14 @@ class Transformers(LocalModel):
 
     @cached_property
     def _sharing(self) -> Sharing:
-        """The fastest layout of forwards that this model computes exactly."""
+        """The fastest layout of forward passes that this model computes exactly."""
         probe, exact = self._probe
         ways: list[tuple[Sharing, bool]] = [("packed", False), ("prefix", False)]
         if not layers(self._loaded.config):
             # Windows and the like are longer than the probe, so only the configuration shows them.
             ways = ways[1:]
         elif self._loaded.device.type == "cpu" and self._loaded.config._attn_implementation == "sdpa":
-            # On a CPU a dense mask costs more than it hides; on a GPU many small kernels do.
+            # A dense mask is slow on a CPU, and many small kernels are slow on a GPU.
             ways.insert(0, ("packed", True))
         for sharing, by_runs in ways:
             self._attend_by_runs(by_runs)
@@ -211,7 +211,7 @@ class Transformers(LocalModel):
             return False
         probe, exact = self._probe
         try:
-            # More answers than rows, so that one takes the place of another.
+            # Use more answers than rows, so that one takes the place of another.
             known = {at: KnownAnswer(ids, 2 + at) for at, ids in enumerate(probe)}
             forwards = lay_out([ids[: known[at].start] for at, ids in enumerate(probe)], 24, self._sharing, early=False)
             with self._translate_errors("run"), silence_transformers():
@@ -231,8 +231,8 @@ class Transformers(LocalModel):
         return probe, self._distributions(probe, "none")
 
     def _is_exact(self, result: Any, exact: Any) -> bool:
-        # Total variation, since a small model's probabilities may all be tiny. In half precision two exact ways
-        # differ by rounding alone; a mask that the model ignores makes a far larger difference.
+        # Compare by total variation, since a small model's probabilities may all be tiny. In half precision two exact
+        # ways differ only by rounding; a mask that the model ignores makes a far larger difference.
         single = self._dtype == "float32" and not self.quantization
         return bool((abs(result - exact).sum(axis=1) / 2).max() <= (1e-4 if single else 3e-2))
 
@@ -246,7 +246,7 @@ class Transformers(LocalModel):
             self._by_runs = by_runs
 
     def _distributions(self, sequences: Sequence[Sequence[int]], sharing: Sharing) -> Any:
-        """Probabilities after each sequence, (sequences, vocabulary), from forwards so small that they branch."""
+        """Probabilities after each sequence, (sequences, vocabulary), from forward passes so small that they branch."""
         rows: dict[int, Any] = {}
         forwards = lay_out(sequences, 24, sharing, reach(self._loaded.config), early=False)
         for forward, logarithms, _ in self._run(forwards, sharing):
@@ -266,6 +266,6 @@ def _copy_start(cache: Any, tokens: int) -> Any:
 
 
 def embedded_judge(**options: Any) -> Transformers:
-    """The judge ``smollm2-135m``, fetched at first use; in float32 unless ``dtype`` says otherwise."""
+    """The judge ``smollm2-135m``, fetched at first use; in float32 unless ``dtype`` is given."""
     fixed = {"revision": embedded.SHA256, "prepare": embedded.ensure}
     return Transformers(embedded.NAME, **{"dtype": "float32", **options, **fixed})

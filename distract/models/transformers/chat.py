@@ -1,7 +1,7 @@
 """Messages as token ids, with hostile text made inert.
 
-A chat template is rendered with a marker in place of each content, so that no template code ever sees a content.
-Contents go into its pieces and are encoded as ordinary text: ``<|im_end|>`` inside a response stays
+A chat template is rendered with a marker in place of each content, so that template code never sees contents.
+Contents are inserted between the rendered pieces and encoded as ordinary text: ``<|im_end|>`` inside a response remains
 ten characters and never becomes the token that ends a turn.
 """
 
@@ -31,12 +31,12 @@ class EncodedRequest:
     """A request in token ids."""
 
     prompt: Tokens  # ids to forward, including the prefill and the shared start of all choices
-    # Ids of each choice after the prompt: the next one where that tells them apart, otherwise all, at least one.
+    # Ids of each choice after the prompt: the next one if that tells them apart, otherwise all, at least one.
     continuations: tuple[Tokens, ...] = ()
 
     @property
     def length(self) -> int:
-        """Tokens to forward, or for an answer in words the prompt and one more."""
+        """Number of tokens to forward; for an answer in words, one more than the prompt."""
         return len(self.prompt) + max((len(ids) - 1 for ids in self.continuations), default=1)
 
 
@@ -46,7 +46,7 @@ class PromptLayout:
 
     head: Sequence[Tokens | str]  # all but the last piece
     tails: Sequence[Tokens | str]  # the last piece with each end
-    lead: str = ""  # stands before each text while encoding; its ids are taken away again
+    lead: str = ""  # precedes each text while encoding; its ids are removed afterwards
 
     def texts(self) -> Iterator[str]:
         """Texts to encode."""
@@ -113,7 +113,7 @@ class Chat:
         return PromptLayout(head, [_prepend(lead, stem + end) for end in ends], lead)
 
     def _find_lead(self, roles: tuple[str, ...]) -> str | None:
-        """The lead with which the ids of pieces add up to those of the whole text; None if none helps."""
+        """The lead with which the ids of pieces add up to those of the whole text; None if there is none."""
         # SentencePiece puts a blank before a text at the very start, and none before one after a special token.
         contents = [f"{_BENIGN} {number}" for number in range(len(roles))]
         expected = self._encode_whole(roles, contents, "[[")
@@ -145,7 +145,7 @@ class Chat:
         return tuple(chain.from_iterable(map(ids_of, layout.head))), [ids_of(tail) for tail in layout.tails]
 
     def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Tokens:
-        """Ids of the whole text at once, for tokenizers whose pieces do not add up; refuses text with structure."""
+        """Ids of the whole text at once, for tokenizers whose pieces do not add up; rejects text with structure."""
         if any(self._template.special.search(text) for text in (*contents, end)):
             raise BackendError(
                 f"the tokenizer of {self.name} cannot encode a text that contains one of its special tokens "
@@ -157,7 +157,7 @@ class Chat:
 
 
 def _replace_surrogates(text: str) -> str:
-    # Most texts are ASCII, which takes no search to find out.
+    # Most texts are ASCII, for which no search is needed.
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
@@ -170,7 +170,7 @@ def _prepend(lead: str, text: str) -> str:
 
 
 def _common_length(sequences: Sequence[Tokens]) -> int:
-    # Sequences that lie between two share what these two share.
+    # All sequences between two share the common start of these two.
     first, last = min(sequences), max(sequences)
     for at, (left, right) in enumerate(zip(first, last, strict=False)):
         if left != right:
@@ -183,7 +183,7 @@ class Template:
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         if not tokenizer.chat_template:
-            raise BackendError(f"{name} has no chat template, so it takes no roles; use a chat model")
+            raise BackendError(f"{name} has no chat template, so it supports no roles; use a chat model")
         self.tokenizer, self.name = tokenizer, name
         template = str(tokenizer.chat_template)
         # A token that the template writes is structure even if the tokenizer does not flag it as special (<think> of
@@ -231,7 +231,7 @@ class Template:
                 tokenize=False,
                 add_generation_prompt=True,
                 enable_thinking=False,
-                # Fixed, since Llama 3's template writes today's date, and a judge would change overnight.
+                # Fix the date, since Llama 3's template writes today's, and a judge would change overnight.
                 date_string="26 Jul 2024",
             )
         except Exception:  # a template is a program that may raise anything
@@ -249,7 +249,7 @@ class Template:
                 layout.append((index,))
                 strip = token.rstrip
                 continue
-            # Some tokens swallow white space around them: the template's goes, a content's stays.
+            # Some tokens absorb white space around them: remove the template's, and keep a content's.
             text = text.lstrip() if strip else text
             # Odd parts are the numbers of the markers.
             parts = _MARKER.split(text)

@@ -1,10 +1,10 @@
-"""Answers written side by side: each step adds a token to all, and the next prompt takes the place of what is finished.
+"""Write answers side by side: each step adds a token to all, and new prompts replace finished answers.
 
 Every answer has a row in buffers of keys and values, so that a step copies none of them. The rows end at the same
-column whatever their lengths (positions are explicit, and windows see as far back as they should). A forward that reads
-prompts runs only once all prompts read before have a row, so that at most one forward's prompts wait. Other contents of
-the buffers change logits by rounding alone; but where two tokens are that close, as some are in bfloat16, that changes
-an answer. So a run that was killed may go on with another answer than an uninterrupted one would have had.
+column regardless of their lengths (positions are explicit, and windows have the right size). A
+forward pass reads new prompts only once all earlier prompts have a row, so that at most one pass's prompts wait. Other
+contents of the buffers change logits only by rounding, but this changes an answer if two tokens are that close, as some
+are in bfloat16. So a resumed run may get another answer than an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from distract.models.transformers.packs import Forward, Ids
 from distract.models.transformers.replies import Answer
 
 ForwardResult = tuple[Forward, Any, list[tuple[Any, Any]]]
-"""A forward, the log-probabilities of its reads, and by layer the keys and values of all tokens that it sees."""
+"""A forward pass, the log-probabilities of its reads, and by layer the keys and values of all tokens that it sees."""
 
 ROWS = 64
-"""Most answers at once: more gain little on a CPU, and a killed process loses all that are unfinished."""
+"""Maximum answers at once: more gain little on a CPU, and a killed process loses all unfinished ones."""
 _SPARE = 64
-"""Columns of the buffers beyond the longest row, and most unused ones before it; then all rows move to the front."""
+"""Columns of the buffers beyond the longest row, and maximum of unused ones before it; then all rows move to the
+front."""
 _STEPS = 48
-"""Columns of these that steps may use at least; the others are for slightly longer rows to come."""
+"""Minimum number of these columns for steps; the others are for slightly longer rows to come."""
 
 
 class KnownAnswer:
@@ -39,7 +40,7 @@ class KnownAnswer:
         self._known = tokens[self.start :]
 
     def write(self, logits: Any, best: int, value: float) -> None:
-        """Add the next token whatever the logits, and keep the logits behind the last."""
+        """Add the next token regardless of the logits, and keep the logits after the last."""
         if len(self.tokens) == len(self._known):
             self.logits, self.finish = logits.float(), "length"
         self.tokens.append((*self._known, best)[len(self.tokens)])
@@ -77,7 +78,7 @@ def write(
 def _start_answers(
     runs: Iterable[ForwardResult], answers: Mapping[int, AnswerDraft]
 ) -> Iterator[tuple[int, list[tuple[Any, Any]], Ids]]:
-    """Each answer with its first token: its index, its forward's keys and values, and the places of them it sees."""
+    """Each answer with its first token: its index, its pass's keys and values, and the places of them it sees."""
     for forward, logarithms, cached in runs:
         values, best = (tensor.tolist() for tensor in logarithms.max(dim=-1))
         for read, (at, ending) in enumerate(forward.reads):
@@ -126,10 +127,10 @@ class Decoder:
         with timer.time_part("forward"), torch.inference_mode():
             alive = [answer for answer in self._rows if answer]
             idle = self._filled - max(map(_cached_length, alive))
-            # Moving rows takes about half a step, which a few unused places are not worth.
+            # Keep a few unused places, since moving rows takes about half a step.
             if self._filled == self._columns or idle >= _SPARE or 4 * len(alive) <= 3 * len(self._rows):
                 self._lay_out()
-            # A free row affects nothing, so any token will do.
+            # A free row has no effect, so any token will do.
             last = [(answer.tokens[-1], _cached_length(answer)) if answer else (0, 0) for answer in self._rows]
             ids, at = torch.tensor(last, device=self._model.device).T[:, :, None]
             mask = self._mask[:, : self._filled + 1]
@@ -146,7 +147,7 @@ class Decoder:
                 self._rows[row] = None if answer.finish else answer
 
     def _row_limit(self, answers: Iterable[AnswerDraft]) -> int:
-        """How many answers fit, each as long as the longest of these."""
+        """The number of answers that fit, each as long as the longest of these."""
         return self._budget // (max(answer.start + answer.room for answer in answers) + _SPARE)
 
     def _lay_out(self, more: AnswerDraft | None = None) -> None:
@@ -169,7 +170,7 @@ class Decoder:
 
 
 def _cached_length(answer: AnswerDraft) -> int:
-    """How many of its tokens have keys and values: all but the last, which comes next at that position."""
+    """The number of its tokens that have keys and values: all but the last, which is processed next."""
     return answer.start + len(answer.tokens) - 1
 
 
@@ -192,7 +193,7 @@ def _buffer_class() -> Any:
             """Put these rows first, the last ``kept`` places of each up to column ``filled``; zeros elsewhere."""
             buffers, end = [], self.keys.shape[2]
             for old in self._whole:
-                # Zeros, since hidden values are still multiplied by 0.
+                # Fill with zeros, since hidden values are still multiplied by 0.
                 new = old.new_zeros((slots, old.shape[1], columns, old.shape[3]))
                 if rows:
                     new[: len(rows), :, filled - kept : filled] = old[rows, :, end - kept : end]

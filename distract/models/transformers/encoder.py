@@ -1,7 +1,7 @@
-"""Ordinary text as token ids: nothing in it becomes a special token, and no text is encoded twice.
+"""Encode ordinary text as token ids without special tokens, and each text only once.
 
-Texts are cut at starts of lines, as far as that provably changes no id, and the ids of each line are cached, so that a
-response that stands in several prompts is encoded once. The rest is encoded in batches.
+Texts are cut at starts of lines if that provably changes no id, and the ids of each line are cached, so that a
+response in several prompts is encoded once. The rest is encoded in batches.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Tokens = tuple[int, ...]
 
 _BATCH = 64  # the tokenizer's results take many times the memory of the ids
 
-# Patterns that split text into words. In none of them does a word go on after a line break with anything but white
-# space (in the last two also a slash), look behind, or look ahead for more than white space.
+# Patterns that split text into words. In all of them, a word continues after a line break only with white space (in the
+# last two also a slash), and no word looks behind, or looks ahead for more than white space.
 _SHORT = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WHITE = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 _UPPER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
@@ -44,7 +44,7 @@ _HOSTILE = (
 
 
 class _Unit(NamedTuple):
-    """A text for one call of the tokenizer, and how many of its ids belong to neighbours."""
+    """A text for one call of the tokenizer, and the number of its ids that belong to neighbours."""
 
     text: str
     before: int
@@ -82,7 +82,7 @@ class Encoder:
         for part in self._parts(text):
             cuts = [match.end() for match in self._cut.finditer(part)] if self._cut else []
             for start, end in pairwise([0, *cuts, len(part)]):
-                # With the first character of the next line, since patterns for words look ahead.
+                # Include the first character of the next line, since patterns for words look ahead.
                 lead, behind = (self._lead if start else ""), int(end < len(part))
                 units.append(_Unit(lead + part[start : end + behind], self._skip if start else 0, behind))
         return units
@@ -118,7 +118,7 @@ class Encoder:
     def _encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
         if not self._backend:
             return [self._encode_one(text) for text in texts]
-        # Set each time, since other calls of the tokenizer may have changed them.
+        # Set this each time, since other calls of the tokenizer may have changed it.
         self._backend.no_truncation()
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
@@ -133,7 +133,7 @@ class Encoder:
 
     def _find_cuts(self) -> None:
         """Find the characters that may begin a unit: those that are a token of their own after a line break."""
-        # Text beside an added token is split as if it began or ended there.
+        # Text next to an added token is split as if it began or ended there.
         added = _added_tokens(self._backend)
         openers = [opener for opener in _OPENERS if not any(token.content.startswith(opener) for token in added)]
         lead, *alone = self._encode_batch(["\n", *openers])
@@ -173,7 +173,7 @@ def _is_separable(backend: Any) -> bool:
         return False
     if not all(map(_is_local, _steps(backend.normalizer))) or not all(map(_can_split, steps)):
         return False
-    # The blank that a token swallows on its left may be the line break.
+    # The blank that a token absorbs on its left may be the line break.
     if any(token.lstrip or token.normalized for token in added):
         return False
     if any(step.get("use_regex") or (step["type"] == "Split" and "Regex" in step["pattern"]) for step in steps):
@@ -182,14 +182,14 @@ def _is_separable(backend: Any) -> bool:
         return False
     else:
         tokens = backend.get_vocab(with_added_tokens=True)
-    # A vocabulary of bytes writes white space as letters; a normalizer may have joined an opener with what follows.
+    # A vocabulary of bytes writes white space as letters; a normalizer may have joined an opener to the next character.
     by_bytes = any(step["type"] == "ByteLevel" for step in steps)
     crossing = re.compile(r"[\nĊ][^\sĊčĉĠ]" if by_bytes else r"\n[^\s▁]")
     return not any(map(crossing.search, tokens))
 
 
 def _added_tokens(backend: Any) -> list[Any]:
-    """Tokens that the tokenizer takes out of a text first; special ones are not among them here."""
+    """Tokens that the tokenizer takes out of a text first; special ones are left out."""
     return [token for token in backend.get_added_tokens_decoder().values() if not token.special]
 
 

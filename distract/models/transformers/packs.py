@@ -1,13 +1,14 @@
-"""The tokens that go through the model together: a trie over prompts, cut into forwards.
+"""Pack the tokens of prompts into forward passes: a trie over prompts, cut into pieces.
 
 The prompts of a round share most of their tokens (the rules, the instruction, a response). A radix trie over their ids
-holds each shared run once. A node whose subtree exceeds one forward goes through alone, and its keys and values are
-kept for everything below it; subtrees that fit lie side by side, depth first and without padding, in forwards in which
-each token sees only its own ancestors. The very first forward is one whole prompt, so that its reply comes early;
-prompts that begin like it build on that part of what it kept.
+holds each shared run once. A node whose subtree exceeds one forward pass gets its own, and its keys and
+values are kept for its subtree; subtrees that fit are placed side by side, depth first and without padding, in forward
+passes in which each token sees only its own ancestors. The very first forward pass is one whole prompt, so that its
+reply arrives early; prompts with the same beginning build on its kept keys and values.
 
-The layout is a function of all sequences of the round. Stored replies decide only which whole forwards are skipped: the
-same forward always has the same shape, hence the same floating-point result, in a fresh and in a resumed run.
+The layout is a function of all sequences of the round. Stored replies only decide which whole forward passes are
+skipped: the same forward pass always has the same shape, hence the same floating-point result, in a fresh and in a
+resumed run.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
 Sharing = Literal["packed", "prefix", "none"]
-"""``packed``: as above. ``prefix``: a forward is one unbranched run behind kept ones, for models that take no
-custom mask. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
+"""``packed``: as above. ``prefix``: a forward pass is one unbranched run after kept ones, for models without
+support for custom masks. ``none``: every sequence alone and whole, for models whose cache cannot be reused either."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,13 +33,13 @@ class Forward:
     """One pass of the model over n tokens."""
 
     index: int  # position in the whole layout
-    base: int | None  # index of the forward whose kept tokens (after its own bases') come before these
-    past: int  # how many of those kept tokens all tokens here see, from the first
+    base: int | None  # index of the forward pass whose kept tokens (after its own bases') precede these
+    past: int  # number of those kept tokens, from the first, that all tokens here see
     tokens: Ids  # token ids, shape (n,)
     positions: Ids  # each token's place in its sequence, shape (n,)
     ends: Ids  # token i sees token j exactly when j <= i < ends[j], shape (n,)
     reads: tuple[tuple[int, tuple[int, ...]], ...]  # (index of a sequence's last token, sequences that end there)
-    keep: bool  # whether later forwards build on this one
+    keep: bool  # whether later forward passes build on this one
 
     @property
     def is_chain(self) -> bool:
@@ -46,7 +47,7 @@ class Forward:
         return bool((self.ends == len(self.tokens)).all())
 
     def visibility(self) -> NDArray[np.bool_]:
-        """Which token sees which in this forward: shape (n, n), row sees column."""
+        """Matrix of visibility in this forward pass: shape (n, n), row sees column."""
         at = np.arange(len(self.tokens))
         return (at[None, :] <= at[:, None]) & (at[:, None] < self.ends[None, :])
 
@@ -57,7 +58,7 @@ class Forward:
 
     @property
     def pairs(self) -> int:
-        """How many tokens all tokens together see."""
+        """Number of visible pairs of tokens."""
         at = np.arange(len(self.tokens))
         return int((self.past + self.ends - at).sum())
 
@@ -84,7 +85,7 @@ def lay_out(
     reach: float = inf,
     early: bool = True,
 ) -> list[Forward]:
-    """The forwards that read every sequence at its last token."""
+    """The forward passes that read every sequence at its last token."""
     if budget < 1:
         raise ValueError(f"a forward needs a budget of at least one token, not {budget}")
     if not all(len(sequence) for sequence in sequences):
@@ -119,9 +120,9 @@ def lay_out(
 
 
 def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]:
-    """Leave out the forwards that read no wanted sequence and carry nothing for one that does."""
+    """Leave out forward passes that neither read a wanted sequence nor are a base for one that does."""
     needed: set[int] = set()
-    # A base always precedes what builds on it, so one pass from the end finds every need.
+    # A base always precedes the passes that build on it, so one loop from the end finds all needed ones.
     for forward in reversed(forwards):
         read = any(sequence in wanted for _, ending in forward.reads for sequence in ending)
         if (read or forward.index in needed) and forward.base is not None:
@@ -132,7 +133,7 @@ def prune(forwards: Sequence[Forward], wanted: Collection[int]) -> list[Forward]
 
 
 def _pack_first(root: Node, budget: int, forwards: list[Forward]) -> list[tuple[Node, int | None, int]]:
-    """One forward for the whole path to the first read, if it fits, so that the first reply comes early."""
+    """One forward pass for the whole path to the first read, if it fits, so that the first reply arrives early."""
     path = [root]
     while not path[-1].sequences:
         path.append(next(iter(path[-1].children.values())))
@@ -187,7 +188,7 @@ def _pack(group: Sequence[Node], index: int, base: int | None, past: int) -> For
 
 
 def _pack_alone(sequences: Mapping[int, Sequence[int]]) -> list[Forward]:
-    """A forward for every distinct sequence."""
+    """A forward pass for every distinct sequence."""
     places: dict[tuple[int, ...], list[int]] = {}
     for index, sequence in sequences.items():
         places.setdefault(tuple(sequence), []).append(index)
@@ -205,8 +206,8 @@ class Node:
     """A run of tokens without a branch; sequences end only at its last token."""
 
     tokens: Ids  # shape (n,)
-    sequences: list[int] = field(default_factory=list)  # indices of those that end here
-    children: dict[int, Node] = field(default_factory=dict)  # the first token of each is its key
+    sequences: list[int] = field(default_factory=list)  # indices of sequences that end here
+    children: dict[int, Node] = field(default_factory=dict)  # by first token
     size: int = 0  # tokens of this node and all below it
 
 

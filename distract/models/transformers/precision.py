@@ -1,8 +1,8 @@
 """The precision in which a model runs fastest on this machine, and the rate of matrix products.
 
-Processors without units for bfloat16 compute it a hundred times slower than float32, those with them several times
-faster, and 50 ms of matrix products show which. The result is kept in the cache folder, so that a machine decides once
-and the same command keeps using the same judge.
+On processors without bfloat16 units, bfloat16 is a hundred times slower than float32; on processors with them it is
+several times faster. Timing matrix products for 50 ms tells the two apart. The result is kept in the cache folder, so
+that the same command keeps using the same judge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from distract.models import hardware
 from distract.models.cache import keep, recall
 
 FASTER = 1.5
-"""Multiple of float32's rate that a smaller type must reach to be worth its rounding."""
+"""Multiple of float32's rate from which a smaller type is worth its rounding."""
 
 CACHE_FILE = "precision.json"
 SECONDS = 0.05  # time spent on matrix products of each type
@@ -47,7 +47,7 @@ def product_times(dtype: str, device: str, shape: tuple[int, int, int], seconds:
         left = torch.ones((rows, columns), dtype=kind, device=device)
         right = torch.ones((outputs, columns), dtype=kind, device=device)
         with torch.inference_mode():
-            _time_product(left, right)  # sets up memory, threads and kernels
+            _time_product(left, right)  # the first product sets up memory, threads and kernels
             while len(times) < 5 or sum(times) < seconds:
                 times.append(_time_product(left, right))
     except (RuntimeError, TypeError):
@@ -67,14 +67,14 @@ def _time_product(left: Any, right: Any) -> float:
 
 def measure_rates(device: str, seconds: float = SECONDS) -> dict[str, float]:
     """Rates of float32 and of types that may replace it: bfloat16, and on a GPU float16."""
-    # Small enough on a CPU that even a type without units for it takes milliseconds.
+    # On a CPU, use a shape so small that even a type without hardware support takes milliseconds.
     size = 2048 if device.startswith("cuda") else 256
     kinds = ("float32", "bfloat16", "float16") if device.startswith("cuda") else ("float32", "bfloat16")
     return {kind: matrix_rate(kind, device, (size, size, size), seconds) for kind in kinds}
 
 
 def choose_dtype(rates: Mapping[str, float]) -> str:
-    """The type to use: float32 unless another is clearly faster, and float16 only where bfloat16 is slow."""
+    """The type to use: float32 unless another is clearly faster, and float16 only if bfloat16 is slow."""
     half = "float16" if rates.get("float16", 0.0) >= FASTER * rates.get("bfloat16", 0.0) else "bfloat16"
     return half if rates.get(half, 0.0) >= FASTER * rates["float32"] else "float32"
 
@@ -86,7 +86,7 @@ def recall_dtype(folder: Path, on_gpu: bool = True) -> str | None:
 
 
 def find_dtype(folder: Path, on_gpu: bool = True) -> str:
-    """The same, measured now if needed."""
+    """The fastest type on this machine, measured now if needed."""
     if (known := recall_dtype(folder, on_gpu)) is not None:
         return known
     import torch

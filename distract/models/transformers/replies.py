@@ -1,6 +1,6 @@
-"""Replies of models whose tokens we see: on choices from log-probabilities of next tokens, in words token by token.
+"""Replies of local models: on choices from log-probabilities of next tokens, in words token by token.
 
-A choice is one token that tells it apart from the others, or its full continuation where no single token does. A token
+A choice is one token that tells it apart from the others, or its full continuation if no single token does. A token
 of an answer in words is the likeliest one, or drawn with the answer's own random numbers, so that an answer does not
 depend on other requests.
 """
@@ -24,7 +24,7 @@ Decode = Callable[[list[int]], str]
 
 
 def lookups(encoded: EncodedRequest) -> dict[Tokens, set[int]]:
-    """Tokens whose probability is needed, by the ids beyond the prompt that they follow."""
+    """Tokens whose probabilities are needed, by the preceding ids beyond the prompt."""
     needed: dict[Tokens, set[int]] = {}
     for ids in encoded.continuations:
         for at, token in enumerate(ids):
@@ -33,13 +33,13 @@ def lookups(encoded: EncodedRequest) -> dict[Tokens, set[int]]:
 
 
 def make_length_failure(tokens: int, context: int) -> Reply:
-    """The reply to a request of more tokens than the model takes."""
+    """The reply to a request with more tokens than the model's context."""
     failure = f"too long: {tokens} tokens, the model takes {context}"
     return Reply(finish="length", failure=failure, tokens_in=tokens)
 
 
 def make_reply(encoded: EncodedRequest, logprobs: Mapping[Tokens, Mapping[int, float]]) -> Reply:
-    """A reply from log-probabilities of tokens, by the ids beyond the prompt that they follow."""
+    """A reply from log-probabilities of tokens, by the preceding ids beyond the prompt."""
     continuations, count = encoded.continuations, len(encoded.prompt)
     logs = [sum(logprobs[ids[:at]][token] for at, token in enumerate(ids)) for ids in continuations]
     if any(math.isnan(log) for log in logs):
@@ -50,7 +50,7 @@ def make_reply(encoded: EncodedRequest, logprobs: Mapping[Tokens, Mapping[int, f
     weights = [math.exp(log - top) for log in logs]
     own = list(weights)
     for i, ids in enumerate(continuations):
-        # "1" stands for all that begins with it, so the weight of the choice "10" is taken out.
+        # The token "1" covers all numbers that begin with it, so the weight of the choice "10" is subtracted.
         longer = {
             other: weights[j]
             for j, other in enumerate(continuations)
@@ -76,7 +76,7 @@ def draw_token(logits: NDArray[np.floating[Any]], temperature: float, top_p: flo
         likely = np.flatnonzero(weights >= (1 - top_p) / len(weights))
         order = likely[np.argsort(-weights[likely], kind="stable")]
         last = int(np.searchsorted(np.cumsum(weights[order]), top_p))
-        # By id again, since rounding may swap two tokens in the order of likelihood.
+        # Sort by id again, since rounding may swap two tokens in the order of likelihood.
         tokens = np.sort(order[: last + 1])
     sums = np.cumsum(weights[tokens])
     place = int(np.searchsorted(sums, uniform * sums[-1], side="right"))
@@ -90,7 +90,7 @@ class Answer:
         self.start, self.room, self.tokens, self.finish = start, room, list[int](), ""
         self._request, self._ends, self._decode, self._failure = request, ends, decode, ""
         self._stops = [stop for stop in request.stop if stop]
-        # A token is at least one byte of text, and a text cut at its start may decode differently there.
+        # A token has at least one byte of text, and the start of a cut text may decode differently.
         self._tail = 4 + max((len(stop.encode()) for stop in self._stops), default=0)
         self._stream = random.Random(int(request.key[:15], 16))
 
@@ -115,7 +115,7 @@ class Answer:
         return Reply(text, finish=self.finish, failure=failure, tokens_in=self.start, tokens_out=len(self.tokens))
 
     def _is_stopped(self) -> bool:
-        # The tail first, since decoding everything in every step would be quadratic.
+        # Decode the tail first, since decoding the whole answer in every step would be quadratic.
         return all(
             self._find_stop(self._decode(tokens)) is not None for tokens in (self.tokens[-self._tail :], self.tokens)
         )

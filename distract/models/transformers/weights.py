@@ -21,9 +21,9 @@ from distract.models.transformers.architecture import config_number, most_tokens
 
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
 _TRIM, _MAP = -1, -3
-"""GNU's numbers (malloc.h) for the free memory kept at the end, and for blocks that get maps of their own."""
+"""Parameters of GNU's malloc (malloc.h): the free memory kept at the end, and the size of separately mapped blocks."""
 _KEPT = 2**30
-"""Bytes of the largest block to keep, and most free ones to keep at the end of memory."""
+"""Bytes of the largest block to keep, and maximum free bytes to keep at the end of memory."""
 _HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.")
 
 
@@ -74,7 +74,7 @@ class LocalModel(HubModel):
             self._check_mapped(transformers)
             if device_map is not None:
                 options["device_map"] = device_map
-            # Weights of another shape are to be listed like missing ones, not raised.
+            # List weights of another shape like missing ones instead of raising an error.
             options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
             model, info = transformers.AutoModelForCausalLM.from_pretrained(self._place, **options)
             self._check_weights(info)
@@ -83,7 +83,7 @@ class LocalModel(HubModel):
                 model = model.to("cuda" if torch.cuda.is_available() else "cpu")
             if model.device.type == "cpu":
                 keep_freed_memory()
-            # A model's own sampling defaults (penalties, top-p) would change what greedy means.
+            # A model's own sampling defaults (penalties, top-p) would change greedy answers.
             own = model.generation_config
             self._ends = {self._chat.tokenizer.eos_token_id, *np.atleast_1d(own.eos_token_id or [])} - {None}
             self._ends = {int(end) for end in self._ends}
@@ -110,8 +110,8 @@ class LocalModel(HubModel):
         heads = [name for name in info["unexpected_keys"] if _HEAD.search(name)]
         problems = {
             "lacks weights": info["missing_keys"],
-            "has weights of another shape than config.json says": odd,
-            "is no language model's, but has a head that scores or classifies": heads,
+            "has weights whose shapes differ from config.json": odd,
+            "has a scoring or classification head instead of a language model head": heads,
         }
         for problem, names in problems.items():
             if names:
@@ -125,7 +125,7 @@ class LocalModel(HubModel):
 
     @cached_property
     def batch_tokens(self) -> int:
-        """Most tokens in one forward; loads the model unless set by the user."""
+        """Maximum tokens in one forward pass; loads the model unless set by the user."""
         if self._given_tokens is not None:
             return self._given_tokens
         model, torch = self._loaded, self._libraries()[0]
@@ -135,7 +135,7 @@ class LocalModel(HubModel):
 
     @property
     def products(self) -> tuple[str, str, tuple[int, int, int]]:
-        """Type, device and shape of a forward's matrix products, for ``precision``; loads the model."""
+        """Type, device and shape of a forward pass's matrix products, for ``precision``; loads the model."""
         config, place = self._loaded.config.get_text_config(), self._loaded.device
         hidden = config_number(config, "hidden_size", 1024)
         shape = self.batch_tokens, hidden, config_number(config, "intermediate_size", 4 * hidden)
@@ -151,7 +151,7 @@ class LocalModel(HubModel):
         if self.dtype != "auto":
             return self.dtype
         on_gpu = self.device_map not in ("cpu", {"": "cpu"})
-        # Without importing torch if this machine has been measured before.
+        # Avoid importing torch if this machine has been measured before.
         if (known := precision.recall_dtype(cache_folder(), on_gpu)) is None:
             self._libraries()
             known = precision.find_dtype(cache_folder(), on_gpu)
@@ -159,15 +159,15 @@ class LocalModel(HubModel):
 
     def _hint(self, doing: str, problem: str) -> str:
         if "out of memory" in problem or "can't allocate" in problem:
-            now = "" if "_loaded" not in vars(self) else f", now {self.batch_tokens}"
-            return f"give it less at once (batch_tokens{now}) or a smaller model"
+            now = "" if "_loaded" not in vars(self) else f" (now {self.batch_tokens})"
+            return f"lower batch_tokens{now} or use a smaller model"
         return super()._hint(doing, problem)
 
 
 def keep_freed_memory() -> bool:
-    """Make the C library keep freed memory for the next forward, in the whole process; returns whether it did."""
-    # A forward on a CPU takes and frees tens of megabytes in each layer. By default much of that goes back to the
-    # system and returns page by page, zeroed, which takes a tenth of the time of a forward of 1,500 tokens.
+    """Make the C library keep freed memory for later forward passes, in the whole process; returns whether it did."""
+    # A forward pass on a CPU allocates and frees tens of megabytes in each layer. By default much of that is returned
+    # to the system and allocated again page by page, zeroed, which takes a tenth of the time of a pass of 1,500 tokens.
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):  # macOS, Windows, musl

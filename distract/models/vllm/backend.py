@@ -1,7 +1,7 @@
-"""Any Hugging Face causal language model as a backend, run by vLLM: what to use on GPUs.
+"""Any Hugging Face causal language model as a backend, run by vLLM; preferred on GPUs.
 
-vLLM schedules by itself and keeps shared parts of prompts in its prefix cache, so requests go to it as they come.
-Prompts are token ids made by ``chat``, so a text never becomes structure. A verdict on choices costs one token.
+vLLM schedules by itself and keeps shared parts of prompts in its prefix cache, so requests are passed on as they
+arrive. Prompts are token ids made by ``chat``, so a text never becomes structure. A verdict on choices costs one token.
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ class Vllm(HubModel):
         except DistractError:
             raise
         except Exception as error:
-            # Validation errors hold their reason inside, behind a line without content.
+            # Validation errors contain their reason after a first line without content.
             details: list[Any] = getattr(error, "errors", list)()
             problem = details[0]["msg"] if details else str(error) or type(error).__name__
-            line = problem.removeprefix("Value error, ").strip().partition("\n")[0]  # may list all that vLLM knows
+            line = problem.removeprefix("Value error, ").strip().partition("\n")[0]  # may list all names known to vLLM
             shortened = textwrap.shorten(line, 300, placeholder=" …")
             raise self._failure(doing, shortened, "not initialized from checkpoint" in line) from error
 
@@ -140,13 +140,13 @@ class VllmStream:
     """A ``Stream`` of requests at the engine of a ``Vllm``."""
 
     def __init__(self, backend: Vllm) -> None:
-        # Enough to keep vLLM's scheduler busy while replies are stored.
+        # This number keeps vLLM's scheduler busy while replies are stored.
         self.capacity = 1024 if gpus() else 256
         self._backend, self._under_way, self._ready = backend, set[int](), list[tuple[int, Reply]]()
 
     def submit(self, ticket: int, request: Request) -> None:
         """See ``Stream.submit``."""
-        # The engine first, since it silences the libraries before any is imported.
+        # Start the engine first, since it silences the libraries before any is imported.
         engine, encoded = self._backend._engine, self._backend._chat.encode(request)
         start, needed = len(encoded.prompt), encoded.length
         if request.choices and needed == engine.context:
@@ -186,7 +186,7 @@ class VllmStream:
             self._under_way.clear()
             try:
                 engine.abandon(self)
-            except Exception:  # whatever failed, the engine goes, and replies that came stay
+            except Exception:  # after any error, drop the engine and keep the replies so far
                 self._backend._drop()
         return self._take_ready()
 
@@ -222,6 +222,6 @@ def _sampling_options(request: Request) -> dict[str, Any]:
     if stops:
         options |= {"stop": stops, "include_stop_str_in_output": True}
     if request.temperature > 0:
-        # The key covers prompt, seed and sample, so each answer has a draw of its own.
+        # The key covers prompt, seed and sample, so each answer has its own random numbers.
         options |= {"top_p": request.top_p, "seed": int(request.key[:15], 16)}
     return options

@@ -1,4 +1,4 @@
-"""vLLM's engine: started quietly, fed with token ids, and stepped by its caller. Differences of versions stay here."""
+"""vLLM's engine: started quietly, fed with token ids, and stepped by its caller, for all supported versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Way = Literal["named", "top", "allowed"]
 """Source of log-probabilities: named tokens, the likeliest ones, or the only one allowed."""
 
 SIZES: Mapping[Way, int] = {"named": 128, "top": 64, "allowed": 1}
-"""Most tokens that each way reads at once; for the first, vLLM's limit."""
+"""Maximum tokens that each source reads at once; for the first, vLLM's limit."""
 
 QUIET = {
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -31,13 +31,13 @@ QUIET = {
     "VLLM_NO_USAGE_STATS": "1",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
-# One process, since a CPU that runs the engine has nothing to overlap. Without a cache size vLLM takes 92% of memory.
+# One process is enough on a CPU, with no work to overlap. Without a cache size, vLLM takes 92% of the memory.
 ON_CPU = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "4"}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The result for a prompt: tokens, why they ended, and log-probabilities at the first one's place."""
+    """The result for a prompt: tokens, the reason for their end, and log-probabilities at the first one's place."""
 
     tokens: Sequence[int]
     finish: str
@@ -52,7 +52,7 @@ class Engine:
             os.environ.setdefault(name, value)
         logging.getLogger("vllm").setLevel(logging.ERROR)  # it logs before it reads its own setting
         fixed: dict[str, Any] = {"enable_prefix_caching": True, "max_logprobs": SIZES["top"], "use_tqdm_on_load": False}
-        # The model's own sampling defaults would change what greedy, or a temperature, means.
+        # The model's own sampling defaults would change greedy and sampled answers.
         fixed |= {"generation_config": "vllm", "enforce_eager": on_cpu}
         if on_cpu:
             # Only whole blocks are shared: the default size of 128 shares 38% of the tokens, this one 48%.
@@ -64,7 +64,7 @@ class Engine:
             self._final = importlib.import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY
             self.llm: Any = vllm.LLM(**fixed, **options)
         self.way: Way = "named" if "logprob_token_ids" in inspect.signature(self._sampling).parameters else "top"
-        # Most tokens of a prompt and its answer.
+        # Maximum tokens of a prompt and its answer.
         self.context = int(self.llm.llm_engine.model_config.max_model_len)
         self.cached = 0  # tokens of prompts found in the prefix cache
         self._names = map(str, itertools.count())
@@ -76,7 +76,7 @@ class Engine:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             parameters = self._sampling(output_kind=self._final, **sampling)
-            # With the type, recent versions skip their tokenizer's settings.
+            # If the type is given, recent versions skip their tokenizer's settings.
             tokens = {"type": "token", "prompt_token_ids": list(prompt)}
             name = next(self._names)
             self.llm.llm_engine.add_request(name, tokens, parameters)
@@ -109,13 +109,13 @@ class Engine:
         query(targets, self.way)
 
     def step(self) -> None:
-        """Let the engine do one forward, and hand on finished results."""
+        """Let the engine do one forward pass, and pass on finished results."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outputs = self.llm.llm_engine.step()
         for output in outputs:
             if not output.finished or output.request_id not in self._waiting:
-                continue  # not waited for: abandoned just before it came
+                continue  # abandoned just before it arrived
             _, then = self._waiting.pop(output.request_id)
             answer = output.outputs[0]
             if answer.finish_reason not in ("stop", "length"):
@@ -142,7 +142,7 @@ def _shut_down(llm: Any) -> None:
 
 @contextlib.contextmanager
 def _go_offline(offline: bool) -> Iterator[None]:
-    """Keep processes started inside off the hub; other models of this process still use it."""
+    """Keep processes started inside offline; other models of this process still use the hub."""
     previous = os.environ.get("HF_HUB_OFFLINE")
     if offline:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -1,7 +1,7 @@
 """Decide whether a rewrite is still the same answer, in two layers that need no model.
 
-``inspect`` lists what a rewrite lost, invented or broke. The first layer is rules that every faithful rewrite keeps.
-They are necessary and not sufficient: a rewrite may keep every number and still say something else. The second layer is
+``inspect`` lists the faults of a rewrite. The first layer consists of rules that every faithful rewrite keeps. They are
+necessary but not sufficient: a rewrite may keep every number and still say something else. The second layer is
 graded evidence with limits. Both take arbitrary text in linear time.
 """
 
@@ -24,22 +24,22 @@ Words = frozenset[str]
 Marker = Callable[[str], float]
 
 MIN_WORDS = 20
-"""Fewest content words for a meaningful share of new ones: in a short text one courtesy is most of it."""
+"""Minimum number of content words for a meaningful share of new ones: a courtesy may be most of a short text."""
 
 MIN_KEPT = 0.1
-"""Smallest share of the original's content words in a rewrite; the heaviest faithful paraphrases keep a fifth."""
+"""Minimum share of the original's content words in a rewrite; the heaviest faithful paraphrases keep a fifth."""
 
 FEW_KEPT = 0.45
-"""Share of the original's words (without the prompt's) below which one more sign makes a text another answer."""
+"""Share of the original's words (without the prompt's) below which another sign makes a text a different answer."""
 
 FEWEST_KEPT, MOST_NEW = 0.3, 0.8
-"""Below the first share no second sign is needed, if the attack allows at most the second share of new words."""
+"""Below the first share, no second sign is needed if the attack allows at most the second share of new words."""
 
 IN_ORDER = 0.65
-"""Smallest share of common words in the original's order; a paraphrase moves clauses but follows the text."""
+"""Minimum share of common words in the original's order; a paraphrase moves clauses but follows the text."""
 
 MANY_FACTS = 3
-"""Lost or invented facts that count as a second sign; one changed fact counts twice."""
+"""Number of lost or invented facts that count as a second sign; one changed fact counts twice."""
 
 FACTS = ("number", "unit", "date", "url", "code", "quote", "name")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -75,7 +75,7 @@ def _is_another(words: Words, rewritten: Words, prompted: Words, most_new: float
 
 
 def _is_reordered(original: str, rewrite: str) -> bool:
-    """Whether the common words of two texts stand in another order."""
+    """Whether the common words of two texts have a different order."""
     old, new = (_WORD.findall(text.casefold()) for text in (original, rewrite))
     counts = Counter(old) | Counter(new)
     places = {word: place for place, word in enumerate(new) if counts[word] == 1 and content_words(word)}
@@ -88,9 +88,9 @@ def _is_reordered(original: str, rewrite: str) -> bool:
 
 
 def _is_answer(prompted: Words, words: Words, rewritten: Words) -> bool:
-    """Whether a text that is no rewrite is about the prompt."""
+    """Whether a text that is not a rewrite is about the prompt."""
     here, there = len(prompted & rewritten), len(prompted & words)
-    # One common word may be chance, unless the prompt has hardly more words.
+    # One common word may be a coincidence, unless the prompt has hardly more words.
     is_closer = here / max(len(rewritten), 1) > there / max(len(words), 1) or 2 * here >= there
     return is_closer and (here > 1 or 2 * here >= len(prompted) > 0)
 
@@ -120,14 +120,14 @@ def inspect(
         rewrite: The rewritten turns.
         constraints: Format requirements. Each one that held must still hold, each broken one must stay broken.
         marker: Measures the attack's feature, which must increase; None for a control, which may change nothing.
-        max_new_content: Largest share of new content words to accept.
+        max_new_content: Maximum share of new content words to accept.
         severity: Number of constraints that must be broken, for a rewrite that breaks some on purpose.
 
     Returns:
         Reasons to reject it (empty: accept), each a stable slug with details, and the measurements.
     """
     if tuple(original) == tuple(rewrite):
-        # Most controls change nothing. Then nothing is lost, and a closer look would cost more than judging.
+        # Most controls change nothing. Then nothing is lost, and further checks would take longer than judging.
         return ("unchanged",) if marker or severity else (), (("kept_content_share", 1.0), ("new_content_share", 0.0))
     old, new, prompted = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
     words, rewritten = content_words(old), content_words(new)
@@ -158,7 +158,7 @@ def inspect(
         is_answer = _is_answer(prompted, words, rewritten)
         reasons.append("answers the prompt" if is_answer else f"not a rewrite: {share:.0%} of the words kept")
     if not severity:
-        # A text that is broken on purpose may show signs, or stop short.
+        # A text that is broken on purpose may show signs or end early.
         reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.find_form_flaws(*pair))
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}

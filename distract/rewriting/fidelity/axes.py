@@ -1,4 +1,4 @@
-"""Words with an opposite, such as *more* and *less*, and which of them a text uses."""
+"""Find words with an opposite, such as *more* and *less*."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ON_AN_AXIS = re.compile(rf"\b(?:{'|'.join(map('|'.join, (*_COMPARATIVES, *_DIRE
 
 @lru_cache(PARTS)
 def find_sides(clause: str) -> Sequence[tuple[bool, bool]]:
-    """Say for each axis whether a clause names its one side and its other; empty if it names no side of any axis."""
+    """Return for each axis whether a clause names its one side and its other; empty if it names no side of any."""
     if not _ON_AN_AXIS.search(clause):
         return ()
     return [(bool(plus.search(clause)), bool(minus.search(clause))) for plus, minus in _AXES]

@@ -1,8 +1,8 @@
 """Find the facts of a text: numbers, units, dates, addresses, code, quotations, names.
 
 Facts are sets. A text is read strictly for the facts that it states and leniently for facts of the other text that it
-may repeat: "3" is kept if the other text says "three" or "third", and an idle "one" is no invention. Arbitrary text
-takes linear time.
+may repeat: "3" counts as kept if the other text says "three" or "third", and "one" as a pronoun does not count as
+invented. Arbitrary text takes linear time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from distract.data.lexicon import PARTS, content_words
 from distract.rewriting.fidelity.numbers import DAY, MONTH, amounts, find_units
 
 MOST_PAIRS = 200_000
-"""Most pairs of equal words in two texts for an exact search of their difference."""
+"""Maximum pairs of equal words in two texts for an exact search of their difference."""
 
 READ = 64
-"""Cached readings of texts: an original is compared with rewrite after rewrite."""
+"""Size of the cache of readings: an original is compared with many rewrites."""
 
 
 Span = tuple[int, int]
@@ -39,7 +39,7 @@ _MARKER = re.compile(r"^[ \t]*(?:[*#>-]+[ \t]*)?\d{1,3}[.)](?=[ \t*]+\S)", re.M)
 _CAPITAL = re.compile(r"(?<=[\w,;)] )([A-Z][\w’'&-]*[^\W_])(?!\w)")
 _LETTERS = re.compile(r"[^\W_]+")
 _TITLE = re.compile(r"<<[^\n]{0,300}>>|^[ \t]*#.*$", re.M)
-# From the first capital of a word: where that one begins no run, none of those behind it does.
+# Start at the first capital of a word: if it does not begin a run, no later capital does.
 _RUN_OF_NAMES = re.compile(r"(?<!\w)[^\WA-Z]*+([A-Z]\w++(?: [A-Z]\w++){1,5})")
 _TITLES = (
     "i'm i'll i've i'd mr mrs ms dr prof sir madam dear ok pm am no yes step part section figure table chapter "
@@ -120,7 +120,7 @@ def _is_heading(line: str) -> bool:
 
 def _missing_names(names: AbstractSet[str], text: str) -> set[str]:
     """Return the names that a text does not mention in any form."""
-    # Nearly all names stand in the text unchanged, so other forms are looked for only if this fails.
+    # Nearly all names are in the text unchanged, so search for other forms only if this fails.
     changed = {name for name in names if not _is_mentioned(name, _plain_words(text))}
     return {name for name in changed if not _is_mentioned(name, _possible_names(text))}
 
@@ -191,7 +191,7 @@ class Difference:
 
 
 def differences(original: str, rewrite: str, prompt: str = "") -> dict[str, Difference]:
-    """Compare the facts of a rewrite with those of its original, by kind; names in the prompt are no invention."""
+    """Compare the facts of a rewrite with those of its original, by kind; names in the prompt are not invented."""
     stated, lost = _missing_facts(original, rewrite)
     _, invented = _missing_facts(rewrite, original)
     # A number may share another's unit, as in "between 5 and 6 kg"; it may not get a different one.
@@ -221,7 +221,7 @@ def _missing_facts(text: str, other: str) -> tuple[Facts, dict[str, AbstractSet[
         missing[kind] = set(parts - others[kind])
         if missing[kind]:
             whole = _flatten(other) if kind == "code" else normalise_text(other)
-            # One search for each part is not linear, so their number is bounded.
+            # One search for each part is not linear, so bound their number.
             missing[kind] = {p for i, p in enumerate(sorted(missing[kind])) if i > 99 or p not in whole}
     return {**stated, "name": names, **verbatim}, missing
 

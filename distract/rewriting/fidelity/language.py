@@ -9,7 +9,7 @@ from functools import lru_cache
 from distract.rewriting.fidelity.facts import READ
 
 FEW_WORDS = 8
-"""Fewest words whose language can be recognised."""
+"""Minimum number of words whose language can be recognised."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -45,7 +45,7 @@ def find_translation(original: str, rewrite: str) -> tuple[str, str] | None:
     first, second = _LANGUAGES[was] - _LANGUAGES[now], _LANGUAGES[now] - _LANGUAGES[was]
     lost = sum(old[word] for word in first), sum(new[word] for word in first)
     gained = sum(new[word] for word in second), sum(old[word] for word in second)
-    # A quotation or an example in another language stands in both texts, so the old language must be gone.
+    # A quotation or an example in another language is in both texts, so require that the old language is gone.
     clear = all(a > 2 and a >= 0.08 * words.total() and 3 * b <= a for (a, b), words in ((lost, old), (gained, new)))
     return (was, now) if clear else None
 

@@ -1,7 +1,7 @@
 """Signs that a rewrite says something else although it keeps every fact; no model is needed.
 
-There are five signs: a statement that lost or gained its negation, a comparison or direction that turned, a condition
-that is gone, steps in another order, and a word exchanged where nothing around it changed. Words are compared, not
+There are five signs: a statement that lost or gained its negation, a reversed comparison or direction, a missing
+condition, steps in another order, and a word exchanged in an unchanged context. Words are compared, not
 understood: a heavy paraphrase hides a change, and an added claim is not noticed. Only the beginning of a very long text
 is read.
 """
@@ -19,10 +19,10 @@ from distract.rewriting.fidelity.axes import find_comparatives, find_sides
 from distract.rewriting.fidelity.facts import READ, new_content_share, normalise_text, opcodes
 
 MOST_CLAUSES = 150
-"""Most clauses to read: each one is compared with each clause of the other text."""
+"""Maximum clauses to read: each one is compared with each clause of the other text."""
 
 MOST_CONDITIONS = 5
-"""Most conditions to read in one sentence: each one is compared with the whole text."""
+"""Maximum conditions to read in one sentence: each one is compared with the whole text."""
 
 FEW_NEW = 0.2
 """Share of new content words below which a rewrite keeps the vocabulary."""
@@ -86,7 +86,7 @@ def signs(original: str, rewrite: str) -> list[str]:
         *_find_contradiction(before, after),
     ]
     slugs += _find_moved_steps(original.casefold(), rewrite.casefold())
-    # An attack on the vocabulary exchanges words by design, which shows in the share of new words.
+    # An attack on the vocabulary exchanges words by design, as the share of new words shows.
     slugs += _find_exchanges(before, after) if new_content_share(original, rewrite) < FEW_NEW else ()
     return list(dict.fromkeys(slugs))
 
@@ -188,7 +188,7 @@ def _find_contradiction(before: str, after: str) -> Iterator[str]:
 
 
 def _find_lost_conditions(before: str, after: str) -> Iterator[str]:
-    """Find conditions that left no word, while the rest of their sentence still stands without a condition."""
+    """Find conditions without a trace in the rewrite, if the rest of their sentence is there without a condition."""
     if not (conditions := _restrictions(before)):
         return
     rewritten = content_words(after)
@@ -207,7 +207,7 @@ def _find_lost_conditions(before: str, after: str) -> Iterator[str]:
 
 @lru_cache(READ)
 def _restrictions(text: str) -> Sequence[tuple[str, frozenset[str], frozenset[str]]]:
-    """Find conditions that have words of their own, with these words and those of the rest of the sentence."""
+    """Find conditions with specific words; returns these words and those of the rest of the sentence too."""
     conditions = []
     for sentence in _SENTENCE.split(text)[:MOST_CLAUSES]:
         for match in islice(_CONDITION.finditer(_BOOSTER.sub(" ", sentence)), MOST_CONDITIONS):
@@ -218,7 +218,7 @@ def _restrictions(text: str) -> Sequence[tuple[str, frozenset[str], frozenset[st
 
 
 def _find_moved_steps(original: str, rewrite: str) -> Iterator[str]:
-    """Find steps that changed places, in a text with steps; both texts are in lower case."""
+    """Find steps in a different order, in a text with steps; both texts are in lower case."""
     if _SEQUENCE.search(original):
         steps = _steps(rewrite)
         places = [location for step in _steps(original) if (location := _locate_step(step, steps))]
@@ -243,7 +243,7 @@ def _locate_step(step: frozenset[str], steps: Sequence[frozenset[str]]) -> tuple
 
 
 def _find_exchanges(before: str, after: str) -> Iterator[str]:
-    """Find single nouns that replace others while nothing around them changed."""
+    """Find single nouns that replace others in an unchanged context."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     if not _places(old, new) & _places(new, old):
         return

@@ -19,13 +19,14 @@ REPEATED = 3
 """A sentence is repeated if it occurs this many times as often as in the original, where it counts at least once."""
 
 PHRASE = 8
-"""Words of a phrase that can be a repetition; a shorter one may open every item of a list."""
+"""Minimum words of a repeated phrase; a shorter one may begin every item of a list."""
 
 LOOP = 12
-"""Fewest words of a loop at the end of a text."""
+"""Minimum words of a loop at the end of a text."""
 
 MANY_TIMES, MORE_CHARACTERS = 5, 400
-"""Longest rewrite: a multiple of its original, and some characters, because a courtesy outweighs a short text."""
+"""Maximum length of a rewrite: a multiple of its original plus some characters, because a courtesy may be longer than a
+short text."""
 
 
 def _join_patterns(*patterns: str) -> str:
@@ -154,7 +155,7 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
 
 
 def find_remarks(original: str, rewrite: str) -> Iterator[str]:
-    """List remarks about the rewrite, or instead of it, that the original lacks: slugs with details."""
+    """List remarks about the rewrite, or in place of it, that the original lacks: slugs with details."""
     before, after = normalise_text(original), normalise_text(rewrite)
     if _REFUSAL.search(after) and not _REFUSAL.search(before) and not _UNABLE.search(before):
         yield "refusal"

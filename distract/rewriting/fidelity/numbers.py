@@ -91,7 +91,7 @@ _ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d{2})\b")
 
 def _parse_words(run: str) -> str:  # "two hundred and five" is 205
     total = current = 0
-    if len(run) > 200:  # no real number, and its value may be too long to print
+    if len(run) > 200:  # not a real number, and its value may be too long to print
         return run
     for word in run.replace("-", " ").replace(" and ", " ").split():
         if word in SMALL:
@@ -154,7 +154,7 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
 
 @lru_cache(4)
 def _normalise_figures(text: str) -> str:
-    """Put a text in lower case with one spelling of figures; cached, because we read texts strictly and leniently.
+    """Put a text in lower case with one spelling of figures; cached, because texts are read in both ways.
 
     Quick tests come before each slow search.
     """

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_WEIGHTS = 64_000_000
-"""Largest table of weights; beyond it, systems draw counts of matches themselves."""
+"""Maximum size of the table of weights; beyond it, systems draw counts of matches themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

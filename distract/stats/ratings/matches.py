@@ -37,7 +37,7 @@ class Matches:
             each match has its own prompt, or prompts are unknown.
         prompts: names of the prompts; empty if ``cluster`` is None.
         lengths: characters of the two responses, shape (matches, 2), int32; None if unknown.
-        invalid: number of comparisons without a valid verdict, which are no matches.
+        invalid: number of comparisons without a valid verdict, which are not matches.
         A, B, TIE: codes of ``outcome``.
     """
 

@@ -32,8 +32,8 @@ class Ratings:
         parameters: all parameters, including defaults.
         covariance: covariance of the ratings over prompts, shape (models, models), uncorrected for few prompts; None
             without a closed form, so that intervals need draws.
-        sigma: the system's own uncertainty of each rating, if any; this is no interval over prompts.
-        extra: further figures by name, such as the worth of length.
+        sigma: the system's own uncertainty of each rating, if any; this is not an interval over prompts.
+        extra: further figures by name, such as the value of length.
         notes: remarks for the reader, one line each.
     """
 
