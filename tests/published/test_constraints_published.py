@@ -30,7 +30,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 @needs_ifeval
-def test_every_ifeval_constraint_parses_and_describes_itself() -> None:
+def test_every_ifeval_constraint_parses_and_has_a_description() -> None:
     for row in rows("input_data.jsonl"):
         for kind, arguments in zip(row["instruction_id_list"], row["kwargs"], strict=True):
             assert describe(parse({"kind": kind, **arguments}))

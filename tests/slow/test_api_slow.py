@@ -22,7 +22,7 @@ import distract
         {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
     ],
 )
-def test_function_writes_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
+def test_function_and_command_write_the_same_bytes(run: Command, options: dict[str, Any], capsys: Any) -> None:
     options = {"judge": "planted:longer", **options}
     ran = run("attack", *format_options(options, SINGULAR), "--out", "theirs", "--json")
     result = distract.attack(**options, out="mine", store="other.sqlite")

@@ -52,7 +52,7 @@ def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], m
 
 
 @given(game_lists(), st.integers(0, 5))
-def test_a_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
+def test_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
     matches = matches_of(rows)
     draws = draw(seed, 8, matches.clusters)
     assert draws.weights is not None

@@ -155,7 +155,7 @@ def read_files() -> Mapping[str, bytes]:
 
 
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
-def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str, ...]) -> None:
+def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: tuple[str, ...]) -> None:
     assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
     before = read_files()
     for path in gone:
@@ -183,7 +183,7 @@ def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str,
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
 
 
-def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
+def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None:
     assert shop.gate().code == 0
     assert "canary" not in shop.manifest
     before, number = read_files(), len(shop.endpoint.asked)
@@ -202,7 +202,7 @@ def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(("turned", "code"), [(1, 0), (2, 3)])
-def test_one_changed_outcome_is_noise_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
+def test_one_changed_outcome_is_noise_two_show_another_judge(shop: Shop, turned: int, code: int) -> None:
     shop.endpoint.judge = prefer_red_slightly
     assert shop.gate().code == 0
     shop.endpoint.turned = turned
@@ -440,7 +440,7 @@ def test_records_state_their_time_and_origin(shop: Shop) -> None:
         assert (refused_.code, f"{option[0]} needs --judge" in refused_.err) == (2, True)
 
 
-def test_run_from_stored_replies_says_so_and_is_not_repeated(shop: Shop) -> None:
+def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> None:
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all")
     assert shop.run("attack", *where, *rules, "--out", "a").code == 0

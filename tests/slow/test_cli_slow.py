@@ -21,7 +21,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_biased_judge_is_detected_and_fair_one_cleared(run: Any) -> None:
+def test_biased_judge_is_detected_and_fair_one_is_not_flagged(run: Any) -> None:
     longer = run("attack", "--judge", "planted:longer", *PLANTED, "--json")
     assert longer.code == 0
     for protocol, rule in (("pairwise", None), ("absolute", "score")):

@@ -38,7 +38,7 @@ embedded.ensure(dies)
 """
 
 
-def test_next_conversion_removes_leftovers_of_a_killed_one(
+def test_conversion_removes_leftovers_of_a_killed_one(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "model.gguf").write_bytes(CONTENT)

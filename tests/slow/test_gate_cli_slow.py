@@ -372,7 +372,7 @@ def test_limit_and_seed_draw_cases(run: Run) -> None:
 # Noise and baselines.
 
 
-def test_noisy_judge_passes_by_its_excess_and_says_so(run: Run) -> None:
+def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
     data = write("d.jsonl", cases(400))
     plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--json")
     live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--control", "--json")

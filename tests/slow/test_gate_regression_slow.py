@@ -17,7 +17,7 @@ from distract.studies.gate.limits import Limits
     [(42, 0.05, 0.10, 0.05), (42, 0.05, 0.15, 0.02), (42, 0.10, 0.30, 0.02), (100, 0.05, 0.10, 0.07),
      (100, 0.05, 0.15, 0.02)],
 )  # fmt: skip
-def test_real_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
+def test_actual_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
     """Judges that flip more, outcomes correlated by half: at most 5% pass at the largest rise to accept."""
     rng, passed, trials = random.Random(4), 0, 250
     for _ in range(trials):

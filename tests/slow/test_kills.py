@@ -297,12 +297,12 @@ def _nothing_twice(runs: list[Run], allowed: Counter[bytes]) -> None:
         )
 
 
-def test_repeated_kills_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
+def test_repeated_kills_lose_no_reply_and_repeat_no_request(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
     fuzz.each(KILLS, lambda draw: check(house, next(folders), [draw.choice([*COMMANDS])], draw))
 
 
-def test_two_commands_on_one_store_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
+def test_two_commands_on_a_store_lose_and_repeat_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
 
     def both(draw: Random) -> int:

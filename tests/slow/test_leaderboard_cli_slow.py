@@ -59,7 +59,7 @@ def test_another_system_sends_no_new_request(run: Run) -> None:
     assert "called style-control" not in lengths.err
 
 
-def test_dry_run_shows_the_plan_and_asks_nothing(run: Run) -> None:
+def test_dry_run_shows_the_plan_and_sends_no_request(run: Run) -> None:
     data("d.jsonl")
     command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--dry-run")
     found = run(*command, "--json")

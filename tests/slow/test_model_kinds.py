@@ -234,7 +234,7 @@ def zero(file: Path) -> None:
     overwrite(file, file.read_bytes()[:-4000] + bytes(4000))
 
 
-def test_weights_changed_in_place_are_another_judge(run: Run, llama: Path) -> None:
+def test_weights_changed_in_place_give_another_identity(run: Run, llama: Path) -> None:
     command = ("attack", "--judge", f"transformers:{llama}", "--dtype", "float32", "--limit", "2")
     first = run(*command, "--protocol", "pairwise")
     assert first.code == 0

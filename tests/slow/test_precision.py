@@ -88,7 +88,7 @@ GB = 10**9
         (SimpleNamespace(), 4, "cpu", 100 * GB, 2048),
     ],
 )
-def test_forwards_grow_while_they_pay_and_fit(
+def test_forward_size_grows_while_it_helps_and_fits(
     config: SimpleNamespace, bytes_each: int, device: str, free: int | None, expected: int
 ) -> None:
     assert most_tokens(config, bytes_each, device, free) == expected

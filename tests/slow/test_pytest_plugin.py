@@ -89,7 +89,7 @@ print(*sorted(set(sys.modules) - before))
     assert done.stdout.split() == ["distract", "distract.testing", "distract.testing.plugin"]
 
 
-class TestWhichTestsRun:
+class TestTestSelection:
     @pytest.mark.parametrize(
         ("arguments", "passed", "left_out"),
         [
@@ -154,7 +154,7 @@ class TestWhichTestsRun:
         assert "Error" not in join_lines(result) + "\n".join(result.errlines)
 
 
-class TestWhichJudge:
+class TestJudgeChoice:
     @pytest.mark.parametrize(
         ("project", "arguments", "message"),
         [

@@ -75,7 +75,7 @@ def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int
 @pytest.mark.parametrize(
     ("fault", "message"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
 )
-def test_refusal_of_a_real_judge_is_its_failure(fault: str, message: str, server: str, tmp_path: Path) -> None:
+def test_refusal_of_a_real_judge_is_a_failed_judgment(fault: str, message: str, server: str, tmp_path: Path) -> None:
     with FaultProxy(server, lambda content, time: fault) as proxy:
         done = run_command(attack(proxy.url, tmp_path))
     assert done.returncode == 3, done.stderr
@@ -108,7 +108,7 @@ def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tm
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
-def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
+def test_ctrl_c_ends_soon_keeps_replies_and_explains_resuming(
     server: str, quiet: tuple[Any, int], tmp_path: Path
 ) -> None:
     stalled, contents = True, list[str]()

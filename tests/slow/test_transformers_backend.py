@@ -129,7 +129,7 @@ def test_embedded_identity_imports_no_torch() -> None:
     assert embedded_judge(dtype="bfloat16").identity["dtype"] == "bfloat16"
 
 
-def test_prompts_beyond_the_context_are_data(smollm2: Transformers) -> None:
+def test_oversized_prompt_is_a_failed_reply(smollm2: Transformers) -> None:
     requests = [absolute("long", "word " * 9000), ROUND[2], Request((Message("user", "word " * 9000),))]
     replies = ask(smollm2, requests)
     count = len(smollm2._chat.encode(requests[0]).prompt)

@@ -346,7 +346,7 @@ def test_samples_are_reproducible_and_distinct(real: Vllm) -> None:
 
 
 @pytest.mark.vllm
-def test_prompts_beyond_the_context_are_data(real: Vllm, smollm2: Transformers) -> None:
+def test_oversized_prompt_is_a_failed_reply(real: Vllm, smollm2: Transformers) -> None:
     requests = [absolute("long", "word " * 9000), Request((Message("user", "word " * 9000),)), ROUND[0]]
     replies = ask(real, requests)
     assert replies[:2] == ask(smollm2, requests)[:2]

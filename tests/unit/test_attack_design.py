@@ -137,13 +137,13 @@ def test_incomparable_responses_give_a_row_with_the_reason() -> None:
     }
 
 
-def test_single_design_asks_only_its_own_questions() -> None:
+def test_single_design_sends_only_its_own_requests() -> None:
     one = case(responses=[X, Y], preferred="x")
     assert {r.design for r in audit(one, designs=frozenset({"fixed"})).rows} == {"fixed"}
     assert {r.design for r in audit(one, designs=frozenset({"flip"})).rows} == {"flip"}
 
 
-def test_only_open_pairs_are_asked_with_their_controls() -> None:
+def test_only_open_pairs_are_judged_with_their_controls() -> None:
     pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
     bold = replace(LOUDER, name="bolder")
     places = frozenset({("pairwise", "louder"), ("absolute", "bolder")})

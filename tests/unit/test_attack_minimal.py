@@ -247,7 +247,7 @@ def test_data_location_is_recorded_verbatim_and_decides_nothing(run: Run, tmp_pa
     assert record["source"]["data"] == "d.jsonl"  # a finished run is not written again
 
 
-def test_hostile_texts_are_shown_and_do_nothing(run: Run) -> None:
+def test_hostile_texts_are_shown_without_effect(run: Run) -> None:
     names = {"x": "[red]x", "y": "[/]y"}
     texts = {
         "x": "It is certainly [bold]red[/bold].\x1b[2J",

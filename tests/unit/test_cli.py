@@ -304,7 +304,7 @@ def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
     assert request_counts["judge"]["text"] == len(sides)
 
 
-def test_judging_its_own_kin_is_named_in_report_and_document(run: Any) -> None:
+def test_judging_its_own_family_is_reported(run: Any) -> None:
     kin = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
     write("d.jsonl", {**pair(), "responses": [*single()["responses"], kin]})
     assert json.loads(run("attack", "--judge", "planted:fair", "--data", "d.jsonl", "--json").out)["self_judging"] == []

@@ -323,7 +323,7 @@ def test_plan_lists_each_request_once_with_its_usage() -> None:
 # What cannot be judged.
 
 
-def test_unjudgeable_pair_is_excluded_with_the_reason_unasked() -> None:
+def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
     for name, one, reason in (
         ("strong-reference", PAIR, "no reference in the data"),
         ("triadic", PAIR, "fewer than 3 responses"),
@@ -363,7 +363,7 @@ def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple
     )
 
 
-def test_rotating_protocol_shows_as_many_as_it_wants() -> None:
+def test_rotating_protocol_chooses_how_many_it_shows() -> None:
     one = Comparison(case(responses=(X, Y, Z)), X, Y)
     row, rounds = drive(judge_comparison(make_row("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
     assert (len(row.judgments), row.shown) == (3, ())
@@ -404,7 +404,7 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
 @pytest.mark.parametrize(
     ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
 )
-def test_resampling_without_samples_is_excluded_and_asks_nothing(name: str, samples: int) -> None:
+def test_resampling_without_samples_is_excluded_unasked(name: str, samples: int) -> None:
     before, again, first_requests, more = judge_twice(name, Manner(samples=samples))
     assert again == make_row(name, RESAMPLED)(excluded="nothing is sampled")
     assert {r.key for r in more} == {r.key for r in first_requests}

@@ -158,7 +158,7 @@ def test_one_original_per_author_is_compared() -> None:
 # Requests.
 
 
-def test_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
+def test_pair_is_shown_alone_in_both_orders_and_judged_once() -> None:
     _, rounds = drive(design.judge_case(make_case(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
     two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
     assert sorted(two) == sorted(permutations("wxyz", 2))
@@ -281,7 +281,7 @@ def test_always_tying_judge_has_no_chain_and_no_reversal() -> None:
     assert find(results, "chain_rate", "pairwise").n == 4
 
 
-def test_consistent_judge_is_cleared_by_every_protocol() -> None:
+def test_consistent_judge_is_consistent_under_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
     rows = judge_cases(fair, make_case(), names=names)
     results = figures(rows, {name: protocols()[name].rules for name in names})
@@ -301,7 +301,7 @@ def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
         assert find(results, "choice_set_tie_change", "rank", place).k == 0
 
 
-def test_verdict_for_the_third_response_is_a_change() -> None:
+def test_verdict_for_the_third_response_counts_as_a_change() -> None:
     rows = judge_cases(ALPHABETIC, make_case(), names=["triadic"])
     results = figures(rows, {"triadic": ()})
     for place in ("first", "last"):
@@ -341,7 +341,7 @@ def test_inapplicable_measures_are_listed_without_figures() -> None:
     assert {f.measure for f in figures(rows, rules)} == {"intransitivity", "chain_rate"}
 
 
-def test_unjudged_is_excluded_and_verdictless_is_invalid() -> None:
+def test_unjudged_set_is_excluded_and_missing_verdict_invalid() -> None:
     rows = [*rows_of([("a", "a", "a"), ("a", None, "b"), ("tie", "a", "a")])]
     figure = find(figures(rows[:-1], {"pairwise": ()}), "intransitivity", "pairwise")
     assert (figure.k, figure.n, figure.invalid, figure.excluded) == (0, 1, 1, 1)

@@ -281,7 +281,7 @@ def test_every_kind_is_checked_both_ways() -> None:
 
 
 @pytest.mark.parametrize(("raw", "expected"), DESCRIPTIONS)
-def test_constraints_describe_themselves(raw: dict[str, Any], expected: str) -> None:
+def test_constraints_have_descriptions(raw: dict[str, Any], expected: str) -> None:
     assert describe(parse(raw)) == expected
 
 

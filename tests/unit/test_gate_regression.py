@@ -192,7 +192,7 @@ def test_one_open_check_keeps_the_others_from_passing() -> None:
     assert verdict.reason.startswith("pairwise under g: a rise of ")
 
 
-def test_passing_gate_says_so() -> None:
+def test_passing_gate_states_the_reason() -> None:
     two = [*rows("0" * 80), *rows("0" * 80, attack="g")]
     old, new = make_run(two, "before"), make_run(two)
     assert decide(old, new, Limits()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"

@@ -117,7 +117,7 @@ def test_out_of_range_option_is_refused_with_and_without_a_file() -> None:
             merge_limits(settings, {"max_flip_rate": 2.0})
 
 
-class TestWhereItIs:
+class TestFileLocation:
     def test_nearest_file_counts_even_without_the_table(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         inner = tmp_path / "a" / "b"
         inner.mkdir(parents=True)
@@ -309,7 +309,7 @@ def _toml(value: object) -> str:
     return text.replace("\x7f", "\\u007f").encode("utf-8", "replace").decode()
 
 
-class TestWhatStandsBesideTheGate:
+class TestSettingsOutsideTheGate:
     def test_gate_ignores_the_judge_and_store_of_tests(self, tmp_path: Path) -> None:
         path = write_file(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
         assert load_settings(path) == load_settings(write_file(tmp_path, WHOLE))

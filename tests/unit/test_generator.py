@@ -180,7 +180,7 @@ def test_turns_are_rewritten_one_by_one_in_order() -> None:
     assert "## User, turn 1\nFirst?\n\n## Assistant, turn 1\nMaybe one.\n\n## User, turn 2\nAnd then?" in second
 
 
-def test_empty_turn_stays_empty_and_costs_nothing() -> None:
+def test_empty_turn_stays_empty_without_a_request() -> None:
     two = Case("c", ("First?", "And then?"), (Response("x", ("Maybe one.", "")),))
     rewrite_result, rounds = write_rewrite(lambda request: "Certainly one.", one=two)
     assert (rewrite_result.response.turns, len(rounds[0])) == (("Certainly one.", ""), 1)

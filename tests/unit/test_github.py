@@ -100,7 +100,7 @@ def test_command_is_escaped_for_the_runner() -> None:
 
 
 @given(hostile())
-def test_no_text_breaks_out_of_its_annotation(drawn: Drawn) -> None:
+def test_no_text_escapes_its_annotation(drawn: Drawn) -> None:
     given, flips, _ = drawn
     annotations = [read(command)[0] for command in github.annotations(given, flips)]
     bad = [one for one in findings(given) if one.state != "pass"]

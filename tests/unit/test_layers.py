@@ -167,7 +167,7 @@ def test_files_form_no_cycle() -> None:
     assert cycles(EDGES) == []
 
 
-def test_rooms_form_no_cycle() -> None:
+def test_packages_form_no_cycle() -> None:
     assert cycles(rooms(EDGES)) == []
 
 
@@ -203,14 +203,14 @@ def test_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Pa
     assert [*imports("distract.judges.mine", tmp_path / "mine.py", FILES.keys())] == [imported]
 
 
-def test_every_room_has_a_floor_and_entries_are_few() -> None:
+def test_every_package_has_a_layer_and_entries_are_few() -> None:
     folder = ROOT / "distract"
     entries = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
     assert {one for one in entries if (folder / one).is_dir()} == {room for floor in FLOORS for room in floor}
     assert len(entries) <= 13
 
 
-def test_plugin_sees_no_study_through_the_public_face() -> None:
+def test_plugin_sees_no_study_through_the_public_api() -> None:
     edges = {"distract.judges.mine": {PUBLIC["attack"]}, "distract.attacks.mine": {PUBLIC["Case"]}}
     assert find_upward(edges) == {("judges.mine", "cli.api")}
 

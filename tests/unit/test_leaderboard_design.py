@@ -227,7 +227,7 @@ def test_half_valid_match_is_on_neither_board_of_a_shift() -> None:
     assert (before.matches, before.invalid, after.matches, after.invalid) == (8, 1, 6, 3)
 
 
-def test_without_valid_matches_nothing_is_attacked() -> None:
+def test_board_without_valid_matches_is_not_attacked() -> None:
     def mute(request: Request) -> Reply:
         return Reply(failure="refused")
 
@@ -242,7 +242,7 @@ def test_without_valid_matches_nothing_is_attacked() -> None:
     assert boards.absent == ("pairwise: no verdict was valid, so that nothing is rated",)
 
 
-def test_protocols_that_show_more_than_two_are_no_match() -> None:
+def test_protocols_that_show_more_than_two_give_no_match() -> None:
     refused = {name for name, protocol in registry.protocols().items() if pair_obstacle(protocol)}
     assert {"triadic", "quadruple"} <= refused
     assert not refused & {"pairwise", "absolute", "prepair", "rank"}

@@ -47,7 +47,7 @@ def ask(*texts: str) -> Plan[list[str]]:
     return heard
 
 
-def test_results_come_in_order_and_repetitions_are_asked_once(tmp_path: Path) -> None:
+def test_results_keep_their_order_and_repetitions_are_asked_once(tmp_path: Path) -> None:
     backend, tally = Recording(), Tally()
     with Store(tmp_path / "s", backend.identity) as store:
         plans = (ask("x", f"p{i}") for i in range(5))

@@ -225,7 +225,7 @@ def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
-def test_in_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
+def test_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
     result = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
     assert [(f.k, f.n) for f in (find(result, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [
         (k, 10)
@@ -689,7 +689,7 @@ def test_impossible_study_is_one_clear_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_judging_its_own_kin_is_noted(tmp_path: Path) -> None:
+def test_judging_its_own_family_is_noted(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):

@@ -210,7 +210,7 @@ def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
     assert f"one under CoT judges a pair that is in {where} too; name one" in ran.err
 
 
-def test_stored_and_asked_judges_meet_on_judgebench(run: Any) -> None:
+def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
     rows = [json.loads(line) for line in (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()]
     fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
@@ -313,7 +313,7 @@ def write_curly_data(path: str) -> str:
 ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwise", "--limit", "all")
 
 
-def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
+def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
     data = write_curly_data("d.jsonl")
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
@@ -381,7 +381,7 @@ def test_attack_run_is_replayed_with_labels(run: Any) -> None:
             assert len(same) == 1, one
 
 
-def test_asked_and_replayed_judges_stand_side_by_side(run: Any) -> None:
+def test_live_and_replayed_judges_share_the_tables(run: Any) -> None:
     data = write("d.jsonl")
     run("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r")
     ran = run("meta", "--judge", "replay:r", "--judge", "planted:first", "--data", data, *ASKED, "--json")
@@ -450,7 +450,7 @@ def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, rea
     assert (message[what], message["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
 
 
-def test_control_without_changes_says_nothing(run: Any) -> None:
+def test_control_without_changes_gives_no_evidence(run: Any) -> None:
     arguments = ("meta", "--judge", "planted:longer", "--data", write("d.jsonl"), *ASKED, "--control", "--out", "r")
     ran = run(*arguments, "--json")
     assert ran.code == 0
@@ -495,7 +495,7 @@ def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
         (("--reference-model", "planted:fair"), "--reference-model"),
     ],
 )
-def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
+def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
     ran = run("meta", "--judge", f"replay:{path}", *more)
     assert (ran.code, ran.out) == (2, "")
@@ -666,14 +666,14 @@ def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
         (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
     ],
 )
-def test_a_judge_begins_with_its_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
+def test_one_judge_report_begins_with_the_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
     text = " ".join(render(source("j", *((name, "d", "") for name in protocols))).split())
     assert text.startswith(sentence)
     assert ": too few to be sure)" in text[: text.index("Accuracy: ")]
     assert "base: both orders agree in only 2 of 6 comparisons." in text
 
 
-def test_several_judges_begin_with_the_best_protocol_and_judge() -> None:
+def test_panel_report_begins_with_the_best_protocol_and_judge() -> None:
     asked = [("base", "d", ""), ("cot", "d", "")]
     text = " ".join(render(source("[b]x", *asked), source("y", *asked, shift=1)).split())
     assert text.startswith(
@@ -688,7 +688,7 @@ def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
     assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
 
 
-def test_recorded_run_is_shown() -> None:
+def test_report_shows_a_recorded_run() -> None:
     known = source("j", ("base", "d", ""))
     record = {
         "replayed": [

@@ -607,7 +607,7 @@ def test_pair_order_does_not_matter() -> None:
 
 
 @given(judge_rows())
-def test_places_add_up(judged: list[JudgeRows]) -> None:
+def test_place_counts_add_up(judged: list[JudgeRows]) -> None:
     by: dict[Key, dict[tuple[str | None, str | None], Agreement]] = {}
     for f in figures(judged, CONTROLS):
         by.setdefault(key(f)[3:], {})[f.data, f.subset] = f

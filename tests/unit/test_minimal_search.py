@@ -104,7 +104,7 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
 
 @each("n", [10, 200])
 @each("share", [0.05, 0.5, 0.95, 1.0])
-def test_additive_effects_also_take_few_questions(n: int, share: float) -> None:
+def test_additive_effects_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
     expected = max(1, share * sum(weights))

@@ -217,7 +217,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
 
 
 @pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair", "multi-role-round1"])
-def test_original_and_whole_rewrite_are_asked_as_in_the_run(protocol_name: str) -> None:
+def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: str) -> None:
     cases, rows, rewrites, known = run_study("longer", "prolixity", (protocol_name,))
     flip = clearest_flips(rows, rewrites, {protocol_name: get_protocol(protocol_name).rules}, ["prolixity"], 1)[0]
     plan = search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites)

@@ -140,7 +140,7 @@ def rewritten(sample: Sample, attack: Attack) -> str:
 
 @by_attack
 @by_sample
-def test_rewrite_shows_no_misbehaviour(sample: Sample, attack: Attack) -> None:
+def test_faithful_rewrite_shows_no_misbehaviour(sample: Sample, attack: Attack) -> None:
     assert slugs(sample, rewritten(sample, attack), attack) == set()
 
 

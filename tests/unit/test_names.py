@@ -125,6 +125,6 @@ def test_unknown_name_has_a_suggestion() -> None:
         resolve("llama-3.3-7b", Options(), KNOWN)
 
 
-def test_every_option_explains_its_purpose() -> None:
+def test_every_option_has_help() -> None:
     everywhere = {"catalogue", "judge_version", "price_in", "price_out", "dry_run", "lenient"}
     assert Options.__dataclass_fields__.keys() - USES.keys() == everywhere

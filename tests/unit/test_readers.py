@@ -389,7 +389,7 @@ def test_incomplete_folder_is_refused(bench: Path, tmp_path: Path) -> None:
     assert "is a directory; is not a folder of question.jsonl" in problem(f"mt-bench:{tmp_path / 'empty'}")
 
 
-def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
+def test_outputs_of_several_models_are_joined_by_prompt(tmp_path: Path) -> None:
     first, other = str(GOLDEN / "alpaca-eval.json"), str(GOLDEN / "alpaca-eval.other.json")
     message = problem(first)
     assert "alpaca-eval data hold no responses" in message

@@ -178,13 +178,13 @@ def test_repeated_question_is_a_separate_comparison() -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]}])
-def test_repeated_question_in_swapped_order_is_separate_too(data: dict[str, list[Case]]) -> None:
+def test_repeated_question_in_swapped_order_is_separate(data: dict[str, list[Case]]) -> None:
     turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
     joined_run = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
     assert len({comparison_unit(one)[0] for one in joined_run.rows["stored"]}) == 2
 
 
-def test_rules_of_a_run_name_a_comparison_alike() -> None:
+def test_all_rules_of_a_run_give_a_comparison_the_same_name() -> None:
     cases = (COLOURS, replace(COLOURS, id="item-0002"))
     before = published(row("item-0001"), row("item-0002"), cases=cases)
     before = replace(before, rules=("stored", "parsed"), rows={**before.rows, "parsed": before.rows["stored"]})
@@ -225,7 +225,7 @@ WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])
     texts=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: frozenset(pair)),
     data=st.data(),
 )
-def test_files_of_the_same_texts_meet_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
+def test_files_of_the_same_texts_are_joined_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
     def case_names(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
         """By unit, which text each author wrote."""
         cases = [

@@ -82,7 +82,7 @@ def test_text_without_a_key_is_unchanged(held: list[str], text: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "", "abcd"])
-def test_non_secrets_stay(key: str) -> None:
+def test_non_secrets_are_unchanged(key: str) -> None:
     assert scrubber([key])(f"A {key} b {key * 3}") == f"A {key} b {key * 3}"
 
 

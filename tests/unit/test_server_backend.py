@@ -315,7 +315,7 @@ def test_logprob_count_falls_where_20_are_too_many() -> None:
     assert reply.probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
 
 
-def test_system_text_joins_the_first_turn_where_refused() -> None:
+def test_refused_system_text_joins_the_first_turn() -> None:
     def systemless(received: ReceivedRequest) -> dict[str, Any] | Answer:
         if received.body["messages"][0]["role"] == "system":
             return refusal(400, "System role not supported")
@@ -328,7 +328,7 @@ def test_system_text_joins_the_first_turn_where_refused() -> None:
     assert reply.text == "Be brief.\n\nhi"
 
 
-def test_endless_complaints_end() -> None:
+def test_repeated_refusals_end_after_a_limit() -> None:
     def sour(request: ReceivedRequest) -> Answer:
         names = [name for name in request.body if name not in ("model", "messages")]
         return refusal(400, f"I do not like {names[0]}" if names else "nor you")
@@ -575,7 +575,7 @@ def test_64_stalled_requests_do_not_delay_the_end() -> None:
             stream.submit(1, words())
 
 
-def test_collecting_nothing_times_out() -> None:
+def test_collecting_without_requests_times_out() -> None:
     with FakeServer(lambda request: Answer(stalled=True)) as server:
         stream = backend(server.url).open()
         try:

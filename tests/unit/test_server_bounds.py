@@ -95,7 +95,7 @@ def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
     assert server.sent < 2 * (MOST + 2**24)
 
 
-def test_endless_headers_fail_too() -> None:
+def test_endless_headers_fail_after_the_usual_attempts() -> None:
     with Endless(lambda request: Answer(b"headers") if request.content == "odd" else completion("fine")) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert (odd.failure or "").startswith("no reply: ")
@@ -174,7 +174,7 @@ def test_large_answers_are_read_off_the_timing_thread(monkeypatch: pytest.Monkey
     assert "distract-server" not in places[True]
 
 
-def test_stated_memory_limit_holds() -> None:
+def test_documented_memory_limit_holds() -> None:
     assert PLACES * (MOST + STEP) + 1000 * (LARGE + STEP) < 256 * 2**20
 
 

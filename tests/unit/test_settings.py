@@ -41,7 +41,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 8, "judge"),
     ],
 )  # fmt: skip
-def test_a_file_sets_what_is_not_typed(
+def test_file_sets_untyped_options(
     run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, said: str | None
 ) -> None:
     settings(text)
@@ -51,14 +51,14 @@ def test_a_file_sets_what_is_not_typed(
     assert (plan["judge"], plan["cases"]) == (judge, cases)
 
 
-def test_pyproject_has_the_same_tables_below_its_own(run: Any) -> None:
+def test_pyproject_nests_the_same_tables_in_tool_distract(run: Any) -> None:
     settings("[tool.distract]\njudge = 'planted:bold'\n[tool.distract.attack]\nattack = ['sycophancy']", SHARED_FILE)
     ran = run(*PLANNED)
     assert ran.document["plans"][0]["judge"] == "planted:bold"
     assert ran.err == "settings: pyproject.toml: judge, attack\n"
 
 
-def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
+def test_nearest_file_counts_and_two_in_one_folder_are_refused(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings("judge = 'planted:bold'")
@@ -112,7 +112,7 @@ def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
     ],
     ids=lambda value: value[-40:] if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_is_wrong_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], said: str) -> None:
+def test_wrong_setting_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], said: str) -> None:
     settings(text)
     ran = run(*command)
     *before, last = ran.err.splitlines()
@@ -122,7 +122,7 @@ def test_what_is_wrong_is_one_line_with_its_place(run: Any, text: str, command: 
     assert not Path(".distract").exists()
 
 
-def test_a_wrong_file_does_not_hide_the_help(run: Any) -> None:
+def test_help_works_with_a_wrong_file(run: Any) -> None:
     settings("limt = 3")
     for command in (("--help",), ("attack", "--help")):
         assert run(*command).code == 0
@@ -148,7 +148,7 @@ def test_a_wrong_file_does_not_hide_the_help(run: Any) -> None:
         ("model-option = {base_url = 'https://evil.example/v1'}", "base-url: names a server"),
     ],
 )  # fmt: skip
-def test_a_strangers_folder_gets_no_code_no_key_and_no_file(
+def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
     run: Any, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "secret")
@@ -161,15 +161,13 @@ def test_a_strangers_folder_gets_no_code_no_key_and_no_file(
 
 
 @pytest.mark.parametrize("text", ["base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'"])
-def test_a_server_of_this_machine_or_of_openai_may_be_named(
-    run: Any, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_local_and_openai_servers_are_accepted(run: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "secret")
     settings(text)
     assert run(*PLANNED, "--judge", "planted:fair").code == 0
 
 
-def test_paths_start_at_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_relative_to_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings("judge = 'planted:longer'\nstore = 'kept/s'\nlimit = 1\n[attack]\nout = 'runs/a'")
     inner = tmp_path / "inner"
     inner.mkdir()
@@ -180,7 +178,7 @@ def test_paths_start_at_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.M
     assert list(inner.iterdir()) == []
 
 
-def test_a_setting_for_all_is_ignored_where_it_does_not_apply(run: Any) -> None:
+def test_inapplicable_shared_setting_is_ignored(run: Any) -> None:
     assert run("attack", "--judge", "planted:longer", "--limit", "8", "--out", "r").code == 0
     settings("judge = 'planted:fair'\nbudget = 3\nengine = 'vllm'\nmax-flip-rate = 0.9\nconfidence = 0.5")
     ran = run("gate", "r")
@@ -191,7 +189,7 @@ def test_a_setting_for_all_is_ignored_where_it_does_not_apply(run: Any) -> None:
     assert (ran.code, "--budget needs --judge" in ran.err) == (2, True)
 
 
-def test_the_gate_of_a_call_reads_the_same_thresholds(run: Any) -> None:
+def test_python_gate_reads_the_same_thresholds(run: Any) -> None:
     assert run("attack", "--judge", "planted:longer", "--limit", "8", "--out", "r").code == 0
     settings("judge = 'planted:fair'\nmax-flip-rate = 0.9\n[gate]\nmin-n = 3\nahead = 2")
     assert distract.gate("r").threshold == 0.9
@@ -201,7 +199,7 @@ def test_the_gate_of_a_call_reads_the_same_thresholds(run: Any) -> None:
             distract.gate("r")
 
 
-def test_a_run_with_settings_is_the_run_without(run: Any) -> None:
+def test_settings_and_typed_options_give_the_same_run(run: Any) -> None:
     typed = ("--judge", "planted:longer", "--limit", "2", "--attack", "sycophancy")
     assert run("attack", *typed, "--out", "typed").code == 0
     settings("judge = 'planted:longer'\nlimit = 2\nmodel-option = {timeout = 3}\n[attack]\nattack = 'sycophancy'")

@@ -145,7 +145,7 @@ def test_winners_match_the_table(word: str, name: str, tmp_path: Path) -> None:
     assert matches.outcome.tolist() == [0] + ([] if meaning is None else [("a", "b", "tie").index(meaning)])
 
 
-def test_null_is_no_verdict_and_a_name_wins(tmp_path: Path) -> None:
+def test_null_is_no_verdict_and_a_model_name_is_the_winner(tmp_path: Path) -> None:
     rows = [
         vote(winner="y"),
         vote(winner=None),

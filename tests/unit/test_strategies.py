@@ -83,7 +83,7 @@ def test_languages_have_many_scripts(script: str) -> None:
     assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(word_lists.SPOKEN))
 
 
-def test_several_languages_stand_in_one_text() -> None:
+def test_text_may_mix_languages() -> None:
     texts = draw_examples(strategies.texts(kinds=["languages"]), 20)
     assert any(sum(one in text for one in word_lists.SPOKEN) > 1 for text in texts)
 

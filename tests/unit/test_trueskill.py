@@ -105,7 +105,7 @@ def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
         assert ratings.rating.mean() == pytest.approx(25, abs=1e-9)
 
 
-def test_ties_alone_leave_all_level() -> None:
+def test_ties_alone_give_equal_ratings() -> None:
     ratings = ours.rate(table([(NAMES[0], name, "tie") for name in NAMES[1:]] * 9))
     assert ratings.rating == pytest.approx([25.0] * 4, abs=1e-12)
     assert (ratings.sigma < 25 / 3).all()

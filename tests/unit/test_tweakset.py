@@ -126,7 +126,7 @@ def test_every_severity_breaks_its_number_of_constraints(case: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("case_id", "mistake"), MISTAKES.items())
-def test_mistakes_stay(case_id: str, mistake: str) -> None:
+def test_good_responses_contain_their_known_mistake(case_id: str, mistake: str) -> None:
     case = next(case for case in CASES if case["id"] == case_id)
     good = [r["text"].casefold() for r in case["responses"] if r["author"] == "good"]
     assert len(good) == 4

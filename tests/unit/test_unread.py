@@ -98,7 +98,7 @@ def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -
     assert "unreadable" not in run("report", "r", "--json").out
 
 
-def test_readable_replies_leave_no_file(run: Callable[..., CommandResult]) -> None:
+def test_readable_replies_write_no_file(run: Callable[..., CommandResult]) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
     assert "unreadable answer" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

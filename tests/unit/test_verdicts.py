@@ -92,5 +92,5 @@ def test_prefilled_answer_begins_with_the_verdict(text: str, finish: str, prefer
 
 
 @pytest.mark.parametrize("text", ["A]]\n\nOn reflection I withdraw this verdict and give none.", "A]]?\nI cannot say."])
-def test_later_statement_about_a_verdict_is_read_too(text: str) -> None:
+def test_later_statement_about_a_verdict_is_read(text: str) -> None:
     assert read_comparison(Reply(text), "[[", ABC).failure == "no verdict"

@@ -87,7 +87,7 @@ def test_sides_order_and_names_do_not_matter(played: list[Match]) -> None:
     assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-12)
 
 
-def test_ties_alone_are_level_and_certain() -> None:
+def test_ties_alone_give_equal_certain_rates() -> None:
     ratings = win_rate.rate(table([(NAMES[0], NAMES[at], "tie", "p") for at in (1, 2, 3)]))
     assert ratings.rating.tolist() == [0.5] * 4
     assert not ratings.covariance.any()
