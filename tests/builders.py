@@ -126,7 +126,7 @@ def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[li
 
 
 def set_up(judge: str, backend: Backend, out: Path, protocols: Sequence[str] = (), **more: Any) -> Setup:
-    """Who judges and where; the default protocols where none is named, ``more`` are attributes of a ``Setup``."""
+    """A ``Setup`` with the default protocols if none is named; ``more`` sets further attributes."""
     return Setup(judge, backend, registry.choose_protocols(protocols), out=out, **more)
 
 

@@ -1,4 +1,4 @@
-"""What several test modules share: the real embedded judge, where it can be had."""
+"""Shared fixtures: the real embedded judge, where it is available."""
 
 from __future__ import annotations
 

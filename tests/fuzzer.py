@@ -1,4 +1,4 @@
-"""How long the fuzzers of ``tests/slow`` go on, and from which seed; each case has its own and runs alone too."""
+"""Duration and seed of the fuzzers in ``tests/slow``; each case has its own seed and can run alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 SECONDS = 150.0
-"""For one fuzzer: CI gives it three minutes, and the last case may take a while on a busy machine."""
+"""Seconds per fuzzer: CI allows three minutes, and the last case may be slow on a busy machine."""
 
 NIGHTLY = 3600.0
 

@@ -35,7 +35,7 @@ FLIP = Flip(
 
 A, B = verdict_of("a"), verdict_of("b")
 SCORED = [[scored(scores, (5, 5))] for scores in ((5.2, 5.1), (5.1, 5.2), (5.0, 5.0))]
-"""What a protocol says where the first response is better, where the second is, and of a tie."""
+"""Judgments that prefer the first response, the second, and neither."""
 
 
 def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: int | None = None) -> list[Row]:

@@ -37,7 +37,7 @@ class ReceivedRequest:
 
     @property
     def content(self) -> str:
-        """Of the last user message."""
+        """The text of the last user message."""
         return str(next(m["content"] for m in reversed(self.body["messages"]) if m["role"] == "user"))
 
     @property
@@ -48,7 +48,7 @@ class ReceivedRequest:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back: JSON, or bytes as they are."""
+    """The response to send: JSON, or raw bytes."""
 
     body: object = field(default_factory=dict)
     status: int = 200
@@ -139,7 +139,7 @@ class Loopback:
     async def _stop(self) -> None:
         self._server.close()
         self._stopping = True
-        # What is being accepted at this moment becomes a task first, and ends at once.
+        # Connections being accepted now become tasks first, and end at once.
         for _ in range(10):
             await asyncio.sleep(0)
         for task, writer in list(self._open.items()):
@@ -220,7 +220,7 @@ class FakeServer(Loopback):
 
 
 Plan = Callable[[str, int], str | None]
-"""From the last user message and the number of times that it was asked (from 1) to the name of a fault."""
+"""Maps the last user message and the number of its attempt (from 1) to the name of a fault."""
 
 
 class FaultProxy(Loopback):

@@ -123,7 +123,6 @@ class HeldServer(FakeServer):
 
 
 def count_replies(store: Path) -> int:
-    """How many replies a store holds."""
     with sqlite3.connect(store) as db:
         ((count,),) = db.execute("select count(*) from replies").fetchall()
     db.close()

@@ -20,7 +20,7 @@ BY_LANGUAGE = [
     (2571, "change_case:english_capital", "ours True, theirs False"),
     (3456, "change_case:english_capital", "ours True, theirs False"),
 ]
-"""Where the original's guess of the language failed a text of a few words or names; we do not guess one."""
+"""Texts of a few words or names whose language the original guesses wrong; we do not guess it."""
 
 needs_ifeval = pytest.mark.skipif(not IFEVAL.is_dir(), reason=f"IFEval's data are not in {IFEVAL}")
 

@@ -95,5 +95,5 @@ def test_two_judges_compare_on_the_same_prompts() -> None:
     for change in one.shift.changes:
         assert change.low is not None
         assert change.high is not None
-        # What prompts do to both boards cancels: narrower than the difference of two unrelated boards.
+        # Prompt effects shared by both boards cancel, so the interval is narrower than for unrelated boards.
         assert change.high - change.low < math.hypot(*(side[change.model] for side in widths))

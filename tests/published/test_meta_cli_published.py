@@ -159,18 +159,3 @@ def test_mtbench_inconsistency_counts_match_the_paper(run: Any) -> None:
     kappas = [one for one in ran.document["results"] if one["measure"] == "kappa"]
     assert {one["order"] for one in kappas} == {"given", "swapped", "both"}
     assert {(one["value"], one["n"]) for one in kappas} == {(None, 0)}
-
-
-# Files of other formats, joined with labels.
-
-
-# Judges that are asked.
-
-
-# The exit code says when nothing can be said.
-
-
-# Wrong input.
-
-
-# Hostile names, long ones, and many.

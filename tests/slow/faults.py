@@ -36,14 +36,14 @@ Spoil = Callable[[ReceivedRequest, Answer], Answer]
 
 @dataclass(frozen=True)
 class Fault:
-    """What may happen to an answer.
+    """A fault that a server applies to its answer.
 
     Attributes:
-        spoil: from the request and the right answer to the one that is sent.
-        changes: the answer may count as one, or decide how later requests are asked.
-        answers: what is sent is the right answer, in an odd way.
-        path: of the requests that it happens to.
-        timeout: for one request, in seconds.
+        spoil: maps the request and the right answer to the answer that is sent.
+        changes: the answer may be taken as valid, or change the form of later requests.
+        answers: the right answer is sent in an unusual form.
+        path: the path of the affected requests.
+        timeout: the limit for one request, in seconds.
     """
 
     spoil: Spoil
@@ -57,8 +57,8 @@ class Faulty(FakeServer):
     """A server with a fault.
 
     Attributes:
-        fault: which; None where it is healthy.
-        strikes: whether it happens to the request of this number, counted from 1 at ``begin``.
+        fault: the current fault, or None.
+        strikes: whether the fault affects the request of this number, counted from 1 at ``begin``.
         answered: requests whose right answer was sent.
     """
 
@@ -67,7 +67,7 @@ class Faulty(FakeServer):
         self.begin(None, lambda number: False)
 
     def begin(self, fault: Fault | None, strikes: Callable[[int], bool]) -> None:
-        """Be so from now on, and forget what was."""
+        """Set the fault and forget earlier requests."""
         self.fault, self.strikes, self.number = fault, strikes, 0
         self.answered: list[bytes] = []
         self.asked.clear()

@@ -1,4 +1,4 @@
-"""From Python: the same bytes as the command, flips and tables of a run, errors as exceptions, and silence."""
+"""The Python API: same bytes as the commands, flips and tables, errors as exceptions, no output."""
 
 from __future__ import annotations
 

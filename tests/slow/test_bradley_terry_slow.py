@@ -33,7 +33,7 @@ def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str
     for sd in (30.0, 1000.0, 20_000.0):
         ratings = rate_bradley_terry(matches, prior=sd)
         theta = (ratings.rating - 1000) / LOGIT
-        # At the maximum what a model won is what was expected of it, less what the prior pulls.
+        # At the maximum, the wins of a model equal its expected wins less the pull of the prior.
         slope = -((LOGIT / sd) ** 2) * theta
         gap = theta[matches.a] - theta[matches.b]
         residual = np.array([1.0, 0.0, 0.5])[matches.outcome] - 1 / (1 + np.exp(-gap))

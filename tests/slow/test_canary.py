@@ -41,7 +41,7 @@ REASON = "the judge behind this name has changed"
 
 @pytest.fixture(autouse=True)
 def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs these tests may be a CI system."""
+    """Remove the variables of a CI system that runs these tests."""
     for name in [*os.environ]:
         if name.startswith(("OPENAI_", "GITHUB_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -64,11 +64,11 @@ def prefer_red_slightly(first: str, _: str) -> float:
 
 @dataclass
 class Endpoint:
-    """What a server does with a name; ``judge`` is exchanged behind it.
+    """A server whose ``judge`` can be replaced under an unchanged name.
 
     Attributes:
-        turned: so many of the next answers say the opposite.
-        says: whether it tells probabilities.
+        turned: the number of next answers to invert.
+        says: whether it returns probabilities.
     """
 
     judge: Judge = fair
@@ -103,7 +103,7 @@ class Endpoint:
         return p
 
     def new(self) -> int:
-        """How often it was asked since this was called last."""
+        """The number of requests since the last call."""
         number = len(self.asked)
         self.asked.clear()
         return number
@@ -196,7 +196,7 @@ def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
     assert "canary: 8 stored requests repeated, 0 answered differently, probabilities moved by up to 0.05" in again.err
-    # What drifts does so from what is stored, not from what was said last.
+    # Drift is measured against the stored replies, not against the latest ones.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
     assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
 
@@ -335,7 +335,7 @@ def test_every_judging_command_supports_fresh(
     fresh = run(*command, "--fresh")
     assert (fresh.code, fresh.out) == (first.code, first.out)
     assert fresh.err.count("replies: 0 were stored") == judges
-    # Of several judges none is asked by its old replies, whenever the command was killed.
+    # Whenever the command was killed, no judge of several uses its old replies.
     with monkeypatch.context() as patch:
         kill(patch, 0)
         assert run(*command, "--fresh").code == 4
@@ -458,7 +458,7 @@ def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> Non
         assert shop.run("gate", "b", "--baseline", "a").code in (2, 3)
 
 
-# Which are asked again.
+# Choice of the repeated requests.
 
 
 @given(

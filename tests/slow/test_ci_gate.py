@@ -172,7 +172,7 @@ def fill(value: object, context: Mapping[str, Any]) -> str:
 
 
 def assignments(file: Path) -> dict[str, str]:
-    """What a step has appended to ``GITHUB_ENV`` or ``GITHUB_OUTPUT``, one line each."""
+    """The lines that a step has appended to ``GITHUB_ENV`` or ``GITHUB_OUTPUT``."""
     return dict(line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines())
 
 

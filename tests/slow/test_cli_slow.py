@@ -146,7 +146,7 @@ OTHERS = {
     *("gate", "gating", "leaderboard", "leaderboards", "ratings", "boards", "tournament", "meta", "consistency"),
     *("explain", "explaining", "minimal", "making", "replay"),
 }
-"""What belongs to studies other than an attack, by parts of module names."""
+"""Parts of module names that belong to studies other than an attack."""
 
 
 def test_attack_imports_no_other_study(tmp_path: Path) -> None:

@@ -19,9 +19,6 @@ from distract.studies.consistency import design
 from distract.studies.consistency.measures import figures
 from distract.studies.estimate import estimate
 
-# Draws.
-
-
 # Requests.
 
 
@@ -39,12 +36,6 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
     loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
     assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
-
-
-# Counts.
-
-
-# Runs.
 
 
 # Reports.

@@ -79,7 +79,7 @@ def text(name: str, content: str) -> Damage:
 
 
 def instead(name: str, content: bytes) -> Damage:
-    """Without weights in safetensors, and with this file."""
+    """Replace the safetensors weights by this file."""
 
     def damage(folder: Path) -> None:
         (folder / "model.safetensors").unlink()

@@ -63,7 +63,7 @@ def test_datasets_library_loads_a_set(tmp_path: Path, monkeypatch: pytest.Monkey
         load("hub:org/name:small")
     with pytest.raises(UsageError, match=r"has no split 'train' \(known: test\)"):
         load("hub:org/name::train")
-    # Nothing listens there, and nothing is tried twice.
+    # The address refuses connections, and no download is retried.
     monkeypatch.setattr(client.constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(library, "load_dataset", lambda *_, **__: pytest.fail("asked again"))
     with pytest.raises(UsageError, match=r"^hub:org/other: the hub cannot be reached"):

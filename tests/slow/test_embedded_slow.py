@@ -53,7 +53,7 @@ def test_conversion_removes_leftovers_of_a_killed_one(
     assert sorted(path.name for path in cache.iterdir() if path.is_dir() or path.name == lock) == sorted(
         [lock, embedded.model_folder().name]
     )
-    # What was left after the folder took its name, and a cache that cannot be written.
+    # A leftover of a finished conversion, and a read-only cache.
     left = cache / f".{embedded.model_folder().name}.x"
     left.mkdir()
     embedded.ensure(stand_in)

@@ -90,7 +90,7 @@ def make_tokenizer() -> Callable[..., Any]:
         # A word may be a whole text: what is trained on lines alone has no token that crosses a line break.
         lines = [line for text in CORPUS for line in text.splitlines(keepends=True)]
         inner.train_from_iterator(CORPUS if kind == "crossing" else lines, trainer)
-        # Where a blank is put behind an added token, none that ends a line may be added.
+        # Tokenizers that put a blank after added tokens get no added token that ends a line.
         cache[kind, pattern] = wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
         return cache[kind, pattern]
 

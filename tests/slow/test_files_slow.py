@@ -58,7 +58,7 @@ def test_only_one_module_writes_files() -> None:
     assert {(name, call) for name, place in by_name.items() for call in find_writers(place)} == ALLOWED
 
 
-# What a user names.
+# Paths named by the user.
 
 
 @pytest.mark.parametrize("mode", ["pipe", "file"])
@@ -76,6 +76,3 @@ def test_standard_output_receives_the_whole_file(tmp_path: Path, mode: str) -> N
         whole = (tmp_path / "out").read_bytes()
     assert done.returncode == 0, done.stderr
     assert whole == (tmp_path / "plain.jsonl").read_bytes() + plain.stdout
-
-
-# Own files.

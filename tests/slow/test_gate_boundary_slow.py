@@ -14,7 +14,7 @@ from distract.studies.gate.mixture import Direction
 
 
 def count_paths(threshold: float, side: Direction, alpha: float, most: int) -> Iterator[Step]:
-    """By n, from the number of ways that lead to each count."""
+    """Steps for each n, from the number of paths to each count."""
     rate, decided, ways = chance(threshold, side), Fraction(0), [1]
     for n in range(most + 1):
         if n:

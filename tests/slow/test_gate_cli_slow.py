@@ -40,7 +40,7 @@ FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 
 @pytest.fixture(autouse=True)
 def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs these tests may be a CI system."""
+    """Remove the variables of a CI system that runs these tests."""
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -68,7 +68,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return install
 
 
-# What it is for.
+# Decisions.
 
 
 def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
@@ -110,7 +110,7 @@ def test_json_stays_alone_on_stdout_in_a_runner(run: Run, monkeypatch: pytest.Mo
     assert (wrong.code, commands(wrong.out)[0].startswith("::warning title=distract gate")) == (2, True)
 
 
-# What it costs.
+# Costs.
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-# What may not pass.
+# Runs that may not pass.
 
 
 @pytest.mark.parametrize(

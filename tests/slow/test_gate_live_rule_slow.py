@@ -30,7 +30,7 @@ from distract.studies.gate.verdict import Verdict as GateVerdict
 
 
 def test_one_failure_may_leave_enough_for_another_check() -> None:
-    """By Holm's adjustment the second of two failures needs less; what was said of it agrees with its bound."""
+    """Holm's adjustment asks less of the second of two failures; its statement agrees with its bound."""
     decisions = set()
     for late in range(12):
         came = [pair(f"c{at}", f"p{at}", {P: True, F: at >= late or at % 2 == 0}) for at in range(40)]

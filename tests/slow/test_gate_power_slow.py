@@ -1,4 +1,4 @@
-"""How many comparisons a gate needs: published figures, brute force by scipy's binomial, and the gate's own monitor."""
+"""The number of comparisons a gate needs agrees with published figures, scipy's binomial and the gate's monitor."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from distract.studies.gate.verdict import Decision
 
 
 def pass_power(n: int, threshold: float, rate: float, alpha: float) -> float:
-    """By scipy: the largest count whose distribution function at the threshold is below alpha, and its chance."""
+    """The chance of at most the largest count that scipy's binomial puts below alpha at the threshold."""
     return float(binom.cdf(binom.ppf(alpha, n, threshold) - 1, n, rate))
 
 
 def fail_power(n: int, threshold: float, rate: float, alpha: float) -> float:
-    """By scipy: the smallest count with as many or more having at most alpha at the threshold, and its chance."""
+    """The chance of at least the smallest count whose upper tail at the threshold is at most alpha in scipy."""
     return float(binom.sf(binom.isf(alpha, n, threshold), n, rate))
 
 
 def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
-    """What the gate's own monitor says of these outcomes, and after how many."""
+    """The decision of the gate's monitor on these outcomes, and the number it used."""
     monitor = gate.Monitor(test)
     taken = 0
     for taken, flip in enumerate(outcomes, 1):  # noqa: B007

@@ -18,7 +18,7 @@ from distract.studies.gate.limits import Limits
      (100, 0.05, 0.15, 0.02)],
 )  # fmt: skip
 def test_actual_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
-    """Judges that flip more, outcomes correlated by half: at most 5% pass at the largest rise to accept."""
+    """At most 5% of judges pass whose rate rises by the largest accepted amount, with outcomes correlated by half."""
     rng, passed, trials = random.Random(4), 0, 250
     for _ in range(trials):
         pairs = []
@@ -65,7 +65,7 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
     assert decide(fair, load(Path("again")), lenient).decision == "pass"
     weaker = decide(fair, attack("planted:longer=0.05", "weaker"), lenient)
     assert weaker.decision == "pass"
-    # What is in memory after a run and what is read back say the same.
+    # The run in memory and the run read back give the same verdict.
     assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == verdict.document()
     few = decide(fair, attack("planted:fair", "few", limit="3"), Limits())
     assert few.decision == "inconclusive"

@@ -227,14 +227,14 @@ def cost(target: Callable[[str], object], text: str) -> float:
 
 
 def grows(target: Callable[[str], object], piece: str, place: str) -> str | None:
-    """How a target takes more than linear time, if it does."""
-    # Most cases are over here: what is quadratic takes 25 times longer for the large one.
+    """A description of superlinear growth, or None."""
+    # Most cases end here: a quadratic target takes 25 times longer for the large text.
     if cost(target, grow_text(piece, MIDDLE, place)) < LEAST / 30:
         return None
     large = cost(target, grow_text(piece, LARGE, place))
     if large < LEAST:
         return None
-    # What was read once is remembered: the second look is at another text.
+    # Results are cached, so the second measurement uses another text.
     small = max(cost(target, grow_text(piece, SMALL, place)), cost(target, f"{grow_text(piece, SMALL, place)}x"))
     if large > TOLERANCE * LARGE / SMALL * small:
         large = min(large, cost(target, f"{grow_text(piece, LARGE, place)}x"))
@@ -246,7 +246,7 @@ def test_long_texts_take_linear_time(tmp_path: Path, fuzz: Fuzz) -> None:
     targets = dict(_targets(tmp_path))
     cases = [(name, piece, place) for name in targets for piece in (*PIECES, "") for place in PLACES]
     Random(fuzz.seed).shuffle(cases)
-    # What the issue names comes first.
+    # Blanks at the beginning, a known pitfall, come first.
     cases.sort(key=lambda one: one[1:] != (" ", "beginning"))
     problems = list[str]()
     for name, piece, place in cases:

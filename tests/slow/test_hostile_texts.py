@@ -63,7 +63,7 @@ def texts(seed: int, number: int = TEXTS) -> list[str]:
 
 
 def wrong(ran: CommandResult) -> str:
-    """What is wrong with how a command ended and what it printed; empty where nothing is."""
+    """The fault in the exit code or the output of a command; empty if there is none."""
     message = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
     if message:
         return f"ended with {ran.code}: {ran.err[-2000:]}"
@@ -225,7 +225,7 @@ def test_hostile_responses_can_be_judged(shop: Shop, fuzz: Fuzz) -> None:
 
 
 def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
-    """As verdicts of a judge, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
+    """The texts serve as verdicts, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
     hostile = texts(0)
 
     def chat(request: ReceivedRequest) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
 
 
 def test_hostile_names_are_accepted_or_refused_in_one_line(shop: Shop, fuzz: Fuzz) -> None:
-    """As ids and authors: taken, or said to be wrong in one line; alike by case or normal form, they stay apart."""
+    """The texts serve as ids and authors. Names that differ only in case or normal form stay distinct."""
     judged = ("attack", "--judge", "planted:longer", "--generator", "rules", "--protocol", "pairwise")
     taken = list[str]()
     names = texts(0)

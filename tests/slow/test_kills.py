@@ -33,7 +33,7 @@ from fuzzer import Fuzz
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 KILLS = 100
-"""Of each of the two tests."""
+"""The number of kills in each of the two tests."""
 
 _PAIRWISE = "--protocol pairwise --attack sycophancy"
 COMMANDS = {
@@ -141,7 +141,7 @@ class Reference:
 
 @dataclass
 class House:
-    """Where commands run: the server, the processes, the data."""
+    """The server, the processes and the data of the commands."""
 
     server: Watched
     forks: Forks

@@ -67,7 +67,7 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_program(lowest: Path, folder: Path, *command: object, code: int = 0, **environment: str) -> str:
-    """What a program of the environment prints, after it has ended with this code and without a traceback."""
+    """The output of a program of the environment, which must end with this code and without a traceback."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
     done = subprocess.run(
         [lowest / str(command[0]), *map(str, command[1:])],

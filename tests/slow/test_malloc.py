@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-# In a process of its own, since the whole process is concerned.
+# Run in a separate process, because the allocator setting affects the whole process.
 SCRIPT = """
 import resource
 import sys

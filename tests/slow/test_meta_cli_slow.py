@@ -10,9 +10,6 @@ import pytest
 from command_result import fits
 from test_meta_cli import ASKED, REPLAY, render, source, write, write_curly_data
 
-# Published runs of LLMBar.
-
-
 # Files of other formats, joined with labels.
 
 
@@ -80,9 +77,6 @@ def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     assert (after["excluded"], after["invalid"]) == (before["excluded"], before["invalid"])
 
 
-# The exit code says when nothing can be said.
-
-
 # Wrong input.
 
 
@@ -136,6 +130,6 @@ def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
     text = render(source("j", *specs), source("k", *specs, shift=1), base="a-protocol-with-a-long-name-0")
     assert not [line for line in text.splitlines() if len(line.rstrip()) > 80]
     assert text.count("…") == 1, "the base as a title"
-    # Of ten pairs only the four with the base are shown, by judge.
+    # Each judge shows only the four of ten pairs that include the base.
     assert text.count("a-protocol-with-a-long-name-0 –") == 8
     assert "a-protocol-with-a-long-name-1 –" not in text

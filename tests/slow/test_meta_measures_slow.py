@@ -21,12 +21,6 @@ from distract.core.records import Row
 from distract.studies.meta.comparisons import Agreement, JudgeRows
 from distract.studies.meta.measures import figures
 
-# Random rows.
-
-
-# The second implementation.
-
-
 # They agree.
 
 
@@ -41,14 +35,11 @@ def test_judges_are_measured_one_by_one(one: list[JudgeRows], other: list[JudgeR
     alone = [*figures(one, CONTROLS), *figures(other, CONTROLS)]
     assert {*alone} <= {*whole}, "what is known of others changes no figure"
     for f in whole:
-        # Only places come on: of nothing, or of all that there is of the judge or of the data set.
+        # Measuring judges together adds only empty places, or copies of a judge's totals.
         assert not f.n or any(replace(f, data=g.data, subset=g.subset) == g for g in alone), f
 
 
-# Holm.
-
-
-# What changes nothing.
+# Invariances.
 
 
 def map_rows(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:

@@ -28,18 +28,12 @@ from distract.studies.meta.difficulty import BINS, Difficulty
 from distract.studies.meta.measures import figures
 from distract.studies.meta.panel import compare_judges
 
-# Correlations.
-
-
-# Difficulty.
-
-
 # Common comparisons.
 
 
 COMPARISONS = [(data, i) for data in ("d1", "d2") for i in range(3)]
 Answers = Mapping[str, Mapping[str, Mapping[tuple[str, int], Sequence[str | None]]]]
-"""By judge, by protocol, by comparison: what it said in each order."""
+"""The verdicts in each order, by judge, protocol and comparison."""
 VERDICTS = st.lists(st.sampled_from(["a", "b", "tie", "a", None]), min_size=2, max_size=2)
 UNEVEN = st.dictionaries(
     st.sampled_from(JUDGES[:3]),
@@ -123,7 +117,7 @@ def test_judges_are_compared_on_their_common_comparisons(
         never += right == 0
         always += right == len(verdicts)
     assert got.difficulty == Difficulty(len(shared), tuple(bins), never, always)
-    # What data sets agree on is about all that each of them holds.
+    # The correlation between data sets uses all comparisons of each set.
     sets = [answers for answers in got.correlations if answers.between == "data sets"]
     if {data for said in counted for data, _ in said} == {"d1", "d2"}:
         (correlation,) = sets

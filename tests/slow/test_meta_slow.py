@@ -16,15 +16,6 @@ from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend
 from distract.studies.estimate import estimate
 
-# Which pairs a label is about.
-
-
-# A run.
-
-
-# Data that list the better response always at the same place.
-
-
 # Controls.
 
 
@@ -83,12 +74,9 @@ def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samp
             figure = find(measure(loaded), "verdict_change_rate", name, attack="null", rule=rule)
             assert (figure.k, figure.n, figure.excluded) == (0, 3, 2)
     assert UNCHANGED == "the control changes nothing in it"
-    # What a scripted judge knows of its slots is part of what it is asked.
+    # The slots that a scripted judge reads are part of its request.
     assert reads_slots or tally.made == len({key for row in loaded.rows for key in row.keys}), "nothing is asked twice"
     assert find(measure(loaded), "accuracy", "base").n == 10, "the pair itself is measured"
-
-
-# Runs of one judge that do not go together.
 
 
 # Resuming, reading back, estimating.
@@ -117,9 +105,3 @@ def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: d
     assert expected.requests == pytest.approx(
         {name: len(request_keys) for name, request_keys in keys.items()}, rel=0.05
     )
-
-
-# Selection.
-
-
-# What cannot be done.

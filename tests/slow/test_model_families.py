@@ -130,7 +130,7 @@ def read_alone(judge: Transformers, sequences: Sequence[Tokens]) -> Any:
 
 
 def sequences_of(cuts: Sequence[tuple[int, int]]) -> list[Tokens]:
-    """That many tokens of one text, and then that many of others."""
+    """Sequences that begin with part of one text and continue with tokens of their own."""
     draw = Random(0)
     text = [draw.randrange(64) for _ in range(64)]
     return [tuple(text[:shared] + [draw.randrange(64) for _ in range(own)]) for shared, own in cuts]
@@ -159,7 +159,7 @@ def test_every_layout_reads_the_same_as_single_forwards(family: str) -> None:
     assert judge.prompt_mode == FAMILIES[family][2]
     ways: list[tuple[Sharing, bool]] = [(judge._sharing, judge._by_runs)]
     if judge.prompt_mode == "packed":
-        # What a GPU does, and what is done where a model takes no masks.
+        # The layout on a GPU, and the one for models without mask support.
         ways += [("packed", False), ("prefix", False)]
     for sharing, by_runs in ways:
         judge._attend_by_runs(by_runs)

@@ -259,7 +259,7 @@ def test_folder_identity_covers_what_decides_its_replies(llama: Path, engine: ty
     assert identity() == first
     (llama / "chat_template.jinja").write_text("{{ messages[0].content }}")
     assert identity() != first
-    # Whoever names a commit answers for the folder.
+    # A named commit replaces the digest of the folder.
     assert identity(revision=COMMIT) == {**{k: v for k, v in first.items() if k != "weights"}, "revision": COMMIT}
 
 

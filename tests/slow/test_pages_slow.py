@@ -26,7 +26,7 @@ VOLATILE = {
     r"runs/[0-9a-f]{12}": "runs/ID",
     r"\d{4}-\d{2}-\d{2} at \d{2}:\d{2} UTC": "DATE",
 }
-"""What differs from run to run: it has the same length, so that lines break at the same place."""
+"""Parts that differ between runs; each replacement has the same length, so that lines wrap alike."""
 
 
 def is_due(block: Block) -> bool:

@@ -60,7 +60,7 @@ def test_unwritable_folder_keeps_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_this_machine_can_be_measured() -> None:
     pytest.importorskip("torch")
     rates = precision.measure_rates("cpu", seconds=0.001)
-    # From a slow phone to beyond any processor: more would mean that the time was not measured.
+    # The range covers a slow phone up to faster than any processor; a higher rate means that timing failed.
     assert 1e8 < rates["float32"] < 1e14
 
 

@@ -73,7 +73,7 @@ def test_plugin_exceptions_never_become_verdicts(
 ) -> None:
     plugin(PLUGIN.format(hook=hook, error=error))
     ran = run(*GATE, *HOOKS[hook])
-    # What does not load is no plug-in: its name is unknown, and the reason is said there.
+    # A module that fails to load is no plug-in: its name is unknown, and the message states the reason.
     code = 2 if hook == "import" and error != "KeyboardInterrupt()" else 4
     assert (ran.code, "Traceback" in ran.err) == (code, False)
     assert ran.out == ""

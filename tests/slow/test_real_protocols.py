@@ -36,7 +36,7 @@ def test_one_protocol_of_each_kind_runs_on_the_embedded_judge(smollm2: Transform
 
 
 def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
-    """With so few tokens most verdicts in words are cut off: they are counted as invalid, and nothing else is."""
+    """Few tokens truncate most verdicts in words; only these count as invalid."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
     parameters = AuditConfig(
         "the judge",
@@ -59,7 +59,7 @@ def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path,
         protocol = every[row.protocol]
         (judgment,) = row.judgments
         if judgment.failure is None:
-            # What two texts in conflict cannot decide is read from probabilities.
+            # Protocols with conflicting texts may fall back to probabilities.
             assert judgment.read == protocol.reads or protocol.calls.conflict
         else:
             assert judgment.failure in ("truncated", "no verdict", "no majority"), row

@@ -126,7 +126,7 @@ def test_ctrl_c_ends_soon_keeps_replies_and_explains_resuming(
         ):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        # After a few seconds: the calls that are under way would take two minutes.
+        # The process must end within seconds; the calls under way would take two minutes.
         _, error_output = process.communicate(timeout=30)
         assert process.returncode == 130, error_output
         assert error_output.splitlines()[-1] == "distract: stopped; the same command resumes"

@@ -119,6 +119,3 @@ def test_commands_report_any_damaged_page_in_one_line(
         assert "Traceback" not in ran.err
         assert ran.code in (2, 4)
         assert ran.err.splitlines()[-1].startswith("distract: s: ")
-
-
-# Other files.

@@ -38,9 +38,6 @@ def test_streaming_backend_costs_nothing_to_construct() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-# How it is asked, and what is read
-
-
 # Faults
 
 
@@ -55,7 +52,7 @@ def test_transient_fault_costs_only_time(wrong: str, upstream: FakeServer) -> No
     requests = [words(f"{wrong} {i}") for i in range(24)]
     with FaultProxy(upstream.url, lambda content, time: wrong if time <= 2 and content[-1] in "048" else None) as proxy:
         replies = ask(backend(proxy.url, timeout=1.0 if wrong == "stall" else 20.0, concurrency=8), *requests)
-        # On a busy machine, others than the stalled ones may take too long as well.
+        # On a busy machine, requests other than the stalled ones may time out.
         assert set(proxy.times.values()) == {1, 3} or wrong == "stall"
     assert [reply.text for reply in replies] == [f"re: {wrong} {i}" for i in range(24)]
 

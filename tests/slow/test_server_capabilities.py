@@ -1,4 +1,4 @@
-"""How a server wants to be asked, found by probes: a run is the same whichever reply comes first."""
+"""Probes determine the request form of a server; a run does not depend on the order of replies."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: 
         script = shuffle(MANNERS[kind], number)
         with FakeServer(script, owner="someone", probed=script) as server:
             tally = run_attack(server.url, tmp_path / str(number), concurrency=concurrency)
-            # What the probes have found out is not refused again.
+            # Features that the probes ruled out are not sent again.
             assert len(server.chats) == tally.made - len(PROBES)
         result.append(contents(tmp_path / str(number)))
         assert manifest(tmp_path / str(number))["complete"] is True
@@ -213,7 +213,7 @@ def test_probes_are_kept_per_store(tmp_path: Path) -> None:
         assert (tally.made, len(server.probes)) == (0, probes)
         run_attack(server.url, tmp_path / "two")
         assert len(server.probes) == 2 * probes
-        # Of all that is stored, only what a probe found can say so.
+        # The stored probe result alone must suffice.
         with sqlite3.connect(tmp_path / "one" / "store") as db:
             db.execute("delete from replies where reply not like '%systemless%'")
         db.close()

@@ -34,7 +34,7 @@ def fair(request: ReceivedRequest) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Reference:
-    """How a command ends, and what it writes, where nothing is wrong."""
+    """The exit code and the files of a command without a fault."""
 
     code: int
     files: dict[str, bytes]
@@ -42,7 +42,7 @@ class Reference:
 
 @dataclass
 class House:
-    """Where commands run."""
+    """The servers and folders of the commands."""
 
     server: Faulty
     elsewhere: FakeServer
@@ -146,7 +146,7 @@ def check(house: House, name: str, folder: Path, draw: Random) -> None:
     house.server.begin(None, lambda number: False)
     again = wait_for_end(house.run(command, folder), command)
     lost = answered & set(house.server.answered)
-    # What is under way when a command gives up a server is given up too.
+    # Requests under way when a command gives up a server are lost.
     assert len(lost) <= (4 * CONCURRENCY if code == 4 else 0), f"{len(lost)} answers lost to {message}"
     if not fault.changes:
         assert again == reference.code, message

@@ -161,7 +161,7 @@ def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) 
         assert (len(server.probes), len(server.chats)) == (1, 0)
 
 
-# As a user meets it
+# Commands
 
 
 def rating(request: ReceivedRequest) -> dict[str, Any]:

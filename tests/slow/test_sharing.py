@@ -213,6 +213,6 @@ def test_unlockable_store_is_used_and_reported(tmp_path: Path, monkeypatch: pyte
         with Store(tmp_path / "s", {"model": "one"}) as store:
             assert len(list(execute([plan(), plan()], {"judge": (backend, store)}, tally=tally))) == 2
         messages.append([line for line in usage_lines(tally, {}) if "cannot be locked" in line])
-    # Where all is stored, nobody has to wait for anybody.
+    # If all replies are stored, no process waits for another.
     assert [len(lines) for lines in messages] == [1, 0]
     assert messages[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")

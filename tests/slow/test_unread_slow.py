@@ -48,7 +48,7 @@ def test_every_unreadable_answer_is_kept_once(tmp_path: Path) -> None:
     loaded = run_attack(tmp_path / "r", tmp_path / "s", ScriptedBackend(answer_moodily))
     records = texts(tmp_path / "r")
     assert {one["protocol"] for one in records} == {*PROTOCOLS}
-    # What the judge of this test says for a verdict is no ranking.
+    # The verdict text of this judge is no ranking.
     assert {one["text"] for one in records if one["protocol"] != "rank"} == {HOSTILE, "At length: it", ""}
     assert len({one["key"] for one in records}) == len(records)
     rows = {(r.case, r.design, r.protocol, r.attack, r.target, r.a, r.b): r for r in loaded.rows}

@@ -75,7 +75,7 @@ def deviation(one: list[Reply], other: list[Reply]) -> float:
     return max(abs(x - y) for a, b in pairs for x, y in zip(a.probabilities or (), b.probabilities or (), strict=True))
 
 
-# What needs no engine.
+# Tests without an engine.
 
 
 def test_identity_imports_nothing_and_states_its_settings() -> None:
@@ -141,7 +141,7 @@ def test_empty_request_set_starts_nothing() -> None:
 
 
 class Planted:
-    """What ``vllm.LLM`` is to ``Engine``; the likelier a token, the lower its number."""
+    """A stand-in for ``vllm.LLM``; tokens with lower numbers are more likely."""
 
     def __init__(self, **options: Any) -> None:
         if "fails" in options["model"]:
@@ -293,7 +293,7 @@ def test_nothing_writes_to_stdout_while_an_engine_loads(capfd: pytest.CaptureFix
     assert sorted(captured.err.split()) == ["child", "printed", "written"]
 
 
-# What needs it.
+# Tests with an engine.
 
 
 @pytest.mark.vllm

@@ -161,7 +161,7 @@ def test_only_open_pairs_are_judged_with_their_controls() -> None:
         done = audit(one, designs=frozenset({design}), **changes)
         keys = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
         assert keys == {*places, ("pairwise", "control"), ("absolute", "control")}
-        # What is asked is what is asked without it.
+        # The requests equal those of the complete design.
         every = audit(one, designs=frozenset({design}), **{**changes, "only": None}).rows
         pairs = {(row.protocol, row.attack) for row in done.rows}
         assert done.rows == [row for row in every if (row.protocol, row.attack) in pairs]

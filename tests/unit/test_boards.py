@@ -254,7 +254,7 @@ def test_model_missing_from_a_draw_keeps_its_rating() -> None:
     standing = next(s for s in build_board(matches(rows), POINTS).standings if s.model == "z")
     assert standing.error is not None
     assert standing.low is not None
-    # On two prompts: one degree of freedom, though the board has five.
+    # Two prompts give one degree of freedom, though the board has five.
     assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, 1) * standing.error)
 
 

@@ -148,7 +148,7 @@ def test_explicit_choices_must_fit_the_data(run: Any) -> None:
     assert (ran.code, "no case says which response is good" in ran.err) == (2, True)
     ran = run("attack", "--judge", "planted:fair", "--data", pairs, "--generator", "recorded")
     assert (ran.code, "write them with --generator rules" in ran.err) == (2, True)
-    # By default what does not fit is left out and said.
+    # By default, inapplicable measures are left out with a message.
     ran = run(*base, "--data", singles, "--json")
     assert (ran.code, "flip_rate does not apply" in ran.err) == (0, True)
     assert not [r for r in ran.results if r["measure"] == "flip_rate"]

@@ -59,7 +59,7 @@ def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Reques
 FIRST = words(lambda request: "first")
 
 
-# What stands first.
+# The leading side.
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
         (None, X, Y, None),
         ("z", X, Y, None),
         ("x", Y, Z, None),
-        # What was made worse on purpose is not what people preferred.
+        # A response made worse on purpose is never preferred by the label.
         ("x", LOW, Y, None),
         ("x", X, LOW, "a"),
         ("x", LOW, X, "b"),
         ("x", X, X, None),
-        # Who is called tie is no tie.
+        # An author named "tie" is no tie.
         ("y", Response("tie", ("Hm.",)), Y, "b"),
     ],
 )
@@ -320,7 +320,7 @@ def test_plan_lists_each_request_once_with_its_usage() -> None:
     assert types == [list, list], "answered as a whole, so that the keys do not hang on how replies come"
 
 
-# What cannot be judged.
+# Unjudgeable pairs.
 
 
 def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
@@ -370,7 +370,7 @@ def test_rotating_protocol_chooses_how_many_it_shows() -> None:
     assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
 
 
-# Asked once more.
+# Resampling.
 
 
 def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:

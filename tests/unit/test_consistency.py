@@ -88,7 +88,7 @@ def authors(request: Request) -> list[str]:
 
 
 def cyclic(request: Request, response: Response) -> float:
-    """How many of the others it is before, where w is before x, x before y and y before w; z is last."""
+    """The number of other responses it beats, where w beats x, x beats y, y beats w, and all beat z."""
     before = {("w", "x"), ("x", "y"), ("y", "w"), ("w", "z"), ("x", "z"), ("y", "z")}
     return sum((response.author, other) in before for other in authors(request))
 
@@ -294,7 +294,7 @@ def test_consistent_judge_is_consistent_under_every_protocol() -> None:
 
 def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
     results = figures(judge_cases(SWAYED, make_case()), RULES)
-    # Of the twelve choices of a pair from w, x, y and z, six have w as a third response.
+    # Six of the twelve choices of a pair and a third response from w, x, y and z have w third.
     for place in ("first", "last"):
         figure = find(results, "choice_set_sensitivity", "rank", place)
         assert (figure.k, figure.n) == (6, 12)
@@ -306,7 +306,7 @@ def test_verdict_for_the_third_response_counts_as_a_change() -> None:
     results = figures(rows, {"triadic": ()})
     for place in ("first", "last"):
         assert find(results, "choice_set_sensitivity", "triadic", place).k == 0
-        # Of the pairs without w, w takes the verdict from one of the two sets; unless x does from the other.
+        # For pairs without w, w wins one of the two sets and x may win the other.
         pairs = [(set(four[:2]), set(four[2:])) for four in permutations("wxyz") if four[2] < four[3]]
         changed = sum((min(pair) < min(others)) != (min(pair) < max(others)) for pair, others in pairs)
         assert find(results, "choice_set_tie_change", "triadic", place).k == changed

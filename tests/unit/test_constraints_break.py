@@ -191,7 +191,7 @@ COMPLIANT: dict[str, Callable[[Draw, str], tuple[Raw, str]]] = {
     "startend:end_checker": end,
     "startend:quotation": lambda draw, text: ({}, f'"{text}"'),
 }
-"""For each kind, what makes a text follow it: the arguments and the text."""
+"""For each kind, arguments and a text that satisfies them."""
 
 
 def test_every_kind_except_language_can_be_broken() -> None:

@@ -256,11 +256,11 @@ REIFE = {"instruction": "Name a sea.", "output_1": "Baltic", "output_2": "Alps",
 
 
 class Missing(Exception):
-    """What the hub's client raises for a data set that is not there."""
+    """The error that the hub's client raises for a missing data set."""
 
 
 class Array:
-    """What a table gives for a list of numbers."""
+    """The type that a table returns for a list of numbers."""
 
     def tolist(self) -> list[float]:
         return [1.0, float("nan")]

@@ -63,7 +63,7 @@ def test_sufficient_words_are_marked_in_place(run: Run) -> None:
     assert "edits are enough: " in report.out
     assert "replies: 4 were stored, " in report.err
     fits(report.out)
-    # What was asked once is not asked again, and what is found is the same.
+    # The second search repeats no request and gives the same result.
     again = run("explain", "r", "flips", "--json")
     assert ", 0 made" in again.err
     assert again.document["prompt"] == ["Which is it, flips?"]

@@ -21,7 +21,7 @@ from distract.core.runs import load
 from distract.core.store import Store
 from distract.studies.make.rewrites import save
 
-# What a user names.
+# Paths named by the user.
 
 
 def decide(junit: Path | None, summary: Path | None) -> None:

@@ -55,7 +55,7 @@ Step = tuple[Fraction, list[Fraction]]
 
 
 def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
-    """By going every single way of n outcomes."""
+    """The step computed by enumerating all sequences of n outcomes."""
     rate, decided, left = chance(threshold, side), Fraction(0), [Fraction(0)] * (n + 1)
     for way in product((0, 1), repeat=n):
         weight = rate ** sum(way) * (1 - rate) ** (n - sum(way))

@@ -27,12 +27,12 @@ THRESHOLD = ("--max-flip-rate", "0.1")
 GATE = ("gate", *RULES, *THRESHOLD)
 PAIRWISE = ("--protocol", "pairwise")
 GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors="0"/></testsuites>'
-"""What an earlier gate left that passed."""
+"""The JUnit file of an earlier gate that passed."""
 
 
 @pytest.fixture(autouse=True)
 def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs these tests may be a CI system."""
+    """Remove the variables of a CI system that runs these tests."""
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -136,7 +136,7 @@ def commands(log: str) -> list[str]:
     return annotations
 
 
-# What it is for.
+# Decisions.
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
     assert {check["decision"] for check in ran.document["checks"]} == {decision}
 
 
-# What it costs.
+# Costs.
 
 
 @pytest.mark.parametrize("reads_slots", [False, True])
@@ -233,7 +233,7 @@ def test_gate_stopped_by_a_signal_never_passes(run: Run, watch: Watch, number: i
     assert "Traceback" not in ran.err
 
 
-# What may not pass.
+# Runs that may not pass.
 
 
 def single(name: str) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def test_too_little_evidence_never_passes(
 
 
 def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
-    """Nobody can tell at greater length what must stay as short as it is."""
+    """A length limit makes every longer rewrite unfaithful."""
     short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9}
     data = write("d.jsonl", cases(40, constraints=[short]))
     ran = run(*GATE, "--judge", "planted:fair", "--data", data, *PAIRWISE, "--json")
@@ -371,7 +371,7 @@ def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) 
 # Noise and baselines.
 
 NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
-"""In one order only it always prefers somebody."""
+"""In a single order, this judge never ties."""
 
 
 def test_missing_controls_are_an_error(run: Run) -> None:

@@ -87,7 +87,7 @@ def test_dependent_cases_count_for_less() -> None:
         "inconclusive", "pairwise under f: 20 prompts: too few, no number of prompts below 29 can pass at 0.1"
     )  # fmt: skip
     assert gate(rate(0, 80, prompts=29))[0] == "pass"
-    # What does flip is no less of a failure on few prompts.
+    # Few prompts do not weaken a failure.
     assert gate(rate(60, 80, prompts=20))[0] == "fail"
 
 
@@ -210,7 +210,7 @@ def test_too_few_or_too_many_invalid_verdicts_never_pass(
 ) -> None:
     outcome = decide_all(rate(0, 100, invalid=invalid), limits=limits)
     assert (outcome[0], reason in outcome[1]) == (decision, True)
-    # What they do not hide is a failure.
+    # Flips among the valid verdicts still fail.
     assert decide_all(rate(100, 100, invalid=invalid), limits=limits)[0] == "fail"
 
 
@@ -221,10 +221,10 @@ def test_open_check_states_how_many_verdicts_would_decide() -> None:
     assert (decision, more) == ("inconclusive", 129)
     assert reason.endswith("do not settle 0.1; at this rate about 129 verdicts would")
     assert decide_all(rate(10, 100), limits=Limits(0.10))[2] is None
-    # Beside another check a failure needs more than alone.
+    # A failure needs more evidence if there is another check.
     assert decide_all(rate(29, 200), limits=Limits(0.10))[0] == "fail"
     assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
-    # Dependent ones are worth less: more of them are needed, and of more prompts.
+    # Dependent verdicts carry less evidence, so more of them and more prompts are needed.
     assert decide_all(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
 
 

@@ -30,7 +30,7 @@ BOTH = (P, F)
 MEASURES: tuple[Measure, ...] = ("flip_rate", "excess_flip_rate", "flip_rate_rise")
 
 Came = bool | None | str
-"""Of a pair under an attack: whether it flips, None without a valid verdict, or why it was excluded."""
+"""Result of a pair under an attack: whether it flips, None without a valid verdict, or why it is excluded."""
 
 
 def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
@@ -51,7 +51,7 @@ def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | 
 
 
 def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure, **own: Any) -> dict[str, Any]:
-    """Of a run with prompts of so many pairs."""
+    """Parameters of a run whose prompts have these numbers of pairs."""
     limits = own.pop("limits", Limits(0.1))
     places: list[CheckKey] = [(*key, measure) for measure in measures or MEASURES[:1] for key in checks]
     return {
@@ -80,7 +80,7 @@ def only_check(verdict: GateVerdict) -> Check:
 
 
 def run_live(config: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[LiveGate, list[Row]]:
-    """As the loop does: judge as many prompts at once as may be, of what is open, until nothing is."""
+    """Mimic the loop: judge batches of prompts under the open checks until none is open."""
     gate, rows, left = LiveGate(config), list[Row](), list(prompts)
     while left and gate.open:
         count, open_checks = max(gate.batch_size(), ahead), gate.open
@@ -233,16 +233,16 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
         (noise_rows(null=True), 0.5, 0.5, 1),
         (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
         (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
-        # Where it changes nothing in the text, a second sample is the noise.
+        # If the control leaves the text unchanged, a second sample measures the noise.
         (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
         (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
         (noise_rows(again=False), 1.0, 1.0, 1),
         (noise_rows(null=True, again=False), 0.5, 0.5, 1),
         (noise_rows(null=False, again=True), 1.0, 1.0, 1),
-        # Where nothing is sampled either, the same question has the same answer.
+        # Without sampling, the same request has the same answer.
         (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
         (noise_rows(), 1.0, 1.0, 1),
-        # Noise that could not be read may have been a flip or none.
+        # An unreadable noise verdict may or may not have been a flip.
         (noise_rows(null=None), 0.5, 1.0, 0),
         (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
         (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
@@ -283,7 +283,7 @@ def test_excess_over_noise_decides() -> None:
 
 
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
-    """What the record of a run holds of the baseline's flips."""
+    """The baseline's flips in the record of a run."""
     rows = singles(flips, [place])
     pairs = [[*unit, flip] for unit, flip in pair_flips(rows, None, place[1])[0].items()]
     return [{"protocol": place[0], "attack": place[1], "flips": pairs}]
@@ -295,7 +295,7 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
         ([True] * 20, [False] * 20, "fail"),
         ([False] * 20, [True] * 20, "pass"),
         ([True] * 120, [True] * 120, "pass"),
-        # What does not show a rise shows no absence of one.
+        # Missing evidence of a rise is no evidence of its absence.
         ([False] * 42, [False] * 42, "inconclusive"),
         ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
         ([False] * 110 + [None] * 10, [False] * 120, "pass"),

@@ -174,7 +174,7 @@ def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
 
 @pytest.mark.parametrize(("hits", "decision"), [(0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail")])
 def test_delayed_pass_is_reconsidered(hits: int, decision: str) -> None:
-    """A rate was shown to be below the threshold; flips that come while it waits for ``min_n`` count all the same."""
+    """The rate is shown to be below the threshold; flips observed before ``min_n`` is reached still count."""
     test = Hypothesis(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
     monitor = play_to_end(test, [MISS] * 60 + [HIT] * hits + [MISS] * (50 - hits))
     assert monitor.decision == decision
@@ -183,7 +183,7 @@ def test_delayed_pass_is_reconsidered(hits: int, decision: str) -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
-    """As data with one response to each prompt have them."""
+    """Data with one response per prompt have such prompts."""
     monitor = Monitor(Hypothesis(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
     assert monitor.batch_size() >= 1
     for _ in range(3):
@@ -229,7 +229,7 @@ class Together(NamedTuple):
 
 
 def table() -> Ints:
-    """What a check says after n comparisons with k flips, all eligible, whatever came before; 0 to go on."""
+    """The decision after n eligible comparisons with k flips, whatever came before; 0 means continue."""
     limits = boundary(T, ALPHA / CHECKS, ALPHA, MOST)
     result = np.zeros((MOST + 1, MOST + 1), np.int64)
     for n in range(1, MOST + 1):
@@ -325,7 +325,7 @@ def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pai
 
 @pytest.mark.parametrize("pairs", [1, 4])
 def test_unread_verdicts_count_against_either_decision(pairs: int) -> None:
-    """As flips for a pass, as none for a failure; those unread before the rewrite are not among the eligible."""
+    """They count as flips against a pass, and as none against a failure; pairs unread at baseline are ineligible."""
     test = Hypothesis(0.1, 0.05, 0.05, (pairs,) * 40)
     clean = [make_outcome(pairs, 0, pairs)]
     assert play_to_end(test, clean * 40).decision == "pass"

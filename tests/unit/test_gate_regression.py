@@ -205,10 +205,10 @@ def test_passing_gate_states_the_reason() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "threshold", "decision"),
     [
-        # As often as before, and more often than accepted.
+        # The rate is unchanged but above the threshold.
         ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.1, "fail"),
         ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.5, "pass"),
-        # Less often than accepted, and more often than before.
+        # The rate is below the threshold but has risen.
         ("0" * 200, "1" * 40 + "0" * 160, 0.5, "fail"),
         ("0" * 40, "0" * 40, 0.1, "inconclusive"),
     ],

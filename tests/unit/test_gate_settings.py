@@ -54,7 +54,7 @@ def write_file(folder: Path, text: str | bytes, name: str = SHARED_FILE) -> Path
 
 
 def refusal_message(path: Path) -> str:
-    """What a file is told that cannot be used: one printable line that names the file first."""
+    """The error message for an unusable file: one printable line that begins with the file name."""
     with pytest.raises(DataError) as caught:
         load_settings(path)
     message = str(caught.value)

@@ -165,7 +165,7 @@ def test_prompt_holds_every_part_and_roles_never_change() -> None:
         user = messages[1].content
         assert "# What the user asked\nSay {response}\n" in user
         assert f"# Response to rewrite\n{hostile}\n" in user
-        # Neither requirement is met, and neither may begin to be.
+        # The original breaks both requirements, and the rewrite may not start to meet them.
         assert "must not begin to:\n- " in user
 
 

@@ -1,4 +1,4 @@
-"""What GitHub Actions is told of a gate: commands that nothing breaks out of, and a summary in which nothing is markup.
+"""GitHub Actions output of a gate: escaped commands, and a summary without foreign markup.
 
 Commands are read back as the runner reads them, the summary by a Markdown parser.
 """

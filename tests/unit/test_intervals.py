@@ -286,7 +286,7 @@ def test_rise_is_shown_only_if_its_test_shows_it(up: int, down: int, rest: int, 
     assert high >= (up - down) / (up + down + rest) - 1e-9
     if low > 0:
         assert mcnemar_above(up, down) <= 1 - confidence
-    # Without a pair that fell, the share that rose is bounded exactly.
+    # If no pair fell, the bound of the risen share is exact.
     assert rise_bounds(up, 0, up + rest + 1, confidence)[1] >= upper_bound(up, up + rest + 1, confidence) - 1e-12
 
 

@@ -89,7 +89,7 @@ def message(test: Callable[[], InvariantFinding], kind: type[InvariantFailure] =
 
 
 class TestViolatingJudges:
-    """Each of them violates one invariant by what it is."""
+    """Each judge violates one invariant by construction."""
 
     def test_circular_judge_is_not_transitive(self, judge: Open) -> None:
         def best(request: Request) -> str:

@@ -18,7 +18,7 @@ from distract.testing.invariants import Inconclusive, InvariantFailure, Invarian
 
 TWEAKS = datasets.load("tweakset").cases[:6]
 
-# So alike that the second is longer only until the first is set in richer markdown.
+# Nearly equal lengths: richer markdown makes the first response the longer one.
 CLOSE = case(
     "close", responses=(Response("x", ("Red and green.\n\nBlue.",)), Response("y", ("Red and green.\n\nBlues.",)))
 )

@@ -1,4 +1,4 @@
-"""The law of floors: imports point down, ``TYPE_CHECKING`` included. Read with ``ast``; nothing is imported."""
+"""Layering rule: imports point down, ``TYPE_CHECKING`` included. Modules are parsed with ``ast``, not imported."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FLOORS = (
     ("models", "data", "stats"),
     ("core",),
 )
-"""From the top; a room sees the floors below its own. The rooms are the folders of ``distract``."""
+"""The layers from top to bottom. Each package is a folder of ``distract`` and may import only from lower layers."""
 
 SEEN = {plugins: ("core", "data", "judging", "stats", "rewriting", plugins) for plugins in PLUGINS}
-"""What plug-ins see."""
+"""The packages that plug-ins may import from."""
 
 ABOVE = frozenset({"gate", "explain", "make"})
-"""Studies that rest on ``attack``; no other study sees another."""
+"""Studies that import from ``attack``; other studies are independent."""
 
 REGISTRY = "distract.core.registry"
 """Finds plug-ins and studies at run time, by the name of their folder."""
@@ -46,7 +46,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def public() -> dict[str, str]:
-    """The module that defines each name which ``distract`` offers."""
+    """The defining module of each public name."""
     tree = ast.parse((ROOT / "distract" / "__init__.py").read_text())
     tables = [one.value for one in tree.body if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == TABLE]
     (table,) = map(ast.literal_eval, tables)
@@ -54,9 +54,9 @@ def public() -> dict[str, str]:
 
 
 def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
-    """The modules of ours that a module imports, wherever in it and for whatever reason.
+    """The modules of distract that a module imports, at any place in its code.
 
-    What is imported from ``distract`` counts as imported from where it is defined.
+    A name imported from ``distract`` counts as imported from its defining module.
     """
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
@@ -78,7 +78,7 @@ def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
 
 
 def graph(files: Mapping[str, Path]) -> dict[str, set[str]]:
-    """What each module imports of the others; the face only names what others define, and imports it when asked."""
+    """The modules that each module imports; the public package only maps names to modules and imports them lazily."""
     return {
         name: set() if name == FACE else {*imports(name, path, files.keys())} - {name} for name, path in files.items()
     }

@@ -27,7 +27,7 @@ from distract.studies.leaderboard.pairings import draw_balanced, round_robin
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 
 
-# Who plays whom.
+# Match design.
 
 
 @given(st.lists(names, min_size=1, max_size=8), st.integers(1, 120), st.integers())
@@ -66,7 +66,7 @@ def test_seed_draws_other_matches() -> None:
     assert len({str(draw_balanced(models, 10, seed)) for seed in range(5)}) > 1
 
 
-# What is judged.
+# Judged matches.
 
 
 def make_case(name: str = "c1", authors: str = "wxyz") -> Case:
@@ -168,7 +168,7 @@ def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
     boards = measure_boards(parameters(t), rows)
     assert (len(boards.boards), boards.shifts) == (1, ())
     assert boards.absent == ("pairwise: assertiveness rewrote no response, so that no match was judged again",)
-    # Of those that can be rewritten, the matches are judged again; the others stand.
+    # Matches of rewritable responses are judged again; the others keep their verdicts.
     rows = [replace(row, excluded=None, b=Side("z", "assertiveness"), judgments=(verdict("b"),))
             if row.attack != BASELINE and row.case == "c0" else row for row in rows]  # fmt: skip
     (one,) = measure_boards(parameters(t), rows).shifts

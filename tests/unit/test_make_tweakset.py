@@ -448,7 +448,7 @@ def test_real_prompts_get_three_compatible_requirements(data: st.DataObject, see
 
 @needs_data
 def test_most_real_prompts_can_be_used() -> None:
-    """What the share of usable prompts is, and that severities of mechanical answers are what they say."""
+    """Check the share of usable prompts and the severities of mechanical answers."""
     chosen = [choose_constraints(q, p.constraints, 3, random.Random(i)) for i, (q, p) in enumerate(REAL)]
     usable = [one for one in chosen if one is not None]
     assert len(usable) >= 300  # of 541: the others cannot be split

@@ -43,7 +43,7 @@ def answer(author: str, severity: int | None = None, attack: str | None = None) 
 X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
 
 
-# Which pairs a label is about.
+# Labelled pairs.
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
         ((X, Y, Z), "y", ["xy", "yz"]),
         ((X, Y, Z), "tie", ["xy", "xz", "yz"]),
         ((X, Y, Z), None, []),
-        # What was made worse on purpose is worse, but no partner of a tie, nor of its own author.
+        # A response made worse on purpose is worse, but forms no pair with a tie or with its own author.
         ((X, LOW), "x", ["xy1"]),
         ((X, LOW), "tie", []),
         ((Y, LOW), "y", []),
@@ -143,7 +143,7 @@ def long(index: int, preferred: str, source: str | None = None) -> Case:
 
 
 def add_spaces(one: Case, *authors: str) -> Case:
-    """With two spaces in a row in the responses of these authors (of all), which the control changes."""
+    """Add a double space, which the control changes, to the responses of these authors (default: all)."""
 
     def wide(turn: str) -> str:
         return turn.replace(" ", "  ", 1)
@@ -666,7 +666,7 @@ def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert str(raised.value) == f"--data {specs[-1]}: is there twice"
 
 
-# What cannot be done.
+# Impossible studies.
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: b
 
 
 def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
-    # By number: what each judge says in either order, and what is right.
+    # For each item: the two verdicts of the judge, and the right one.
     one = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 2)]
     other = [(1, 1, 1), (2, 2, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2)]
     first = llmbar("Set/one/CoT/result.json", [stored_row(i, *text) for i, text in enumerate(one)])
@@ -501,11 +501,11 @@ def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[s
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == f"distract: {message} applies only when a judge is asked; stored verdicts are shown as they are\n"
     assert not Path("new").exists()
-    # What goes with stored verdicts too.
+    # Options that stored verdicts accept.
     data = write("d.jsonl")
     for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
         assert run("meta", "--judge", f"replay:{path}", *known).code == 0
-    # Beside a judge that is asked it is that one's.
+    # With a live judge beside it, the option applies to the live judge.
     if message != "--reference-model":
         together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
         assert together.code == 0, together.err

@@ -27,7 +27,7 @@ Key = tuple[str | None, ...]
 
 @dataclass
 class Counted:
-    """What is expected of one figure."""
+    """The expected values of one figure."""
 
     k: int | None
     n: int
@@ -63,7 +63,7 @@ KINDS: dict[str, tuple[tuple[Any, ...], int, tuple[str, ...]]] = {
     "scoring": ((), 1, ("score", "rating")),
     "rotating": ((), 3, ()),
 }
-"""By kind of protocol: which stood first in each order, judgments, rules."""
+"""For each kind of protocol: the leading side in each order, the number of judgments, the rules."""
 
 PAIRS = st.tuples(
     st.sampled_from(["d1", "d2"]),
@@ -75,7 +75,7 @@ PAIRS = st.tuples(
 
 @st.composite
 def judge_rows(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str = "j") -> list[JudgeRows]:
-    """One judge asked in each kind of way about the same comparisons; the first way excludes none of them."""
+    """One judge under each kind of protocol on the same comparisons; the first protocol excludes none."""
     pairs = draw(st.lists(PAIRS, min_size=1, max_size=6))
     rng = random.Random(draw(st.integers(0, 2**32)))
     kinds = draw(st.permutations(kinds))
@@ -110,7 +110,7 @@ def verdict_of(judgment: Judgment, rule: str | None) -> Outcome | None:
 
 
 def combine(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
-    """What orders say, averaged; any equality for the largest weight is a tie."""
+    """The outcome averaged over orders; a shared largest weight is a tie."""
     if any(one.failure is not None for one in judgments):
         return None
     if rule in ("score", "rating"):
@@ -236,7 +236,7 @@ def count_at(
     whole = [row for row in known if None not in verdicts(row)]
     both = [(all(v == row.label for v in verdicts(row)), row.cluster) for row in whole]
     yield ("accuracy_both_orders", "none", None), share(both, len(known) - len(whole), unknown)
-    # What the way of asking has anywhere it has everywhere, if only of nothing.
+    # A figure that a protocol has for one data set or subset is reported for all of them, even where n is 0.
     eligible = [row for row in everything if row.excluded is None]
     first = {slot for row in eligible for slot in row.shown}
     repeated = any(len(row.judgments) > 1 for row in eligible)
@@ -519,7 +519,7 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
             replace(row, protocol=protocol, data=data, subset=subset, cluster=cluster)
             for row, (data, subset, cluster, _) in zip(rows, pairs, strict=True)
         ]
-        # Which of two a judge's rows call a is no part of an order.
+        # The names a and b in the rows of a judge do not define an order.
         sources.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchange(row)]) for row in sets)}))
     results = check(sources)
     accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in results if f.measure == "accuracy" and not f.against}
@@ -578,7 +578,7 @@ def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     assert (results["given"].n, results["given"].invalid) == (3, 1)
 
 
-# What changes nothing.
+# Invariances.
 
 
 def exchange(row: Row) -> Row:

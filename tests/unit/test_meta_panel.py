@@ -19,7 +19,7 @@ from distract.studies.meta.measures import figures
 from distract.studies.meta.panel import BASES, JudgeStanding, Panel, compare_judges, find_base
 
 Accuracies = Mapping[str, Mapping[str, float]]
-"""By judge, by protocol."""
+"""Accuracy by judge and protocol."""
 
 PROTOCOLS = ("base", "cot", "prepair", "zz")
 JUDGES = ("j1", "j2", "j3", "j4", "j5")
@@ -34,7 +34,7 @@ def accuracies(accuracy_table: Accuracies, data: str | None = "d") -> list[Agree
 
 
 def differences(accuracy_table: Accuracies, rng: random.Random) -> list[Agreement]:
-    """Of every two protocols of a judge, the one or the other named first; not those of accuracies, on purpose."""
+    """Random gains for all pairs of protocols of a judge; they deliberately disagree with the accuracies."""
     gains = []
     for judge, by in accuracy_table.items():
         for first in by:
@@ -111,7 +111,7 @@ def test_panel_matches_a_naive_count(accuracy_table: Accuracies, base: str | Non
 
 
 def averages(accuracy_table: Accuracies, common: Collection[str]) -> dict[str, float]:
-    """Of each judge over what all have; over its own where they have nothing in common."""
+    """The mean accuracy of each judge over the common protocols, or over its own if none is common."""
     made = {}
     for judge, by in accuracy_table.items():
         values = [value for protocol, value in by.items() if protocol in common or not common]
@@ -120,7 +120,7 @@ def averages(accuracy_table: Accuracies, common: Collection[str]) -> dict[str, f
 
 
 def split_halves(order: Sequence[str]) -> dict[str, str]:
-    """Of an odd number the middle one is in neither."""
+    """Split judges into halves; the middle one of an odd number is in neither."""
     halves = {}
     for place, judge in enumerate(order):
         mirrored = len(order) - 1 - place
@@ -212,12 +212,12 @@ def test_only_common_comparisons_are_ranked() -> None:
 @pytest.mark.parametrize(
     ("accuracy_table", "standings"),
     [
-        # What only one was asked, however hard or easy it is, is in nobody's mean.
+        # A protocol of only one judge enters no mean.
         (
             {"j1": {"base": 0.5, "cot": 0.75, "zz": 0.0}, "j2": {"base": 0.25, "cot": 0.5}},
             [("j1", "strong", 0.5, 0.625), ("j2", "weak", 0.25, 0.375)],
         ),
-        # With the base they are ordered by it, whatever their means.
+        # With the base, its accuracy orders the judges, whatever their means.
         (
             {"j1": {"base": 0.5, "cot": 0.0}, "j2": {"base": 0.25, "cot": 1.0}},
             [("j1", "strong", 0.5, 0.25), ("j2", "weak", 0.25, 0.625)],
@@ -227,7 +227,7 @@ def test_only_common_comparisons_are_ranked() -> None:
             {"j1": {"base": 1.0, "cot": 0.25}, "j2": {"base": 0.0, "cot": 0.5}, "j3": {"cot": 0.75}},
             [("j3", "strong", None, 0.75), ("j2", None, 0.0, 0.5), ("j1", "weak", 1.0, 0.25)],
         ),
-        # Nothing in common: each over its own.
+        # Without a common protocol, each mean covers the judge's own protocols.
         (
             {"j1": {"base": 1.0, "zz": 0.0}, "j2": {"cot": 0.75}},
             [("j2", "strong", None, 0.75), ("j1", "weak", 1.0, 0.5)],
@@ -254,7 +254,7 @@ def test_correlations_cover_data_sets_and_base_against_mean(
     figures = [*accuracies(both, None), *accuracies(one, "d1"), *accuracies(other, "d2")]
     got = compare_judges([*make_rows(one), *make_rows(other)], figures, base)
     if len(both) < 2:
-        # With nothing on everything together, one data set alone is looked at.
+        # Without common comparisons overall, a single data set is used.
         assert not both or got is None
         return
     assert got is not None
@@ -297,7 +297,7 @@ def rows(
 
 
 Said = Sequence[Sequence[str | None]]
-"""What one judge said of each comparison in each order; nothing where it was not asked."""
+"""The verdicts of one judge on each comparison in each order; empty if it was not asked."""
 
 
 def able_judges(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[Said]:

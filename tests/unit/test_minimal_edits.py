@@ -40,7 +40,7 @@ texts = st.lists(st.sampled_from(ALPHABET + HOSTILE), max_size=14).map("".join) 
 
 
 def changes(original: str, rewrite: str) -> list[list[tuple[str, str]]]:
-    """What is replaced by what, phrase by phrase."""
+    """Pairs of old and new text, grouped by phrase."""
     return [[(edit.old, edit.new) for edit in phrase] for phrase in group_edits(find_edits([original], [rewrite]))]
 
 

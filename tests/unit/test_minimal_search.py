@@ -126,7 +126,7 @@ def test_earlier_elements_are_kept_first() -> None:
 
 
 def test_elements_that_become_removable_later_are_removed() -> None:
-    # Neither half of what is kept first is needed once both are gone.
+    # Removing element 1 or 2 alone breaks the result, removing both does not.
     answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
     result, _ = run_search([[0], [1], [2]], lambda subset: answers.get(subset, len(subset) == 3))
     assert result.minimal
@@ -134,7 +134,7 @@ def test_elements_that_become_removable_later_are_removed() -> None:
 
 def test_independent_questions_are_asked_together() -> None:
     _, rounds = run_rounds([[one] for one in range(8)], lambda subset: {0, 3, 7} <= subset)
-    # At the end each of the three is left out, and one of the three texts was judged on the way.
+    # The last round leaves out each of the three elements; one of these texts was judged before.
     assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
 

@@ -96,7 +96,7 @@ def test_partial_rewrite_is_shown_like_the_whole() -> None:
 
 
 def test_unreadable_verdict_is_no_flip() -> None:
-    # Without "doubt" in it every text with "definitely" is refused, so that both are needed.
+    # Texts with "definitely" but without "doubt" are refused, so both words are needed.
     def answer(request: Request) -> Reply:
         judge = make_word_judge("definitely")
         assert request.slots is not None
@@ -230,7 +230,7 @@ def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: s
 
     result, _ = drive(plan, answer)
     assert isinstance(result, MinimalFlip)
-    # What was shown before is answered already: nothing but the texts in between is new.
+    # The run has answered the two ends already; only texts in between are new.
     assert len(set(new)) < result.requests
     assert result.before == flip.before
     assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
@@ -251,7 +251,7 @@ def test_run_in_one_order_is_searched_in_that_order() -> None:
     assert result.requests == result.comparisons + 2
 
 
-# Which flips are looked at.
+# Choice of flips.
 
 
 def test_protocols_take_turns() -> None:

@@ -28,7 +28,7 @@ ON_CPU = "transformers on the CPU, since there is no GPU here"
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU, whatever this one has."""
+    """Hide all GPUs and the address of an OpenAI server."""
     monkeypatch.setattr(hardware, "gpus", lambda: ())
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 

@@ -41,7 +41,7 @@ def numeric() -> Iterator[Any]:
 
 
 def refusal(command: click.Command, *arguments: str) -> str:
-    """What is wrong with the options of a command, which does not begin; required ones that are missing come after."""
+    """The error message for the options of a command, which does not start; missing options are reported later."""
     try:
         command.make_context(command.name, [*arguments])
     except click.MissingParameter:

@@ -26,9 +26,9 @@ def load_texts(name: str) -> list[dict[str, Any]]:
 
 CASES = load_texts("hostile_verdicts.jsonl")
 HELD_OUT = load_texts("held_out_verdicts.jsonl")
-"""On which no rule was developed; 119 of the 120 were read right when they were new."""
+"""Texts not used to develop any rule; 119 of the 120 were read correctly at first."""
 LOSING_AND_FAKE = load_texts("losing_and_fake_verdicts.jsonl")
-"""Written without the reader in view, but for the last 30; rules were mended by them."""
+"""All but the last 30 were written without looking at the parser; they led to corrections of its rules."""
 SHORT = load_texts("short_verdicts.jsonl")
 """Bare sentences that name a loser, expose a fake, run on or deny, each against one rule."""
 FORMATS = {

@@ -182,7 +182,7 @@ def test_swap_and_synthesize_files_explanations_by_winner() -> None:
     assert [request.slots.shown for request in explained if request.slots] == [(X, Y), (Y, X)]
     content = decision.messages[1].content
     of_a = "preferred Output (a)\nOutput (a) is by x and **Output B** is not. Therefore, Output (a) is better.\n"
-    # In the swapped order the names were the other way round.
+    # The swapped order swaps the names.
     of_b = "preferred Output (b)\nOutput (b) is by y and **Output A** is not. Therefore, Output (b) is better.\n"
     assert of_a in content
     assert of_b in content
@@ -229,7 +229,7 @@ def test_responses_rotate_through_places_and_a_third_means_tie(name: str, shows:
         assert sorted(str(j.preferred) for j in judgments) == sorted(["a", "b", *["tie"] * (shows - 2)])
         above += sum(row.index(X) < row.index(Y) for row in responses)
         wins.update(j.preferred for j in judgments)
-    # Whoever is above the other is favoured by many judges: over the cases it is each as often.
+    # Many judges favour the upper response, so over the cases each must be above about equally often.
     assert wins["a"] == wins["b"] == 200
     assert 0.45 < above / (200 * shows) < 0.55
 

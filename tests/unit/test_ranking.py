@@ -223,7 +223,7 @@ def render(standings: Sequence[ProtocolRank]) -> str:
 
 
 def plot_lines(text: str) -> list[str]:
-    """What stands inside the axes."""
+    """The part of each line inside the axes."""
     return [one.split("│", 1)[1] for one in text.splitlines() if "│" in one]
 
 

@@ -307,7 +307,7 @@ def test_better_response_is_not_always_first(tmp_path: Path) -> None:
         assert [response.author for response in case.responses] == ["response_1", "response_2"]
         (better,) = (response.text for response in case.responses if response.author == case.preferred)
         assert better.startswith("good")
-    # What comes before a case decides nothing.
+    # The rows before a case do not affect it.
     assert load(write(tmp_path / "half.jsonl", rows[1::2]), seed=3).cases == dataset[1::2]
     assert load(str(GOLDEN / "llmbar.json"), seed=5) == load(str(GOLDEN / "llmbar.json"))
 

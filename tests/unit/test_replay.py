@@ -133,7 +133,7 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
     damaged = run(tmp_path / "e", [row("c1", [verdict("a")])])
     with (damaged / "rows.jsonl").open("a") as file:
         file.write("{")
-    # Where there is nothing else the first reason is given.
+    # Without a readable run, the first reason is reported.
     with pytest.raises(UsageError, match="b: the run is unfinished"):
         replay.load(str(tmp_path))
     whole = replay.load(str(run(tmp_path / "a", [row("c1", [verdict("a")])])))

@@ -26,7 +26,7 @@ def load_one(name: str) -> PublishedRun:
 
 
 def list_verdicts(rows: tuple[Row, ...]) -> list[list[str | None]]:
-    """What was preferred in each order, or why there is no verdict."""
+    """The verdict in each order, or the reason why it is missing."""
     return [[judgment.preferred or judgment.failure for judgment in row.judgments] for row in rows]
 
 
@@ -61,7 +61,7 @@ GOLDEN = [
     (
         f"{REIFE}.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl",
         ("llama-3.1-8b", "base_pairwise.pairwise_vanilla", "colours"),
-        # Nothing is mapped back, and the swapped file has its rows in another order.
+        # Verdicts are not mapped back, and the swapped file orders its rows differently.
         [["a", "a"], ["b", "a"], ["no verdict", "a"]],
         [["a", "a"], ["b", "a"], ["no verdict", "a"]],
     ),
@@ -168,7 +168,7 @@ def test_pairs_without_their_benchmark_cluster_by_question(tmp_path: Path) -> No
 def test_fastchat_gives_one_run_per_judge() -> None:
     published = load_one("fastchat")
     assert (published.judge, published.protocol, published.data) == ("gpt-x", "pair", "colours")
-    # In the order of the file, whichever template each was asked with; a later row about the same pair does not count.
+    # Rows keep the order of the file, whatever their template; a repeated pair does not count.
     assert [row.case for row in published.rows["stored"]] == PAIRS
     # The last row has bee as model_1.
     assert list_verdicts(published.rows["stored"]) == [["a", "a"], ["b", "tie"], ["error", "b"]]

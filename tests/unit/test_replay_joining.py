@@ -39,7 +39,7 @@ def only_row(run: PublishedRun) -> Row:
 
 COLOURS = case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "A dog."), None)
 NAMED = "texts-4e37daefbf7dd15f"
-"""By its texts: half a SHA-256, so that names that are stored stay what they are."""
+"""The name of a comparison by its texts: half a SHA-256. It is pinned, because stored names must not change."""
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])
 )
 def test_files_of_the_same_texts_are_joined_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
     def case_names(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
-        """By unit, which text each author wrote."""
+        """The authors and texts of each unit."""
         cases = [
             case(f"item-{number}", "Hm?", ("output_1", first), ("output_2", second), None)
             for number, (first, second) in enumerate(pairs)

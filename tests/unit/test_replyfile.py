@@ -59,14 +59,14 @@ GONE: dict[str, Callable[[Path], object]] = {
     "-shm deleted": lambda path: delete(path, "-shm"),
     "replaced by a store": replace_store,
 }
-"""What happens to a file whose replies are all there afterwards."""
+"""Changes to a file after which all replies are still stored."""
 
 TAKEN: dict[str, Callable[[Path], object]] = {
     "text": lambda path: replace_path(path, lambda there: there.write_text("a text" * 999)),
     "folder": lambda path: replace_path(path, Path.mkdir),
     "pipe": lambda path: replace_path(path, os.mkfifo),
 }
-"""What happens to a file that then is no store: its replies are kept beside it."""
+"""Changes after which a file is no store: its replies are kept beside it."""
 
 CUT: dict[str, Callable[[Path], object]] = {
     "file": lambda path: truncate(path, ""),

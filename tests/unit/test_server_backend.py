@@ -124,7 +124,7 @@ def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
         assert server.probes[0].headers["authorization"] == "Bearer none"
 
 
-# How it is asked, and what is read
+# Requests and replies
 
 
 def test_continuing_server_generates_one_token() -> None:
@@ -279,7 +279,7 @@ def test_prefix_choices_are_read_in_words() -> None:
 
 
 def reasoning_model(request: ReceivedRequest) -> dict[str, Any] | Answer:
-    """As OpenAI's reasoning models complain, one thing after the other."""
+    """Refuse unsupported options one at a time, like OpenAI's reasoning models."""
     if "continue_final_message" in request.body:
         return refusal(400, "Unrecognized request arguments supplied: add_generation_prompt, continue_final_message")
     if "max_tokens" in request.body:

@@ -91,7 +91,7 @@ def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
         assert [request.content for request in server.chats].count("odd") == 2
     assert odd.failure == f"no reply: {TOO_LARGE}, 2 attempts"
     assert fine.text == "fine"
-    # What is under way in buffers of two machines comes on top.
+    # The bound allows for data in the buffers of both machines.
     assert server.sent < 2 * (MOST + 2**24)
 
 

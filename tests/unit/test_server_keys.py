@@ -55,7 +55,7 @@ def replies(url: str, *requests: Request, **more: Any) -> list[Reply]:
     return [reply for _, reply in sorted(pairs, key=lambda pair: pair[0])]
 
 
-# What comes back
+# Responses
 
 
 def split_content(*texts: str) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def test_run_store_and_tables_show_no_key(
         assert not is_shown(text)
 
 
-# What goes out
+# Requests
 
 
 ACCOUNT = {"OPENAI_ORG_ID": "org-secret", "OPENAI_PROJECT_ID": "proj-secret"}
@@ -218,7 +218,7 @@ def test_openai_secrets_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -
 
 
 def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What the HTTP client of a server is given to send with every call."""
+    """The headers that the HTTP client of a server sends with every call."""
     headers: list[dict[str, str]] = []
     client = openai.DefaultAsyncHttpxClient
 

@@ -31,7 +31,7 @@ class Slow(Session):
 
 
 def test_slow_connections_are_closed_completely() -> None:
-    # What is left open is found by the garbage collector at any later time, as a warning of somebody else's test.
+    # The garbage collector reports an open connection later, as a warning in another test.
     session = Slow()
     stream = ThreadedStream(session, capacity=1)
     stream.submit(0, request("x"))

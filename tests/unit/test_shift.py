@@ -36,7 +36,7 @@ def improve(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6)
 def compute_shift(
     before: Matches, after: Matches, system: RatingSystem = POINTS, count: int = 200, **parameters: Any
 ) -> Shift:
-    """What a command does: both with the same prompts, then draws of these."""
+    """The steps of a command: give both boards the same prompts, then draw from these."""
     before, after = merge_prompts(before, after)
     return measure_shift(before, after, system, parameters, draw_prompts(before, system, 0, count))
 
@@ -109,7 +109,7 @@ def test_pairing_removes_shared_prompt_noise() -> None:
 def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) -> None:
     played = add_lengths(matches(sample_rows(), known))
     shift = compute_shift(played, played, system, 30)
-    # Nothing varies here, which does not say that nothing would on other prompts.
+    # No variation on these prompts does not rule out variation on others.
     assert (shift.tau, shift.tau_low, shift.tau_high) == (1, None, None)
     for change in shift.changes:
         assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, None, None, None, None)

@@ -238,7 +238,7 @@ def test_repeated_rows_do_not_narrow_the_interval(
     once = kappa_interval(first, second, clusters)
     assert kappa_interval(first * 2, second * 2, clusters * 2) == pytest.approx(once)
     one, two = alpha_interval(pairs, clusters), alpha_interval(pairs * 2, clusters * 2)
-    # Where the end of the scale cuts an interval its width says nothing.
+    # The width of an interval cut by the end of the scale is meaningless.
     if one is not None and two is not None and two[0] > -1:
         assert two[1] - two[0] >= one[1] - one[0] - 1e-9
 
@@ -258,7 +258,7 @@ def test_constant_rater_gives_a_wide_interval() -> None:
     low, high = kappa_interval(["a"] * 100, second, range(100)) or (0, 0)
     assert low < -0.5
     assert high > 0.4
-    # Only one cluster holds a second category: without it there would be no coefficient at all.
+    # Only one cluster holds a second category; without it there is no coefficient.
     assert alpha_interval([("a", "a")] * 99 + [("a", "b")], range(100)) == (-1.0, 1.0)
 
 

@@ -29,7 +29,7 @@ few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def simplest(strategy: SearchStrategy[T], predicate: Callable[[T], bool] = lambda _: True) -> T:
-    # What hypothesis draws to explain a failure is no simpler than what it has found.
+    # Leave out the explain phase: its examples are no simpler.
     phases = [Phase.generate, Phase.shrink]
     plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
     return find(strategy, predicate, settings=plain, random=random.Random(0))

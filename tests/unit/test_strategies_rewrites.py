@@ -140,7 +140,7 @@ def test_model_may_be_slow() -> None:
     assert (profile.deadline, profile.max_examples, profile.print_blob) == (None, 20, settings().print_blob)
     assert Phase.explain not in profile.phases
     assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(profile.suppress_health_check)
-    # What it says of fixtures has nothing to do with time.
+    # The check of fixtures does not concern time.
     assert HealthCheck.function_scoped_fixture not in profile.suppress_health_check
 
 

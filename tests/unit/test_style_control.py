@@ -189,7 +189,7 @@ def test_single_match_has_a_rating_and_no_length_interval(outcome: str, length: 
 
 
 def test_separated_matches_are_finite() -> None:
-    # Whoever writes more wins, a thousand times.
+    # The longer response wins a thousand times.
     matches = encode(["a", "b"] * 1000, ["b", "a"] * 1000, ["a", "a"] * 1000, None, [(90, 10)] * 2000)
     ratings = rate_style_control(matches)
     assert ratings.rating == pytest.approx([1000, 1000], abs=1e-6)

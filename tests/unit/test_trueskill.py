@@ -55,7 +55,7 @@ def density(x: float) -> float:
 
 
 EXACT = (ndtr, density, ndtri)
-"""For the library's `backend`: its own error function is good to 1e-7, which adds up to 1e-6 in ratings."""
+"""The library's `backend`, because its own error function is accurate to 1e-7, which adds up to 1e-6 in ratings."""
 
 
 def rate_with_library(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
@@ -188,7 +188,6 @@ def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: floa
 
 @pytest.mark.parametrize(("wins", "ties", "share"), [(9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5)])
 def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
-    """Also where all matches are ties or none is."""
     won: list[Match] = [("m1", "m2", "a")] * wins
     matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
     ratings = ours.rate(matches, shuffles=2)

@@ -41,7 +41,7 @@ MISTAKES = {
     "tweak-038": "79 percent",  # about 97
     "tweak-042": "2,100",  # 6 percent of 30,000 are 1,800
 }
-"""What good answers get wrong on purpose: a rewrite that mends it is no rewrite."""
+"""Deliberate mistakes in good answers: a rewrite that corrects one is rejected."""
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 
