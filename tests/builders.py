@@ -1,4 +1,4 @@
-"""Small builders of records for tests: they say only what a test is about."""
+"""Small builders of records for tests: each takes only what a test is about."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0
 
 
 def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[list[Request]]]:
-    """Run a plan with a function for a backend; returns its result and the rounds of requests."""
+    """Run a plan with a function as the backend; return its result and the rounds of requests."""
     rounds: list[list[Request]] = []
     try:
         requests = next(plan)
@@ -131,6 +131,6 @@ def set_up(judge: str, backend: Backend, out: Path, protocols: Sequence[str] = (
 
 
 def finish(job: Job[R], store: Path, tally: Tally | None = None) -> FinishedRun[R]:
-    """Carry a job out with the replies of a store."""
+    """Execute a job with the replies of a store."""
     with open_stores(job.models, store) as models:
         return run_job(job, models, tally or Tally())

@@ -16,7 +16,7 @@ NIGHTLY = 3600.0
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """The bounds, for whoever calls pytest."""
+    """The bounds as pytest options."""
     group = parser.getgroup("slow", "fuzzers (tests/slow)")
     group.addoption(
         "--slow-seconds",
@@ -48,7 +48,7 @@ class Fuzz:
 
     @classmethod
     def of(cls, config: pytest.Config) -> Fuzz:
-        """The bounds that the options set, from now on."""
+        """Apply the bounds from the options."""
         options = config.option
         is_nightly = options.hypothesis_profile == "nightly"
         longest = NIGHTLY if is_nightly else SECONDS

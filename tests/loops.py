@@ -1,4 +1,4 @@
-"""Tables of one property: a loop in one test, where rows are cheap and no row needs a fixture of its own."""
+"""Parametrisation as a loop in one test, for cheap rows that need no fixture of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test once for every row, as ``pytest.mark.parametrize`` does, but as one test; a failure names its row.
+    """Run a test for every row, like ``pytest.mark.parametrize``, but as one test; a failure names its row.
 
     Args:
         names: of the arguments, with commas between them or as a sequence.

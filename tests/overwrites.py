@@ -1,4 +1,4 @@
-"""Files changed in place, in a way that only their ctime shows."""
+"""Change files in place so that only their ctime differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constraints: reading them, checking texts, saying them, and agreement with IFEval's own labels."""
+"""Test constraints: parsing, checking, descriptions, and agreement with IFEval's own labels."""
 
 from __future__ import annotations
 

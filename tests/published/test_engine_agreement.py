@@ -41,7 +41,7 @@ def cases() -> Sequence[Case]:
 
 
 def last_step(name: str, comparison: Comparison, seen: Replies) -> Plan[tuple[Judgment, ...]]:
-    """A protocol whose analyses are given: the start of each response stands for what a model would say of it."""
+    """A protocol with fixed analyses: the start of each response replaces the analysis of a model."""
     plan = orders.ask_in_orders(get_protocol(name), comparison)
     try:
         requests = next(plan)
@@ -78,7 +78,7 @@ def judge_cases(backend: Backend, cases: Sequence[Case]) -> tuple[Verdicts, Repl
 
 
 def near(judgments: Sequence[Judgment], rule: str | None) -> bool:
-    """Whether two outcomes are so close that engines may differ in them."""
+    """Whether two outcomes are so close that engines may disagree."""
     if rule == "score":
         ((a, b),) = [judgment.scores or (0.0, 0.0) for judgment in judgments]
         return abs(a - b) <= WITHIN

@@ -1,4 +1,4 @@
-"""A server on loopback that does to some of its answers whatever a server may do, and the list of what that is."""
+"""A loopback server that damages some of its answers, and the list of faults."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
 @dataclass(frozen=True)
 class Raw(Answer):
-    """Bytes as they are, with seconds to wait between them.
+    """Raw bytes with waits between them.
 
     Attributes:
-        steps: what is sent, and how long it takes.
+        steps: the bytes to send, and the seconds to wait after each part.
         end: whether the connection is kept, closed, reset, or closed in one direction only.
     """
 
@@ -112,7 +112,7 @@ def _raw(*steps: bytes | float, end: str = "close") -> Spoil:
 
 
 def _bytes(change: Callable[[bytes], bytes], *headers: bytes, length: object = None, end: str = "close") -> Spoil:
-    """The body, changed, under a header that may not be right."""
+    """A changed body under a header that may be wrong."""
     return lambda asked, answer: Raw(steps=(_headed(change(answer.raw), *headers, length=length),), end=end)
 
 
@@ -336,7 +336,7 @@ FAULTS: Mapping[str, Fault] = {
     "a redirect to a file": Fault(_body(b"", 307, location="file:///etc/passwd")),
     "a redirect to nowhere": Fault(_body(b"", 308, location="http://[")),
     "a redirect without an address": Fault(_body(b"", 301)),
-    # what else is asked
+    # requests other than completions
     "no list of models": Fault(_body(_HTML, 500), path="/models"),
     "models that are none": Fault(_body({"data": [None, 7, {"id": {}, "owned_by": []}]}), True, path="/models"),
     "models of another owner": Fault(_body({"data": [{"id": "m", "owned_by": "me"}]}), True, path="/models"),

@@ -1,4 +1,4 @@
-"""The benchmarks run, at their smallest: what they print is timed elsewhere, that they print it is seen here."""
+"""Test that the benchmarks run at their smallest size; their times are measured elsewhere."""
 
 from __future__ import annotations
 

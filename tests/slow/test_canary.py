@@ -48,12 +48,12 @@ def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fair(first: str, _: str) -> float:
-    """Red wins, whatever is done to the other one."""
+    """Red wins, whatever the other response is."""
     return 0.85 if "red" in first else 0.15
 
 
 def prefer_longer(first: str, second: str) -> float:
-    """The longer one wins."""
+    """The longer response wins."""
     return 0.9 if len(first) > len(second) else 0.1
 
 
@@ -91,7 +91,7 @@ class Endpoint:
             return completion(f"{'' if begun else '[['}{'A' if p > 0.5 else 'B'}]]")
         if responses := re.findall(r"# Output \([ab]\)\n(.*?)(?=\n\n#)", request.content, re.DOTALL):
             word = "a" if self._of(*responses) > 0.5 else "b"
-            # A server that batches does not repeat itself letter by letter.
+            # A server that batches does not repeat its answers verbatim.
             return completion(f"One has {len(self.asked)} merits. Therefore, Output ({word}) is better.")
         return completion(f"It has {len(self.asked)} merits.")
 
@@ -151,7 +151,7 @@ def read_files() -> Mapping[str, bytes]:
     return {name: Path("r", name).read_bytes() for name in FILES}
 
 
-# The two situations in which a green gate was worth nothing.
+# Two situations in which a passing gate proved nothing.
 
 
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
@@ -175,7 +175,7 @@ def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: 
     assert gone or read_files() == before
     assert (shop.gate("--json").document["decision"], shop.gate("--certify").code) == ("inconclusive", 1)
 
-    # It notices once only: what it said then is not taken for what is stored.
+    # The change is noticed only once, because the new replies do not replace the stored ones.
     assert shop.gate("--fresh").code == 1
     shop.endpoint.new()
     again = shop.gate()
@@ -262,12 +262,12 @@ def test_unreachable_server_never_passes(shop: Shop) -> None:
 
 
 def kill(patch: pytest.MonkeyPatch, after: int) -> None:
-    """End the next run after so many replies: before the first of them it has opened nothing but an epoch."""
+    """End the next run after this number of replies; before the first reply, it has only opened an epoch."""
     put, stored = Store.put, [0]
 
     def puts(store: Store, replies: Any) -> None:
         batch = list(replies)
-        if store.epoch:  # what is estimated is stored nowhere
+        if store.epoch:  # estimates are not stored
             if stored[0] >= after:
                 raise BackendError("killed")
             stored[0] += len(batch)
@@ -302,7 +302,7 @@ def test_killed_fresh_run_resumes_without_the_option(
     assert resumed.code == (1 if command == "gate" else 0)
     interrupted = read_files()
     assert (shop.manifest["replies"]["stored"] > 0) == (after > 0)
-    # Whole, in one go, it comes to the same.
+    # An uninterrupted run gives the same result.
     assert ask("--fresh").code == resumed.code
     assert read_files() == interrupted
 

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+"""Test the command line: exit codes, one-line errors, JSON, run folders."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     standings = {one["protocol"]: one for one in document["ranking"]}
     assert (standings["base"]["against_base"], standings["base"]["calls"]) == (None, 2.0)
     assert standings["cot"]["against_base"] == "not distinguishable"
-    # Questions are made once a prompt, analyses once a response: fewer calls than one would count for each comparison.
+    # Questions are made once per prompt and analyses once per response, so a comparison costs fewer calls.
     assert 2 < standings["metric"]["calls"] < 3
     assert 2 < standings["prepair"]["calls"] < 4
     assert document["ties"] == ["rank"]

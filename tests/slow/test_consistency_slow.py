@@ -25,7 +25,7 @@ from distract.studies.estimate import estimate
 @pytest.mark.parametrize("name", ["pairwise", "rank", "absolute", "triadic", "cot-consistency", "prepair"])
 @pytest.mark.parametrize("manner", [Manner(), Manner("given", samples=3)])
 def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> None:
-    """Every protocol here always asks the same; what is sampled differs, and so does what is asked about it."""
+    """These protocols send a fixed number of requests; samples differ, and so do the requests that quote them."""
 
     def wordy(request: Request) -> Reply:
         reply = fair(request)

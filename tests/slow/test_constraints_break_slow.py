@@ -1,4 +1,4 @@
-"""Breaking edits: every one breaks, what can be kept is kept, and no text hurts them."""
+"""Test breaking edits on long hostile texts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from distract.data.datasets import load
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A hub of our own: what it holds by (name, config), and what its two calls raise."""
+    """A fake hub: its data by (name, config), and the errors of its two calls."""
     state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
 
     def dataset_info(name: str, timeout: float) -> None:

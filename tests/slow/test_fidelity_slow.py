@@ -1,4 +1,4 @@
-"""Each rule of the first layer of fidelity: what it accepts, what it rejects, and that no text can hurt it."""
+"""Test the first layer of fidelity on long hostile texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of a live gate against the enumeration of every way through it, in exact arithmetic."""
+"""Test the limits of a live gate against an exact enumeration of every path."""
 
 from __future__ import annotations
 

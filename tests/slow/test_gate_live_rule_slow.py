@@ -1,4 +1,4 @@
-"""A live gate on rows made by hand: what it asks for, when it stops, and that a gate read back says what it said."""
+"""Test a live gate on hand-made rows: open questions, stopping, and reading a record back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_one_failure_may_leave_enough_for_another_check() -> None:
 
 
 def test_rise_and_threshold_must_both_hold() -> None:
-    """A judge that flips as often as before, but too often; one that flips seldom, but more often than before."""
+    """One judge has an unchanged but too high rate; another has a low rate that has risen."""
 
     def of(now: list[Came], then: list[bool], limits: Limits) -> GateVerdict:
         given = parameters([P], (1,) * len(now), "flip_rate", "flip_rate_rise", baseline=baseline(then), limits=limits)
@@ -99,7 +99,7 @@ def test_stored_gate_reads_back_unchanged(data: st.DataObject) -> None:
     verdict = gate.verdict()
     assert replay_gate(json.loads(json.dumps(given)), rows).verdict() == verdict
     assert {one.decision for one in verdict.checks} >= {verdict.decision}
-    # One prompt after another, it is no other gate.
+    # Judging prompts one at a time gives the same result.
     assert run_live(given, prompts)[0].verdict().checks == verdict.checks
     for (*place, _), monitor in gate.monitors.items():
         rest = [one for one in rows if [one.protocol, one.attack] == place]

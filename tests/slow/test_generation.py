@@ -1,4 +1,4 @@
-"""Answers in words: written side by side they are those written one at a time, and each draws on its own."""
+"""Test generated answers: batches equal single answers, and samples are independent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(judge: Transformers, requests: Sequence[Request], needed: set[int] | Non
 
 
 def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dict[int, Reply]) -> None:
-    """Every answer is that of the model's own ``generate``, up to a tie."""
+    """Check that every answer equals that of the model's ``generate``, up to a tie."""
     import torch
 
     for index, request in enumerate(requests):
@@ -95,7 +95,7 @@ def test_draws_handle_the_edges_of_the_range() -> None:
 
 
 def spell(request: Request, words: Sequence[str], room: int = 99) -> Reply:
-    """The answer of a model that writes these tokens; the last ends it."""
+    """The answer of a model that generates these tokens; the last one ends it."""
     import torch
 
     answer = Answer(request, 5, room, {len(words)}, lambda ids: "".join([*words, ""][i] for i in ids))

@@ -53,7 +53,7 @@ PLAIN = (
 
 
 def texts(seed: int, number: int = TEXTS) -> list[str]:
-    """Hostile texts: those above, then parts of them put together."""
+    """Hostile texts: those above, then combinations of their parts."""
     draw = Random(seed)
     hostile = list(SEEDS) if seed == 0 else []
     while len(hostile) < number:
@@ -75,7 +75,7 @@ def wrong(ran: CommandResult) -> str:
 
 
 class Shop:
-    """A folder in which commands run, and what may be written there.
+    """A folder for commands that tracks unexpected files.
 
     Args:
         run: the command line.
@@ -87,7 +87,7 @@ class Shop:
         self.codes: dict[str, set[int]] = {}
 
     def __call__(self, *arguments: object, writes: Sequence[str] = ()) -> CommandResult:
-        """Run a command: all is right with it, and it wrote nothing but what it may."""
+        """Run a command; check its exit code, output and written files."""
         before = self._files()
         ran = self.run(*arguments)
         problem = wrong(ran)
@@ -137,7 +137,7 @@ KEPT = ("rows.jsonl", "summary.json", "rewrites.jsonl")
 
 
 def twice(shop: Shop, *arguments: object) -> Path:
-    """A run, and another one of the same: the same bytes, and rows that can be read back."""
+    """Run a command twice: the bytes must be equal, and the rows readable."""
     folders = [shop.path(name) for name in ("one", "two")]
     for folder in folders:
         _emptied(folder)
@@ -158,7 +158,7 @@ def _emptied(folder: Path) -> None:
 
 
 def fit(text: str) -> str:
-    """A text that a prompt or a response may be: no lone surrogate, and something in it."""
+    """A valid prompt or response: not empty, and without lone surrogates."""
     return re.sub(r"[\ud800-\udfff]", "", text).strip("\x00") or "x"
 
 
@@ -168,7 +168,7 @@ def batches(seed: int, size: int = 25) -> Iterator[list[str]]:
 
 
 def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
-    """Every command that reads data or a run, over cases that are made of some texts."""
+    """Every command that reads data or a run, on cases made of these texts."""
     shifted = [*some[1:], *some[:1]]
     cases = [
         record(

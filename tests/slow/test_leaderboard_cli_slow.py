@@ -1,4 +1,4 @@
-"""``distract leaderboard`` as a user meets it: boards of votes and judgments, attacks on boards, wrong input."""
+"""Test ``distract leaderboard`` on the command line: boards of votes and judgments, attacks on boards, wrong input."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_dry_run_shows_the_plan_and_sends_no_request(run: Run) -> None:
     data("d.jsonl")
     command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--dry-run")
     found = run(*command, "--json")
-    # Six matches of four models on six prompts, three of them again after the attack, under two protocols.
+    # Six matches of four models on six prompts, three of them judged again after the attack, under two protocols.
     assert found.document["plans"][0]["comparisons"] == 2 * (36 + 18)
     assert found.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
@@ -124,6 +124,6 @@ def test_run_is_compared_with_another(run: Run) -> None:
         ("pairwise", None),
     }
     boards = run("leaderboard", "--matches", "one", "--against", "one", "--json").document
-    # A judge that sees no difference in quality rates all answers alike, and then there is no order to keep.
+    # A judge that sees no difference in quality rates all answers alike, so no order is expected.
     assert [(one["rule"], one["tau"]) for one in boards["against"]] == [("score", 1), ("rating", None), (None, 1)]
     assert run(*command).code == 0

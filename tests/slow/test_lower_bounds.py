@@ -1,4 +1,4 @@
-"""The lower bounds that pyproject.toml states: all of them installed together, and distract run with them.
+"""Install all lower bounds of pyproject.toml together and run distract with them.
 
 It installs from an index of packages, so it is skipped where none can be reached. torch is not tried at its lower
 bound: any version but the CPU build that constraints.txt names can pull gigabytes of CUDA libraries.
@@ -56,7 +56,7 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
     if result.returncode:
         pytest.skip(f"{first} cannot be downloaded, so no index of packages can be reached: {result.stderr[-300:]}")
-    # A copy, or the build would leave its files beside the source.
+    # Build in a copy, because the build leaves files beside the source.
     left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "tests", "benchmarks", "__pycache__")
     shutil.copytree(ROOT, folder / "source", ignore=left_out)
     source = f"{folder / 'source'}[{','.join(INSTALLED)}]"

@@ -1,4 +1,4 @@
-"""Freed memory is kept: fewer pages are fetched from the system."""
+"""Test that the allocator keeps freed memory and requests fewer pages from the system."""
 
 from __future__ import annotations
 

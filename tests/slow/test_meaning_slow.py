@@ -1,4 +1,4 @@
-"""Signs of another meaning: what each one sees, what it lets pass, and that no text can hurt it."""
+"""Test signs of a changed meaning on long hostile texts."""
 
 from __future__ import annotations
 

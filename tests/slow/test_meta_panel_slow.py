@@ -64,7 +64,7 @@ def build_rows(answers: Answers, labels: Mapping[tuple[str, int], str | None]) -
 def test_judges_are_compared_on_their_common_comparisons(
     answers: Answers, labels: Mapping[tuple[str, int], str | None], base: str | None
 ) -> None:
-    # Ways of asking of which nothing can be said are none; nor is a judge that has no other.
+    # Ignore protocols without a measurable accuracy, and judges that have no other protocol.
     able = {
         judge: {protocol: said for protocol, said in by.items() if accuracy(said, labels) is not None}
         for judge, by in answers.items()
@@ -89,7 +89,7 @@ def test_judges_are_compared_on_their_common_comparisons(
         for judge, by in alike.items()
         if judge in able
     }
-    # See below for those without a verdict that is valid.
+    # Another test covers protocols without a valid verdict.
     assume(all(by and {*common} <= by.keys() for by in values.values()))
     got = compare_judges(judged, figures(judged), base)
     assert got is not None

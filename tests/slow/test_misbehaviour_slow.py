@@ -1,4 +1,4 @@
-"""Slow tests of the misbehaviour of writers."""
+"""Test detection of misbehaviour on long hostile texts."""
 
 from __future__ import annotations
 

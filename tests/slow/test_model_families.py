@@ -57,7 +57,7 @@ SHARED = {
     "vocab_size_per_layer_input": 64,
     "hidden_size_per_layer_input": 8,
 }
-"""Layers that look at what others kept."""
+"""Settings of layers that reuse the cache of other layers."""
 
 FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama": ("Llama", {}, "packed"),
@@ -121,7 +121,7 @@ def read(judge: Transformers, sequences: Sequence[Tokens], budget: int, sharing:
 
 
 def read_alone(judge: Transformers, sequences: Sequence[Tokens]) -> Any:
-    """The same from the model as it comes, a forward for each."""
+    """The same probabilities from the unmodified model, with one forward pass per sequence."""
     import torch
 
     with torch.inference_mode():
@@ -137,7 +137,7 @@ def sequences_of(cuts: Sequence[tuple[int, int]]) -> list[Tokens]:
 
 
 def torch_generated(judge: Transformers, prompt: Tokens, tokens: int) -> list[int]:
-    """The likeliest tokens, each from a forward over all before it."""
+    """The most likely tokens, each from a forward pass over all earlier ones."""
     import torch
 
     ids = list(prompt)
@@ -237,7 +237,7 @@ def test_operation_counts_match_torch(family: str) -> None:
     forward = lay_out([PROMPTS[1]], 500)[0]
     with FlopCounterMode(display=False) as counter, torch.inference_mode():
         judge._loaded(torch.tensor([PROMPTS[1]]), logits_to_keep=1)
-    # It counts hidden pairs too; norms and biases are weights that are no matrices.
+    # Torch also counts masked pairs; norms and biases are weights but no matrices.
     count, heads, width = len(PROMPTS[1]), 4, 16 if family == "qwen3" else 8
     hidden = 4 * 2 * heads * width * (count**2 - forward.pairs)
     assert forward_operations(judge._loaded, len(forward.tokens), len(forward.reads), forward.pairs) == pytest.approx(

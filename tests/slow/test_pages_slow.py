@@ -1,4 +1,4 @@
-"""Every console block of README and docs prints what stands there.
+"""Test that every console block of README and docs prints the quoted output.
 
 ``<!-- not run: REASON -->`` above a block exempts it; ``<!-- slow: TIME -->`` leaves it to ``DISTRACT_PAGES=all``.
 """
@@ -18,7 +18,7 @@ from pages import Block, blocks, text_of
 import distract
 
 SESSION = "distract attack --attack sycophancy --limit 16 --out run"
-"""The run that several pages show, made once: a second one would say that its replies were stored."""
+"""The run that several pages show, made once, because a second run would report stored replies."""
 
 PRINTED = "session.txt"
 
@@ -58,7 +58,7 @@ def matches(printed: str, text: str) -> bool:
 
 
 def write_shown_files(command: str, output: str, folder: Path) -> None:
-    """Write the files that a page shows with ``cat``, a line each."""
+    """Write the files that a page shows with ``cat``, given as one line each."""
     for name, line in zip(shlex.split(command)[1:], output.splitlines(), strict=True):
         (folder / name).write_text(f"{line}\n", encoding="utf-8")
 
@@ -82,7 +82,7 @@ def check(block: Block, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def session(smollm2: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the run of the README, and the replies of the embedded judge for what follows."""
+    """A folder with the run of the README and the stored replies of the embedded judge."""
     folder = tmp_path_factory.mktemp("session")
     (folder / PRINTED).write_text(run(SESSION, folder), encoding="utf-8")
     return folder

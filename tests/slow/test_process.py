@@ -1,4 +1,4 @@
-"""Test ends of a command that are no verdict: code of plug-ins, broken streams, signals."""
+"""Test exits of a command without a verdict: plug-in errors, broken streams, signals."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_harmless_plugin_judges(run: Run, plugin: Callable[[str], None]) -> None
 
 @pytest.fixture(scope="module")
 def passing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a finished run ``r`` that passes a gate, and with no settings of anybody."""
+    """A folder with a finished run ``r`` that passes a gate, and without settings."""
     folder = tmp_path_factory.mktemp("passing")
     command = ("attack", "--judge", "planted:fair", "--protocol", "pairwise", "--attack", "sycophancy", "--out", "r")
     arguments = [sys.executable, "-m", "distract", *command, "--limit", "all"]

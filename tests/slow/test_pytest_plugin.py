@@ -1,4 +1,4 @@
-"""The pytest plugin: what it costs, which tests it leaves out, which judge and store they get, and what it sums up."""
+"""Test the pytest plugin: its import cost, test selection, choice of judge and store, and summary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from distract.core import registry
 from distract.judging import judge
 from distract.models import opener
 
-# Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
+# Imported here, because an inner run forgets its own imports, and numpy cannot be imported twice.
 from distract.testing import invariants, summary
 
 IMPORTED = (invariants, judge, registry, opener, summary)
@@ -70,7 +70,7 @@ def judge(distract_store):
 
 
 def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """A run of pytest in this process, without what the outer one's plugins would add."""
+    """A run of pytest in this process, without the plugins of the outer run."""
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments)
 
 

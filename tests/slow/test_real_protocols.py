@@ -1,4 +1,4 @@
-"""Protocols on models that really compute: real prompts, real text, whatever verdicts come of it.
+"""Protocols on real models: real prompts and real texts, whatever the verdicts.
 
 Every protocol is judged by a small model of random weights, which writes what nobody foresaw; those of each kind by the
 embedded judge too, of which all of them would take minutes.

@@ -30,7 +30,7 @@ AGAIN = ("429", "500", "cut", "reset", "garbage", "none", "two", "stall")
 
 
 def attack(url: str, folder: Path, *more: str) -> list[str]:
-    """A short run: the arguments of a process of its own."""
+    """The arguments of a short run in a separate process."""
     command = [sys.executable, "-m", "distract", "attack", "--judge", f"{url}#{NAME}", "--attack", "sycophancy"]
     command += ["--protocol", "pairwise", "--limit", "2", "--json", "--store", str(folder / "replies.sqlite")]
     return [*command, "--out", str(folder / "run"), *more]
@@ -49,7 +49,7 @@ def count_replies(folder: Path) -> int:
 
 @pytest.fixture(scope="module")
 def quiet(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
-    """The results of the run without any fault, and how many replies it took."""
+    """The results of the run without any fault, and its number of replies."""
     folder = tmp_path_factory.mktemp("quiet")
     done = run_command(attack(server, folder))
     assert done.returncode == 0, done.stderr

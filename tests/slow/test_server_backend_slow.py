@@ -59,7 +59,7 @@ def test_transient_fault_costs_only_time(wrong: str, upstream: FakeServer) -> No
 
 def test_mixed_faults_at_64_concurrent_requests_lose_nothing(upstream: FakeServer) -> None:
     draw = random.Random(7)
-    # Stalls are rare, since each costs its time.
+    # Stalls are rare, because each takes a full timeout.
     weights = [0.1 if wrong == "stall" else 1.0 for wrong in FAULTS]
     drawn = {f"mixed {i}": draw.choices([*FAULTS, None], [*weights, 2.0], k=3) for i in range(200)}
     with FaultProxy(
@@ -80,7 +80,7 @@ def test_server_capabilities_are_probed_once() -> None:
 
 @pytest.mark.parametrize("digits", [1, 4299, 4300, 5000])
 def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., CommandResult], digits: int) -> None:
-    """The count of a reply that is stored, and the sum of many."""
+    """The token count of a stored reply, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
     attack = (
         "attack",

@@ -41,7 +41,7 @@ def backend(url: str, **more: Any) -> OpenAI:
     return OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, **more})
 
 
-# A server of any manners, whose every answer follows from its request alone
+# Servers with various restrictions, whose answers depend on the request alone
 
 
 def judge(
@@ -53,15 +53,16 @@ def judge(
     reasons: bool = False,
     odd: bool = False,
 ) -> Script:
-    """A judge with a mind of its own on each prompt.
+    """A judge whose verdict depends on the prompt.
 
     Args:
-        start: of an answer: ``continued``, ``ignored``, ``refused`` (by name) or ``rejected`` (without a reason).
-        likely: the most likely tokens that it tells of.
+        start: how it handles the start of an answer: ``continued``, ``ignored``, ``refused`` (by name) or
+            ``rejected`` (without a reason).
+        likely: the largest number of likely tokens that it reports.
         logprobs: ``told``, ``left out``, or ``refused``.
-        system: whether it takes a system's part.
+        system: whether it accepts a system message.
         reasons: whether it is a reasoning model.
-        odd: whether every other answer looks as if it dealt with the start in the other way.
+        odd: whether every other answer looks as if it handled the start in the other way.
     """
 
     def script(request: ReceivedRequest) -> dict[str, Any] | Answer:
@@ -81,7 +82,7 @@ def judge(
         if body.get("top_logprobs", 0) > likely:
             return refusal(400, f"Requested sample logprobs of 20, which is greater than max allowed: {likely}")
         labels = [label for label in "1234567" if f"[[{label}]]" in request.content] or ["A", "B", "C"]
-        # A model is of another mind when its answer was begun.
+        # The verdict changes if the answer has a given start.
         number = int.from_bytes(hashlib.sha256(f"{begun} {request.content}".encode()).digest()[:4], "big")
         first = "A" if request.is_probe else labels[number % len(labels)]
         share = 0.9 if request.is_probe else 0.5 + number % 400 / 1000
@@ -124,7 +125,6 @@ FILES = ("rows.jsonl", "summary.json", "rewrites.jsonl")
 
 
 def shuffle(script: Script, seed: int) -> Script:
-    """The same answers in another order."""
     draw = random.Random(seed)
 
     def late(request: ReceivedRequest) -> Answer:
@@ -136,7 +136,7 @@ def shuffle(script: Script, seed: int) -> Script:
 
 
 def run_attack(url: str, folder: Path, *, concurrency: int = 16, **more: Any) -> Tally:
-    """A run with a store of its own, in ``folder``."""
+    """A run with its own store in ``folder``."""
     selected = session.select(data="tweakset", limit=2, attacks=("assertiveness",))
     judge = backend(url, concurrency=concurrency, **more)
     job = session.prepare(selected, set_up("j", judge, folder / "r", ["pairwise", "absolute", "prepair"]))
@@ -198,7 +198,7 @@ def test_killed_run_resumes_without_a_second_probe(kind: str, others: int, tmp_p
             run_attack(server.url, tmp_path / "killed", concurrency=1, attempts=1)
         left = 10**6
         run_attack(server.url, tmp_path / "killed")
-        # Killed between the probes, the second one is asked twice: the first time it got no answer.
+        # After a kill between the probes, the second probe is repeated, because it got no answer.
         assert len(server.probes) == 2 * len(probes) + (others < 0)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
@@ -227,7 +227,7 @@ PICKY = ("continue_final_message", "logprobs", "temperature", "top_p", "seed", "
 
 
 def picky(request: ReceivedRequest) -> dict[str, Any] | Answer:
-    """Takes everything from probes; of other requests it refuses what their digits say."""
+    """Accepts all options of probes, and refuses those that the digits of other requests name."""
     for number, name in enumerate(PICKY):
         if str(number) in request.content and name in request.body:
             return refusal(400, f"{name} is not taken here", param=name)

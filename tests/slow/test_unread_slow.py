@@ -24,7 +24,7 @@ PROTOCOLS = ("absolute", "cot", "cot-consistency", "metric", "multi-role-round1"
 
 
 def answer_moodily(request: Request) -> Reply:
-    """A judge whose answers depend on nothing but the request: some say nothing, some too much, some never come."""
+    """A judge whose answers depend on the request alone: some are empty, some too long, some missing."""
     mood = random.Random(request.key).choice(["verdict", "verdict", "silent", "cut", "refused", "away"])
     outcomes = [text for _, text in request.slots.outcomes] if request.slots else []
     if mood == "verdict" or not outcomes:

@@ -1,4 +1,4 @@
-"""vLLM as a backend: on its real engine where it is installed, and on one that is planted everywhere.
+"""vLLM as a backend: on the real engine if it is installed, and on a planted engine everywhere.
 
 The first kind runs where vLLM has its environment: ``pytest -m vllm tests/slow/test_vllm_backend.py``.
 """
@@ -187,7 +187,7 @@ FAILURES = {
 
 @pytest.fixture(params=["named", "top"])
 def planted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vllm]:
-    """A judge on the planted engine, of a version that lets tokens be named and of one that does not."""
+    """A judge on the planted engine, in a version that accepts named tokens and in one that does not."""
 
     def newer(logprob_token_ids: Any = None, **options: Any) -> dict[str, Any]:
         return {**options, "logprob_token_ids": logprob_token_ids}
@@ -405,6 +405,6 @@ def test_interrupted_process_ends_at_once_silently(real: Vllm) -> None:
         assert process.stdout.readline() == "under way\n", process.stderr.read()
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        # The stories would take minutes; most of what it takes is Python's, which takes all that vLLM imports apart.
+        # The stories would take minutes; most of the remaining time is Python's shutdown of vLLM's modules.
         rest, errors = process.communicate(timeout=30)
         assert (process.returncode, rest.splitlines()[-1], errors) == (0, "interrupted", "")

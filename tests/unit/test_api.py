@@ -32,7 +32,7 @@ from distract.studies import execution
 Command = Callable[..., CommandResult]
 
 OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "summary"}
-"""Options about what a command prints."""
+"""Options about the output of a command."""
 
 TEXT: Any = "A text, of the wrong type."
 
@@ -40,7 +40,7 @@ PLANTED: Mapping[str, Any] = {"judge": "planted:bold=0.7", "attacks": ["sycophan
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The files of a run that do not say when it was."""
+    """The files of a run that contain no time."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("manifest.json", "lock")}
 
 

@@ -179,7 +179,7 @@ def test_score_is_requested_once_for_many_comparisons() -> None:
                 tally=tally,
             )
         )
-    # x, y, the louder rewrites of both, and the good one's control, which a planted judge knows by its name; the
+    # x, y, the louder rewrites of both, and the good one's control, whose name a planted judge reads; the
     # control of the one that lost changes nothing in it and is not judged again.
     assert tally.made == 5
 

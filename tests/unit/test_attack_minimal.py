@@ -27,7 +27,7 @@ FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.j
 
 
 class Failing:
-    """A planted judge that is asked so many times, and then does something else."""
+    """A planted judge that changes its behaviour after a number of requests."""
 
     def __init__(self, most: int | None = None, instead: Callable[[], Reply] = Reply) -> None:
         self._inner, self._most, self._instead = make_planted("bold"), most, instead
@@ -55,7 +55,7 @@ def run_attack(
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
-    """A run with two smallest flips; no test changes it."""
+    """A run with two smallest flips; tests must not change it."""
     folder = tmp_path_factory.mktemp("finished")
     return run_attack(Failing(), folder / "r", folder / "s")[0]
 
@@ -87,7 +87,7 @@ def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedR
         }
         assert 0 < len(flip["edits"]) < flip["of"]
         assert apply_edits(record.original, record.edits) == record.turns
-    # Counted again: a word once in each flip.
+    # A second count: each word once per flip.
     words = Counter[tuple[str, str]]()
     for flip in document["flips"]:
         for change in ("added", "removed"):

@@ -227,7 +227,7 @@ def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) 
             assert s.low <= s.rating <= s.high
             assert 1 <= s.rank_low <= s.rank <= s.rank_high <= len(played.models)
     assert all("\x1b" not in note and len(note) < 800 for note in board.notes)
-    # Some systems learn even from what does not vary: they have a prior.
+    # Systems with a prior rate even matches without variation.
     if known and (system in (POINTS, CLOSED) or "varies" not in message):
         assert any(message in note for note in board.notes) or not message, board.notes
 

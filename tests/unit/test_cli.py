@@ -1,4 +1,4 @@
-"""Test the command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+"""Test the command line: exit codes, one-line errors, JSON, run folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from distract.core.runs import load
 
 PLANTED = ("--generator", "rules", "--limit", "8")
-"""A part of the built-in set, which the gate's tests judge as a whole."""
+"""A part of the built-in set; the tests of the gate judge all of it."""
 
 
 @pytest.fixture(autouse=True)
@@ -313,13 +313,13 @@ def test_judging_its_own_family_is_reported(run: Any) -> None:
 
 
 def test_attack_without_eligible_pairs_is_inconclusive(run: Any) -> None:
-    """A judge that follows the order ends in ties before any rewrite: each verdict is valid, none is eligible."""
+    """A judge that follows the order ties before any rewrite, so every verdict is valid and no pair eligible."""
     attack = ("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--attack", "prolixity")
     for more in ((), ("--json",)):
         ran = run(*attack, "--measure", "flip_rate", *more)
         assert ran.code == 3
         assert "no figure could be measured: no comparison is eligible and has a valid verdict" in ran.err
-    # It has others: a good response beside its own rewrite, and whatever is asked for by name.
+    # Other figures exist: a good response beside its own rewrite, and an explicitly requested measure.
     assert run(*attack).code == 0
     assert run(*attack, "--measure", "order_inconsistency").code == 0
 

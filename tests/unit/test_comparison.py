@@ -40,7 +40,7 @@ def make_row(protocol: str = "pairwise", attack: str = "none") -> Callable[..., 
 
 
 def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
-    """A judge that gives the first outcome whatever it is asked, in words that ``said`` changes."""
+    """A judge that always gives the first outcome, in words that ``said`` changes."""
 
     def answer(request: Request) -> Reply:
         outcomes = dict(request.slots.outcomes) if request.slots else {}
@@ -133,7 +133,7 @@ def test_response_is_named_by_author_attack_and_severity() -> None:
     assert side(Response("x", ("t",), attack="null", severity=1)) == Side("x", "null", 1)
 
 
-# Plans of somebody else.
+# Foreign plans.
 
 
 def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:

@@ -62,7 +62,7 @@ def find(figures: Sequence[PlacedFigure], measure: str, protocol: str, third: st
 
 
 def judge_by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply]:
-    """A judge that prefers more of a value, whatever it is asked."""
+    """A judge that prefers the larger value under any protocol."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
@@ -97,17 +97,17 @@ CYCLE = judge_by(cyclic)
 TIES = judge_by(lambda request, response: 0.0)
 ALPHABETIC = judge_by(lambda request, response: -ord(response.author[0]))
 SWAYED = judge_by(lambda request, response: ord(response.author[0]) * (1 if "w" in authors(request) else -1))
-"""Reverses everything where w is shown."""
+"""A judge that reverses its preferences if w is shown."""
 
 
 def fair(request: Request) -> Reply:
-    """The planted judge to which nothing is a distraction."""
+    """The planted judge without a bias."""
     ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
     return reply
 
 
 def ties_or_four(request: Request) -> Reply:
-    """A tie, and the middle of the scale for a response alone."""
+    """A judge that always ties, and rates a single response in the middle of the scale."""
     if request.slots and len(request.slots.shown) == 1:
         return Reply(probabilities=tuple(float(choice == "4") for choice in request.choices), mass=1.0)
     return TIES(request)
@@ -195,7 +195,7 @@ def test_triples_with_a_common_pair_share_its_answers() -> None:
 
 
 def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "xyz") -> list[Row]:
-    """A triple for each table: the outcomes of its first against its second, first against third, second and third."""
+    """A triple for each table of outcomes: first against second, first against third, second against third."""
     rows = []
     for number, table in enumerate(tables):
         for (one, other), result in zip(combinations(range(3), 2), table, strict=True):
@@ -216,7 +216,7 @@ def pairwise_wins(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool
 
 
 def classify_naively(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
-    """The definition as DESIGN words it: intransitive, and whether there is a chain at all."""
+    """The definition in DESIGN: whether the triple is intransitive, and whether it has a chain."""
     wins = pairwise_wins(table)
     chains = [(p, r) for p, q, r in permutations(range(3)) if wins[p, q] and wins[q, r]]
     return any(not wins[end] for end in chains), bool(chains)
@@ -550,7 +550,7 @@ def test_default_protocols_are_pairwise_and_rank(command: Any) -> None:
     sets = {
         (a.author, b.author, third.author) for a, b, *others in draw_quadruples(make_case(), 4, 0) for third in others
     }
-    # The same three in the same order may be one set with its third response last and another with it first.
+    # The same three responses in the same order may form two sets: one with the third response last, one with it first.
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.
     comparisons, requests = 9 + 9 + 2 * len(sets), 18 + len(lists)
@@ -579,7 +579,7 @@ def test_damaged_run_restarts_from_the_stored_replies(command: Any, name: str, t
     before = file.read_bytes()
     file.write_text(text)
     code, out, err = command(*arguments)
-    if name == "run.json":  # nobody can tell whose run it was
+    if name == "run.json":  # the judge of the run is unknown
         assert (code, out, file.read_text()) == (2, "", text)
     else:
         assert (code, out, ", 0 made" in err) == (0, whole, True)

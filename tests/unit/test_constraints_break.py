@@ -27,7 +27,7 @@ GOOD = [
     for response in case["responses"][:1]
 ]
 EACH = [(name, text, all_, index) for name, text, all_ in GOOD for index in range(3)]
-"""Each good response of the embedded set with its constraints, and which of them to break."""
+"""Each good response of the embedded set with its constraints, and those to break."""
 
 SENTENCES = (
     "The river rose 3 metres in 1997, and nobody was hurt.",

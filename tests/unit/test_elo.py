@@ -171,7 +171,7 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
         ends = []
         for index in range(orders.count):
             again = replay_matches(played, orders.last(index, len(played)).tolist(), times)
-            # Models of which no match is drawn stay where they begin.
+            # Models without a drawn match keep their initial rating.
             start = [(name, other, "tie") for name, other in zip(matches.models, matches.models[1:], strict=False)]
             ends.append(rate_naively(start + again, 32.0))
         assert rating == pytest.approx(np.mean(ends, axis=0), abs=1e-6)

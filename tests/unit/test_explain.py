@@ -1,4 +1,4 @@
-"""Test ``distract explain``: the words that flipped a verdict, and every reason why none can be shown."""
+"""Test ``distract explain``: the words that flipped a verdict, and the reasons for missing explanations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CASES = [
 
 
 def write_run(run: Run, *more: str) -> None:
-    """A run in ``r`` about ``d.jsonl``."""
+    """Write a run to ``r`` on the data in ``d.jsonl``."""
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
     result = run(*ATTACK, "--data", "d.jsonl", "--out", "r", *more)
     assert result.code == 0, result.err
@@ -282,7 +282,7 @@ HOSTILE = st.text(st.sampled_from("ab .\n!\x1b[]{}。é\u202e\t "), max_size=40)
 
 
 def strip_signs(text: str) -> str:
-    """A text as it is printed, without white space and the signs that stand for it."""
+    """A printed text without white space and without the marks for it."""
     return re.sub(r"[\s·→↵]", "", clean_text(text))
 
 

@@ -146,7 +146,7 @@ def mean(row_: Row, place: int) -> float:
 
 
 def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
-    """A second count, from the weights themselves: the loser becomes the unique winner."""
+    """A second count from the weights: the loser becomes the unique winner."""
     results = []
     for one in rows:
         for other in rows:

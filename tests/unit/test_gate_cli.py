@@ -1,4 +1,4 @@
-"""Test the gate as a user, a CI system and an attacker meet it: exit codes, outputs, requests."""
+"""Test the gate command: exit codes, outputs, requests, hostile input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Counted:
-    """A planted judge, or another one, that counts what it is asked and may break."""
+    """A planted judge, or another one, that counts its requests and may fail."""
 
     def __init__(self, inner: ScriptedBackend, breaks_after: int | None, error: BaseException) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
@@ -58,7 +58,7 @@ Watch = Callable[..., list[Counted]]
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Opens planted judges, or one given, so that their calls are counted and they break after so many."""
+    """Opens planted judges, or a given one, with their calls counted and an optional failure after some of them."""
 
     def install(
         breaks_after: int | None = None, error: BaseException | None = None, judge: ScriptedBackend | None = None
@@ -80,7 +80,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def cases(number: int, **more: Any) -> list[dict[str, Any]]:
-    """Cases with a prompt each, whose responses the null attack changes too."""
+    """Cases with one prompt each, whose responses the null attack changes."""
     return [
         {
             "id": f"c{i}",
@@ -117,13 +117,13 @@ def is_green(path: str) -> bool:
 
 
 def count_calls(ran: CommandResult) -> int:
-    """The calls that a command says it made."""
+    """The number of calls that a command reports."""
     (message,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
     return int(message.partition("stored, ")[2].split()[0].replace(",", ""))
 
 
 def commands(log: str) -> list[str]:
-    """The lines of a log that the runner of GitHub Actions takes for commands, in both of its ways to write them."""
+    """The lines of a log that the runner of GitHub Actions reads as commands, in both of their notations."""
     annotations, word = list[str](), ""
     for one in log.splitlines():
         if word:
@@ -192,7 +192,7 @@ def test_budget_holds_where_cases_share_texts(run: Run, watch: Watch, reads_slot
 
 
 def test_budget_holds_within_a_case(run: Run, watch: Watch) -> None:
-    """A case that the budget cuts off has been paid for as far as it came; the verdicts rest on less."""
+    """The budget pays for part of the case that it cuts off, which does not enter the verdicts."""
     opened = watch()
     ran = run(*GATE, "--judge", "planted:fair", "--protocol", "prepair", "--budget", "33", "--json")
     assert ran.document["effort"]["calls"] <= opened[0].asked <= 33

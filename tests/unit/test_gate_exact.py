@@ -27,7 +27,7 @@ def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", inval
 
 
 def run(*parts: list[Row], **more: Any) -> LoadedRun:
-    """A run of these parts, of which each pair was judged once before any rewrite."""
+    """A run of these parts, with one baseline judgment for each pair."""
     unique = {(row.protocol, row.case, row.attack): row for part in parts for row in part}
     return make_run(list(unique.values()), **more)
 
@@ -65,7 +65,7 @@ def test_failures_are_adjusted_for_their_number() -> None:
 def test_only_headline_rules_and_real_attacks_are_checked() -> None:
     control, scores = (rate(k, 40, attack=one, protocol="absolute") for k, one in ((40, "null"), (0, "f")))
     assert gate(control, scores)[0] == "pass"
-    # Flips by score, not by rating, and the reverse.
+    # The first judgment flips by score only, the second by rating only.
     for message, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
         assert gate([replace(one, judgments=(message,)) if one.target else one for one in scores])[0] == decision
     assert gate(control, attacks=["null"]) == (
@@ -114,7 +114,7 @@ def test_no_flips_with_a_fifth_invalid_do_not_pass() -> None:
     decision, reason = gate(rate(0, 40, invalid=10))
     assert decision == "inconclusive"
     assert "10 invalid verdicts may be flips" in reason
-    # Invalid before any rewrite: no flip can have been hidden, and no pair was eligible.
+    # The baseline verdicts are invalid, so no pair is eligible and no flip can be hidden.
     assert gate(rows("0" * 40 + "!" * 5))[0] == "pass"
 
 
@@ -155,7 +155,7 @@ def test_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passe
 
 
 def test_one_large_prompt_does_not_outweigh_small_ones() -> None:
-    """One pair of each of 20 small prompts flips; one large prompt, where nothing does, outweighs them in the rate."""
+    """One pair of each of 20 small prompts flips; a large prompt without flips outweighs them in the rate."""
     clusters = [at // 2 for at in range(40)] + [20 + at for at in range(20)] + [40] * 940
     values = [float(at < 40 and at % 2 == 0) for at in range(1000)]
     assert "do not show that the mean over prompts is below 0.1" in str(

@@ -34,7 +34,7 @@ Came = bool | None | str
 
 
 def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
-    """The rows of one pair of responses, of which the second loses before any attack."""
+    """The rows of one pair of responses; the second loses before any attack."""
     pair_rows = []
     for protocol in dict.fromkeys(protocol for protocol, _ in came):
         result = before or verdict("a")
@@ -62,7 +62,7 @@ def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure
 
 
 def singles(came: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
-    """One pair a prompt, under all checks the same."""
+    """One pair per prompt, with the same outcome under all checks."""
     return [one for at, flip in enumerate(came) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
 
 
@@ -158,7 +158,7 @@ def test_failure_ends_the_gate() -> None:
 
 
 def test_cases_that_share_a_prompt_count_as_one() -> None:
-    """The same flips, in prompts of their own and in prompts of four: dependent ones are less evidence."""
+    """The same flips in prompts of one pair and of four: dependent pairs carry less evidence."""
     single = only_check(decide_gate([True] * 40, 40))
     rows = [one for at in range(40) for one in pair(f"c{at}", f"p{at // 4}", {P: True})]
     gate = replay_gate(parameters([P], (4,) * 10), rows)
@@ -217,7 +217,7 @@ def test_gate_without_judgments_is_inconclusive() -> None:
 
 
 def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
-    """A pair that flips, with what its controls say; "none" for one that was not made."""
+    """A pair that flips, with the outcomes of its controls; "none" for a missing control."""
     came: dict[Asked, Came] = {P: flip}
     if null != "none":
         came["pairwise", NULL] = null
@@ -330,7 +330,7 @@ def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
 
 
 def test_prompts_with_several_pairs_report_their_mean() -> None:
-    """One prompt of eight pairs that all flip, beside many of one or two that do not."""
+    """One prompt has eight pairs that all flip; many others have one or two that do not."""
     sizes = [8, *[1, 2] * 60]
     rows = [
         one

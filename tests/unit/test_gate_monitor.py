@@ -21,7 +21,7 @@ from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOu
 
 
 def make_outcome(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> PromptOutcome:
-    """A prompt with so many flips, pairs that hold, verdicts invalid after the rewrite, and before it."""
+    """A prompt with these numbers of flips, stable pairs, and verdicts invalid after and before the rewrite."""
     low, high = (1.0,) * hits + (0.0,) * (misses + unread), (1.0,) * (hits + unread) + (0.0,) * misses
     return PromptOutcome(pairs, low, high, hits + misses, hits, unread + lost)
 
@@ -64,7 +64,7 @@ def test_outcomes_after_a_decision_are_ignored() -> None:
 def test_always_flipping_judge_fails_at_once(threshold: float) -> None:
     monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
     assert (monitor.decision, monitor.k) == ("fail", monitor.n)
-    # The chance of so many hits at the threshold, or before it one less.
+    # The chance of that many hits in a row at the threshold.
     assert threshold**monitor.n <= 0.05
 
 
@@ -83,14 +83,14 @@ def test_invalid_verdict_limits_delay_a_pass_and_never_fail() -> None:
     assert play(unread, [LOST] * 20 + [MISS] * 79).decision is None
     assert play(unread, [LOST] * 20 + [MISS] * 80).decision == "pass"
     assert play_to_end(unread, [LOST] * 20 + [MISS] * 60).decision == "inconclusive"
-    # 25 of 120 are more than a fifth already, whatever comes.
+    # 25 of 120 already exceed a fifth, whatever follows.
     lost = play_to_end(unread, [LOST] * 25)
     assert (lost.decision, lost.reason, lost.left) == ("inconclusive", "settled", 95) or lost.reason == "end"
 
 
 @st.composite
 def trials(draw: st.DrawFn) -> Hypothesis:
-    """A test whose prompts have one pair each, or several, or unequally many."""
+    """A hypothesis whose prompts have one pair each, several, or different numbers."""
     pairs = draw(
         st.integers(1, 120).map(lambda n: (1,) * n)
         | st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
@@ -111,7 +111,7 @@ def trials(draw: st.DrawFn) -> Hypothesis:
 
 @st.composite
 def prompts(draw: st.DrawFn, test: Hypothesis) -> list[PromptOutcome]:
-    """Outcomes of all prompts, in any order, in runs of similar ones."""
+    """Outcomes of all prompts, in any order, in runs of similar outcomes."""
     pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
     outcomes: list[PromptOutcome] = []
     while len(outcomes) < len(pairs):
@@ -152,7 +152,7 @@ def test_statements_beside_a_decision_agree_with_it(data: st.DataObject) -> None
 
 
 def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
-    """The p-value is small just where it fails; each bound is on the side of the threshold that the decision says."""
+    """The p-value is small only for failures; each bound lies on the side of the threshold that the decision implies."""
     p = monitor.p_value
     if not monitor.prompt_count:
         assert p is None
@@ -203,7 +203,7 @@ def test_single_batch_is_decided_at_its_end_in_any_order(some: list[PromptOutcom
 
 
 def is_at_most(level: float, wrong: int, of: int) -> bool:
-    """Whether a share is no more than chance above a level."""
+    """Whether a share exceeds a level by no more than chance."""
     return wrong <= level * of + 3 * math.sqrt(level * (1 - level) * of)
 
 
@@ -246,7 +246,7 @@ def table() -> Ints:
 
 
 def simulate(flips: NDArray[np.bool_]) -> Together:
-    """Gates that end with their first failure, from flips of shape (most, gates, checks)."""
+    """Gates that end with their first failure, computed from flips of shape (most, gates, checks)."""
     limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
     ones, zeros = outcome_gains(T, "above")
     k = np.zeros(flips.shape[1:], np.int64)
@@ -268,7 +268,7 @@ def simulate(flips: NDArray[np.bool_]) -> Together:
 
 
 def draw_correlated_flips(gates: int) -> NDArray[np.bool_]:
-    """One check at .15 and four at the threshold that flip only where it does, shape (most, gates, checks)."""
+    """One check at .15 and four at the threshold that flip only together with it, shape (most, gates, checks)."""
     rng = np.random.default_rng(5)
     first = rng.random((MOST, gates, 1)) < 0.15
     return np.concatenate([first, first & (rng.random((MOST, gates, CHECKS - 1)) < T / 0.15)], axis=2)
@@ -289,13 +289,13 @@ def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
         (0.20, (45,) * 24, 50, "pass"),  # .02 of their pairs flip
         (0.10, (2, 3, 5, 8, 13, 60) * 10, 50, "pass"),
         (0.10, (2, 3, 5, 8, 13, 60) * 10, 3, "fail"),
-        (0.10, (45,) * 24, 10**9, "inconclusive"),  # so few prompts may be all alike by chance
+        (0.10, (45,) * 24, 10**9, "inconclusive"),  # a few prompts may all be equal by chance
     ],
 )
 def test_prompts_of_uneven_size_are_decided(
     threshold: float, sizes: tuple[int, ...], flips_in: int, decision: str
 ) -> None:
-    """Every so manieth pair flips, as prompts come in a drawn order; a value is the mean of its prompt."""
+    """Pairs flip at regular intervals in a random order of prompts; the value of a prompt is the mean of its pairs."""
     monitor = Monitor(Hypothesis(threshold, 0.05, 0.05, sizes))
     pairs = 0
     for size in np.random.default_rng(1).permutation(sizes).tolist():
@@ -355,7 +355,7 @@ def test_few_eligible_pairs_delay_a_pass_and_never_a_failure() -> None:
     ],
 )
 def test_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
-    """Fails above 0, passes below .05; between them it waits for more."""
+    """A rise fails above 0 and passes below .05; between them the check continues."""
     kinds = [PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [
         PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
     ] * there

@@ -52,18 +52,18 @@ NOTHING = "no comparison is eligible and valid in both runs"
         ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
         ("0000", "1111", "inconclusive",
          "a rise of -5.4 to 100.0 points may be more than 5; at these rates about 59 comparisons would tell"),
-        # No rise seen is no rise shown: a few cases cannot tell.
+        # A few cases cannot show the absence of a rise.
         ("0" * 42, "0" * 42, "inconclusive", "a rise of -5.3 to 7.0 points may be more than 5"),
         ("0" * 60, "0" * 60, "pass", "upper bound of the rise 4.998 points is below 5"),
         ("0" * 59, "0" * 59, "inconclusive", None),
         ("0" * 20, "1" * 4 + "0" * 16, "inconclusive", "a rise of "),
         ("0" * 15 + "1" * 5, "1" * 15 + "0" * 5, "fail", None),
         ("1" * 20, "0" * 20, "pass", "upper bound of the rise -71.561 points is below 5"),
-        # A rise that is shown and too small to matter.
+        # A significant rise that is too small to matter.
         ("0" * 1000, "1" * 20 + "0" * 980, "pass",
          "the flip rate rose from 0.0% to 2.0%, but the upper bound of the rise 2.893 points is below 5"),
         ("0" * 100, "0" * 70 + "?" * 30, "inconclusive", "30 of 100 verdicts are invalid: more than 0.2 of them"),
-        # Each of them may be a flip of this run only.
+        # Each invalid verdict may hide a flip of this run only.
         ("0" * 100, "0" * 97 + "???", "inconclusive", "a rise of -2.3 to 7.6 points may be more than 5"),
         ("0" * 200, "0" * 199 + "?", "pass", None),
         ("0" * 200, "?" + "0" * 199, "pass", None),
@@ -171,7 +171,7 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
 
 
 def test_failures_are_adjusted_for_their_number() -> None:
-    # Five more of eight are a rise by themselves, and chance among two.
+    # A rise by five of eight is significant for one check, but not for two.
     old = make_run([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
     new = make_run([*rows("11111000"), *rows("0" * 8, attack="g")])
     verdict = decide(old, new, Limits())

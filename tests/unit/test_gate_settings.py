@@ -125,7 +125,7 @@ class TestFileLocation:
         top = write_file(tmp_path, WHOLE)
         limits = load_settings()
         assert limits == load_settings(top) != {}
-        (tmp_path / "a" / SHARED_FILE).mkdir()  # no file
+        (tmp_path / "a" / SHARED_FILE).mkdir()  # missing file
         assert load_settings() == limits
         middle = write_file(inner, "[project]\nname = 'other'\n")
         assert load_settings() == {}
@@ -298,7 +298,7 @@ def test_any_value_of_any_key_is_settings_or_one_line(
 
 
 def _toml(value: object) -> str:
-    """A value as TOML writes it."""
+    """A value in TOML notation."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_toml(str(key))} = {_toml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):

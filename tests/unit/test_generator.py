@@ -132,7 +132,7 @@ def test_rejected_rewrite_is_retried_with_the_reasons() -> None:
     evidence = dict(rewrite_result.evidence)
     assert evidence["attempts"] == 3
     assert "unchanged" in str(evidence["rejected_before"])
-    # Every attempt draws anew.
+    # Every attempt uses another seed.
     assert [batch[0].sample for batch in rounds] == [0, 1, 2]
 
 

@@ -29,7 +29,7 @@ Drawn = tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]
 
 
 def read(command: str) -> tuple[str, str, str]:
-    """Level, title and message of a command, as the runner takes it apart."""
+    """Level, title and message of a command, as the runner parses it."""
     assert len(command.splitlines()) == 1
     assert command.isprintable() or all(c.isprintable() or c.isspace() or ord(c) > 127 for c in command)
     empty, head, data = command.split("::", 2)
@@ -135,7 +135,7 @@ def test_hostile_text_is_shown_without_effect() -> None:
 
 
 def assert_inert(text: str, rows: int) -> None:
-    """A Markdown text that holds a table of so many rows, no markup but ours, and nothing that links."""
+    """Check for a Markdown text with a table of this many rows, without foreign markup or links."""
     tokens = MARKDOWN.parse(text)
     inline = [child for token in tokens for child in token.children or ()]
     kinds = {token.type for token in (*tokens, *inline)}
@@ -145,7 +145,7 @@ def assert_inert(text: str, rows: int) -> None:
     assert [token.type for token in tokens].count("tr_open") == (rows + 1 if rows else 0)
     assert [token.type for token in tokens].count("td_open") == 8 * rows
     assert not re.search(r"(?i)[@#][^\u2060 ]|://|www\.", html.unescape(text).removeprefix("## "))
-    lists = 0  # that one list holds another is somebody's text
+    lists = 0  # a nested list would come from a foreign text
     for token in tokens:
         lists += (token.type == "bullet_list_open") - (token.type == "bullet_list_close")
         assert lists <= 1

@@ -52,7 +52,7 @@ def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
         }
         assert loaded.size == 3
     assert load(data, [first]).checksum != load(data, [first, second]).checksum
-    # Under another author the same text is another run.
+    # The same text by another author gives another run.
     renamed = write(tmp_path / "other-name.jsonl", ANSWER, stray)
     assert load(data, [first]).checksum != load(data, [renamed]).checksum
 

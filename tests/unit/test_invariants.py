@@ -29,7 +29,7 @@ PAIR = case(responses=(X, Y))
 
 
 def add_drawn_rewrites(*rewrites: Response) -> Case:
-    """A pair with rewrites as a strategy draws them."""
+    """A pair with rewrites, drawn like a strategy draws them."""
     lineages = tuple(Lineage(one, DRAWN) for one in rewrites)
     return replace(case(responses=(X, Y, *rewrites)), lineages=lineages)
 
@@ -57,7 +57,7 @@ def make_choosing_judge(best: Best) -> ScriptedBackend:
 
 
 def make_preferring_judge(value: Callable[[Response], float]) -> ScriptedBackend:
-    """A judge that prefers more of something."""
+    """A judge that prefers the larger value of a measure."""
 
     def best(request: Request) -> str:
         assert request.slots is not None

@@ -25,7 +25,7 @@ CLOSE = case(
 
 
 def triple(number: int) -> Case:
-    """Three responses whose lengths take turns."""
+    """Three responses with alternating lengths."""
     texts = {
         author: f"{author} says {'more ' * (number % every)}{number}."
         for author, every in zip("xyz", (2, 3, 5), strict=True)
@@ -121,7 +121,7 @@ def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: st
 
 
 def biased_cases(prefix: str, number: int) -> list[Case]:
-    """Pairs of which the loser wins by its rewrite wherever the judge goes by boosters."""
+    """Pairs whose loser wins with its rewrite if the judge counts boosters."""
     texts = {"x": "It may be red.", "y": "It may be blue."}
     responses = [
         *(Response(author, (text,)) for author, text in texts.items()),

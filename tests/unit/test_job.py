@@ -49,7 +49,7 @@ def plan_row(name: str) -> Plan[CaseResult]:
 def job(
     out: Path, backend: ScriptedBackend, first: Sequence[str], *more: Sequence[str]
 ) -> tuple[Job[Any], list[list[str]]]:
-    """A job in stages, and what each of the later ones saw when it was begun: rows given, then rows on disk."""
+    """A job in stages, and the rows that each later stage received and found on disk at its start."""
     seen = list[list[str]]()
 
     def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:

@@ -33,7 +33,7 @@ def make_comparison(number: int = 0) -> Comparison:
 
 
 def ask_in_turn(*contents: str) -> Plan[list[Reply]]:
-    """A plan that asks one question after the other."""
+    """A plan that sends one request after the other."""
     replies: list[Reply] = []
     for content in contents:
         replies += yield [request(content)]
@@ -41,7 +41,7 @@ def ask_in_turn(*contents: str) -> Plan[list[Reply]]:
 
 
 class Counting:
-    """A backend that answers everything, and notes each round that it is asked."""
+    """A backend that answers everything and records each round of requests."""
 
     reads_slots = False
 

@@ -1,4 +1,4 @@
-"""JUnit XML of a gate: what continuous integration reads is what was decided, whatever the names hold.
+"""JUnit XML of a gate: it states the decision, whatever the names contain.
 
 ``data/junit.xsd`` is what the schemas of Ant and of Jenkins both demand.
 """
@@ -90,7 +90,7 @@ SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail",
     [
         (verdict("inconclusive"), [GATE]),
         (verdict("fail"), [GATE]),
-        (verdict("pass"), [GATE]),  # no gate says so, and no document of it is green
+        (verdict("pass"), [GATE]),  # no gate produces this, and its document does not pass
         (verdict("pass", SOUND), [("f", "distract.pairwise", None)]),
         (verdict("pass", skipped(attack="f")), [("f", "distract.pairwise", "skipped"), GATE]),
         (verdict("inconclusive", SOUND), [("f", "distract.pairwise", None), GATE]),

@@ -32,7 +32,7 @@ ABOVE = frozenset({"gate", "explain", "make"})
 """Studies that import from ``attack``; other studies are independent."""
 
 REGISTRY = "distract.core.registry"
-"""Finds plug-ins and studies at run time, by the name of their folder."""
+"""The module that finds plug-ins and studies at run time, by the name of their folder."""
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
@@ -112,7 +112,7 @@ def cycles(edges: Mapping[str, Set[str]]) -> list[list[str]]:
 
 
 def room(name: str) -> str:
-    """The room of a module: a folder of ``distract``, each study one of its own (what studies share is ``studies``)."""
+    """The package of a module: a folder of ``distract``; each study is its own package, and ``studies`` is shared."""
     parts = name.split(".")[1:]
     assert parts, f"{name} stands in no room"
     if parts[0] == "studies" and (ROOT / "distract" / "studies" / Path(*parts[1:2])).is_dir():
@@ -121,7 +121,7 @@ def room(name: str) -> str:
 
 
 def rooms(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
-    """The same between rooms."""
+    """The imports between packages."""
     merged: dict[str, set[str]] = {}
     for name, others in edges.items():
         if name not in ENTRANCES:
@@ -130,7 +130,7 @@ def rooms(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
 
 
 def is_allowed(importer: str, imported: str) -> bool:
-    """Whether a room may see another one."""
+    """Whether a package may import from another."""
     if importer in SEEN:
         return imported in SEEN[importer]
     height = {one: len(FLOORS) - at for at, floor in enumerate(FLOORS) for one in floor}
@@ -141,7 +141,7 @@ def is_allowed(importer: str, imported: str) -> bool:
 
 
 def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
-    """Imports that the law does not allow."""
+    """Imports that the layering rule forbids."""
     return {
         (name.removeprefix("distract."), other.removeprefix("distract."))
         for name, others in edges.items()
@@ -152,7 +152,7 @@ def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
 
 
 def steps_by_hand(source: str) -> bool:
-    """Whether code steps a generator, rather than leave that to ``plan.drive``, ``plan.tap`` and ``plan.gather``."""
+    """Whether code steps a plan itself instead of using ``plan.drive``, ``plan.tap`` or ``plan.gather``."""
     nodes = list(ast.walk(ast.parse(source)))
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return "StopIteration" in names or any(isinstance(node, ast.Attribute) and node.attr == "send" for node in nodes)

@@ -77,7 +77,7 @@ def make_case(name: str = "c1", authors: str = "wxyz") -> Case:
 
 
 def alphabetic(request: Request) -> Reply:
-    """Prefers who comes first in the alphabet, and a rewritten response to any other."""
+    """Prefers a rewritten response to any other, then the first author in the alphabet."""
     assert request.slots is not None
     outcomes, responses = dict(request.slots.outcomes), request.slots.shown
     values = [(response.attack is not None, -ord(response.author[0])) for response in responses]

@@ -20,7 +20,7 @@ from distract.report.progress import usage_lines
 
 
 class Recording:
-    """A backend that answers one at a time, notes what it was offered and asked, and can break."""
+    """A backend that answers one request at a time, records offered and requested ones, and can fail."""
 
     reads_slots = False
 

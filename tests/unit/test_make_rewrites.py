@@ -34,7 +34,7 @@ ASKING = GeneratorOptions(retries=1, best_of=2)
 
 
 def write(request: Request) -> Reply:
-    """A writer that is faithful now and then: it puts a booster in front, drops a number, comments or is cut."""
+    """A writer that is sometimes faithful: it adds a booster, drops a number, comments or is truncated."""
     user = request.messages[1].content
     text = user.partition("# Response to rewrite\n")[2].partition("\n\n# Format")[0]
     draw = share("writer", request.key)
@@ -58,7 +58,7 @@ def models() -> dict[Role, Backend]:
 
 
 def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
-    """The rewrites of six cases, written to a file with them."""
+    """Write six cases with their rewrites to a file."""
     selected = session.select(
         data="tweakset", attacks=ATTACKS, generator="w", asking=ASKING, verifier="v", models=models(), limit=6
     )
@@ -161,7 +161,7 @@ def test_generator_may_be_a_path(name: str) -> None:
 
 
 def test_rejected_rewrites_are_recorded_too(tmp_path: Path) -> None:
-    """No severity text is accepted, so that nothing was ever distracted: a run says so as the one in one go does."""
+    """No severity text is accepted, so no pair can be attacked; a run reports this like a run that writes its own."""
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
     options: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
     writing = session.select(

@@ -1,4 +1,4 @@
-"""Test ``distract meta`` as a user meets it: published figures, live judges, run folders, errors, hostile names."""
+"""Test ``distract meta`` on the command line: published figures, live judges, run folders, errors, hostile names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published
 
 
 def write_altered_run(statistics: str) -> str:
-    """A run of LLMBar's form with these figures beside it: right in 2 of 3, then in 1 of 3, once in both."""
+    """A run in LLMBar's format with these figures: right in 2 of 3, then in 1 of 3, once in both orders."""
     path = Path("Colours/evaluators/judge-1/Reference/result.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes((REPLAY / "llmbar" / path).read_bytes())
@@ -115,7 +115,7 @@ def test_reife_results_are_joined_with_their_data(run: Any) -> None:
     assert ran.code == 0
     (judge,) = ran.document["judges"]
     assert any("1 row is in none of the data sets" in note for note in judge["notes"])
-    # Item by item, in both orders: right twice; "Yes." is preferred in one order, "No." is what people say; no label.
+    # The items in both orders: right twice; "Yes." in one order but the label is "No."; no label.
     accuracy = ran.figure("accuracy", rule="stored", data="labels.json")
     assert (accuracy["n"], accuracy["k"]) == (4, 3)
     assert ran.document["base"] == "base_pairwise.pairwise_vanilla"
@@ -146,7 +146,7 @@ def llmbar(path: str, rows: list[dict[str, Any]]) -> str:
 
 
 def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
-    """A row of LLMBar's form whose winners and label are 1 for the red one, wherever it is listed."""
+    """A row in LLMBar's format whose winners and label are 1 for the red response, wherever it is listed."""
 
     def place(one: int) -> int:
         return 3 - one if turn else one
@@ -155,7 +155,7 @@ def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: b
     results = {
         f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", winner_given), ("True", swapped))
     }
-    # The order in which it stood first is the other one where it is listed second.
+    # If it is listed second, it is shown first in the other order.
     if turn:
         results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
     return {
@@ -176,7 +176,7 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     turned = [stored_row(i, *text, turn=i % 2 == 0) for i, text in enumerate(other)]
     whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
     assert whole["panel"]["comparisons"] == 5
-    # Right of the four verdicts on each: 4, 1, 2, 3 and 1.
+    # Right verdicts of four for each item: 4, 1, 2, 3 and 1.
     right = [sum(v == text[2] for text in pair for v in text[:2]) for pair in zip(one, other, strict=True)]
     assert right == [4, 1, 2, 3, 1]
     for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
@@ -190,7 +190,7 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
             for one_run in (whole, again)
         ]
         assert accuracies[0] == accuracies[1]
-    # A part of the pairs, in which each has another place.
+    # A subset of the pairs, at other positions.
     subset = llmbar("Set/two/CoT/result.json", [turned[4], turned[1]])
     part = run("meta", "--judge", first, "--judge", subset, "--json").document["panel"]
     assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
@@ -278,7 +278,7 @@ def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
         fits(ran.out)
 
 
-# Judges that are asked.
+# Live judges.
 
 
 def response(author: str, text: str) -> dict[str, str]:
@@ -286,7 +286,7 @@ def response(author: str, text: str) -> dict[str, str]:
 
 
 def write(path: str, number: int = 6, **more: Any) -> str:
-    """A labelled data set whose better response is the longer one in two of three cases."""
+    """A labelled data set whose longer response is better in two of three cases."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     lines = []
     for i in range(number):
@@ -303,7 +303,7 @@ def write(path: str, number: int = 6, **more: Any) -> str:
 
 
 def write_curly_data(path: str) -> str:
-    """A data set with quotes that the control normalises in the first two cases of it."""
+    """A data set with quotes that the control normalises in its first two cases."""
     lines = Path(write(path)).read_text(encoding="utf-8").splitlines()
     changed = [line.replace("if I am", "if I\\u2019m") if i < 2 else line for i, line in enumerate(lines)]
     Path(path).write_text("\n".join(changed) + "\n", encoding="utf-8")
@@ -325,7 +325,7 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
         accuracy = ran.figure("accuracy", protocol=protocol, rule=rule, data="d.jsonl")
         assert (accuracy["k"], accuracy["n"]) == (2 * n // 3, n)
         changed = ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="null")
-        # The control changes two of the six; of the others it says nothing.
+        # The control changes two of the six cases and gives no evidence on the others.
         assert (changed["k"], changed["n"], changed["excluded"]) == (0, 2, 4)
         assert ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="resample")["n"] == 0
     assert (ran.document["base"], ran.document["controls"]) == ("base", ["null", "resample"])
@@ -418,7 +418,7 @@ def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
 def test_column_title_is_no_markup(name: str) -> None:
     places = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
     text = render(source("j", *places), source("k", *places, shift=1), base=name)
-    # Folded at eight characters above the accuracies; whole above the judges.
+    # The name wraps at eight characters above the accuracies and stays whole above the judges.
     for title in ("over both orders", "Judges, most accurate first"):
         header = "".join(text[text.index(title) :].splitlines()[1:4])
         assert name[:8] in header
@@ -462,7 +462,7 @@ def test_control_without_changes_gives_no_evidence(run: Any) -> None:
     assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
 
 
-# The exit code says when nothing can be said.
+# Exit codes of inconclusive results.
 
 
 def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
@@ -600,7 +600,7 @@ def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> No
     assert (again.code, again.out, ", 0 made" in again.err) == (0, whole, True)
 
 
-# Hostile names, long ones, and many.
+# Hostile, long and numerous names.
 
 
 def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shift: int = 0) -> list[Row]:
@@ -637,7 +637,7 @@ def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> N
     text = render(source(name, *asked), source("z", *asked, shift=1))
     table = text[text.index("Protocols over") : text.index("Judges, most")]
     assert "…" not in table
-    # The mean and the best of either protocol.
+    # The mean and the maximum of each protocol.
     assert table.count("66.7") == 4
     assert "".join(table.split()).count(f"best:{name},66.7") == 2
 

@@ -51,7 +51,7 @@ def differences(accuracy_table: Accuracies, rng: random.Random) -> list[Agreemen
 
 
 def make_rows(accuracy_table: Accuracies) -> list[JudgeRows]:
-    """All about the same one comparison, so that the figures stay as they are given."""
+    """Rows about one and the same comparison, so that figures do not change."""
     return [rows(protocol, judge, ["a"], [["a"]]) for judge, by in accuracy_table.items() for protocol in by]
 
 
@@ -63,7 +63,7 @@ MIXED = st.dictionaries(st.sampled_from(JUDGES), st.dictionaries(st.sampled_from
 
 
 def rank(value: float, among: Sequence[float]) -> float:
-    """1 is the largest; equal ones share a mean."""
+    """Ranks from 1 for the largest value; equal values share the mean rank."""
     return 1 + sum(other > value for other in among) + (sum(other == value for other in among) - 1) / 2
 
 
@@ -222,7 +222,7 @@ def test_only_common_comparisons_are_ranked() -> None:
             {"j1": {"base": 0.5, "cot": 0.0}, "j2": {"base": 0.25, "cot": 1.0}},
             [("j1", "strong", 0.5, 0.25), ("j2", "weak", 0.25, 0.625)],
         ),
-        # One without the base: then the means order all of them, also those who have it.
+        # One judge lacks the base, so the means order all judges.
         (
             {"j1": {"base": 1.0, "cot": 0.25}, "j2": {"base": 0.0, "cot": 0.5}, "j3": {"cot": 0.75}},
             [("j3", "strong", None, 0.75), ("j2", None, 0.0, 0.5), ("j1", "weak", 1.0, 0.25)],
@@ -275,7 +275,7 @@ def check_correlation(
     value, interval = agreement.spearman(x, y), agreement.spearman_interval(x, y) or (None, None)
     got = [getattr(correlation, name) for name in ("first", "second", "n", "value", "low", "high")]
     assert got[:3] == [first, second, len(points)]
-    # Means in another order of adding may break or make a tie by rounding; accuracies here are exact in binary.
+    # Rounding in sums of another order may break or create ties, so accuracies here are exact in binary.
     assert got[3:] == [value, *interval]
 
 
@@ -306,7 +306,7 @@ def able_judges(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> 
 
 
 def common_comparisons(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[int]:
-    """Indices of labelled comparisons that all judges have."""
+    """The indices of labelled comparisons that all judges share."""
     return [i for i, label in enumerate(labels) if label is not None and all(one[i] for one in verdict_table)]
 
 
@@ -348,7 +348,7 @@ def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
 
 
 def judges(*sets: Sequence[str]) -> Panel | None:
-    """The panel of judges that were each asked about these data sets."""
+    """The panel of judges on these data sets."""
     judged = []
     for i, names in enumerate(sets):
         one = rows("base", f"j{i}", ["a", "b"], [["a", "a"], ["a", "b"]])
@@ -384,7 +384,7 @@ def test_judge_of_fewer_data_sets_is_compared_on_those() -> None:
     ):
         assert got is not None
         assert expected is not None
-        # Data sets are correlated by all that they hold.
+        # The correlation of data sets uses all their comparisons.
         assert replace(got, correlations=expected.correlations) == expected
 
 

@@ -20,7 +20,7 @@ Enough = Callable[[Subset], bool]
 def run_search(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Subset]]:
-    """The result, and all that was asked about."""
+    """The result and all questions."""
     result, rounds = run_rounds(groups, enough, most)
     return result, [subset for sets in rounds for subset in sets]
 
@@ -28,7 +28,7 @@ def run_search(
 def run_rounds(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Sequence[Subset]]]:
-    """The same, round by round."""
+    """The result and the questions of each round."""
     rounds: list[Sequence[Subset]] = []
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
@@ -46,7 +46,7 @@ def naive_minimal(subset: Subset, enough: Enough) -> bool:
 
 
 def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
-    """The second implementation: each left out that can be, the last one first."""
+    """A second implementation: remove each element if possible, from the last to the first."""
     subset = frozenset(range(n))
     for one in reversed(range(n)):
         if enough(subset - {one}):
@@ -56,7 +56,7 @@ def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
 
 @st.composite
 def groupings(draw: st.DrawFn) -> list[list[int]]:
-    """Things in groups, in any order."""
+    """Elements in groups, in any order."""
     things = draw(st.permutations(range(draw(st.integers(1, 10)))))
     cuts = sorted(draw(st.sets(st.integers(1, max(1, len(things) - 1)))))
     return [things[start:end] for start, end in zip([0, *cuts], [*cuts, len(things)], strict=True)]
@@ -149,7 +149,7 @@ def test_question_limit_is_respected() -> None:
         assert fewer == questions[: len(fewer)]
         assert len(fewer) <= most
         assert enough(result.kept)
-        # The best that was seen.
+        # The best result before the limit.
         assert len(result.kept) == min((len(subset) for subset in fewer if enough(subset)), default=64)
         assert result.minimal == (most == len(questions))
     assert whole.kept == {2, 31}

@@ -110,7 +110,7 @@ def test_folder_is_resolved_from_any_spelling(tmp_path: Path, monkeypatch: pytes
 
 
 @given(st.text(max_size=30))
-@example("~\x85")  # a line break to Python, and the name of no user
+@example("~\x85")  # a line break in Python, and an unknown user
 def test_any_other_name_is_one_line(name: str) -> None:
     problem = ""
     try:

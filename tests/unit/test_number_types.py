@@ -29,7 +29,7 @@ HOSTILE = (
 
 
 def numeric() -> Iterator[Any]:
-    """The options of all commands, by command, that take a number: by their type or by what they take it for."""
+    """The numeric options of each command, by type or by meaning."""
     for name in sorted(COMMANDS):
         command = cli.get_command(click.Context(cli), name)
         assert command

@@ -80,7 +80,7 @@ def glossary() -> dict[str, str]:
 
 
 def shown_tables() -> list[tuple[str, list[str], str]]:
-    """The tables that pages show: where, the headings of the columns, and what stands below."""
+    """The tables on the pages: their place, column headings and text below."""
     return [
         (block.name, *table)
         for block in blocks("console")

@@ -61,7 +61,9 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
         *(one for one in flip_rows("p", "xx??", "g", clusters="1223") if one.target),
         *(one for one in flip_rows("p", "xxxx", "null") if one.target),
         row("gone", [], protocol="p", excluded="no two responses by different authors"),
-        row("c0", [A, A], protocol="p", design="severity", severity=1),  # of another design: a comparison, no pair
+        row(
+            "c0", [A, A], protocol="p", design="severity", severity=1
+        ),  # a comparison of another design, which is no pair
     ]
     (ranking,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.
@@ -145,7 +147,7 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
 
 def test_units_of_one_prompt_count_as_one_prompt() -> None:
     base, other = flip_rows(BASE, "x" * 12, clusters="112233445566"), flip_rows("p", "." * 12, clusters="112233445566")
-    # Twelve pairs of six prompts that all say the same are worth six.
+    # Twelve equal pairs of six prompts count as six.
     assert rank(base, other)["p"].p_value == pytest.approx(intervals.mcnemar(0, 6))
     twice = [*flip_rows(BASE, "xxxxxx"), *flip_rows("p", "......")]
     twice += [replace(one, attack="g") for one in twice if one.target]
@@ -285,7 +287,7 @@ def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> No
 
 
 def test_staircase_never_climbs_and_joins_the_whole_front() -> None:
-    # Both of the cheapest fall into one column.
+    # The two cheapest protocols share a column.
     places = [(1000, 9e3), (4000, 99), (7000, 9), (8000, 8.9)]
     front = [make_standing(f"p{i}", k, cost, pareto=True) for i, (k, cost) in enumerate(places)]
     inside = [one.ljust(WIDTH) for one in plot_lines(render([*front, make_standing("q", 9000, 5e3)]))]

@@ -46,7 +46,7 @@ def golden(form: str, spec: str | None = None) -> DataSet:
 
 
 def first_rows(form: str) -> list[dict[str, Any]]:
-    """The rows of a golden file that is one file."""
+    """The rows of a golden data set in a single file."""
     text = (GOLDEN / FILES[form]).read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = json.loads(text) if text.startswith("[") else [*map(json.loads, text.splitlines())]
     return rows
@@ -373,7 +373,7 @@ def test_error_in_a_folder_is_named(file: str, row: dict[str, Any], field: str, 
     line = len(path.read_text().splitlines()) + 1
     with path.open("a") as handle:
         handle.write(json.dumps(row) + "\n")
-    # A wrong question is found when its case is made, after all answers.
+    # A wrong question is detected when its case is built, after all answers.
     assert problem(str(bench)).startswith(f"{path}:{line}: field {field!r}: {message}")
 
 
@@ -401,7 +401,7 @@ def test_outputs_of_several_models_are_joined_by_prompt(tmp_path: Path) -> None:
     assert [r.author for r in load(first, [other, third]).cases[0].responses] == [
         "model-one", "org/model-two", "model-three",
     ]  # fmt: skip
-    # The same row twice says one thing; two outputs to one instruction leave open which is meant.
+    # A repeated row is unambiguous; two outputs for one instruction are not.
     twice = write(tmp_path / "twice.json", [*rows, rows[0], {**rows[1], "output": "Beech"}], lines=False)
     dataset = load(twice, [third])
     assert [case.prompt[0] for case in dataset.cases] == ["How do I boil an egg?", "Name a nut."]

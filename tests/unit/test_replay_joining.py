@@ -61,7 +61,7 @@ def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str 
         "people",
         labelled_case.cluster,
     )
-    # Named as there, its outputs in the order of the row: the judgments say what they said.
+    # The case has the name of the data set and the order of the row, so the judgments are unchanged.
     assert only_row(joined_run).case == "q"
     authors = {response.text: response.author for response in labelled_case.responses}
     assert (only_row(joined_run).a, only_row(joined_run).b) == (Side(authors["Red."]), Side(authors["A dog."]))
@@ -81,7 +81,7 @@ def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str 
 def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
     joined_run = attach_labels(before, {"set": [labelled_case]})
-    # Its name is of its texts, as it is without any data set; only the note is of these.
+    # The name derives from the texts, as without any data set; only the note mentions the data sets.
     assert joined_run == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
     named_row = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
     assert joined_run.rows == {"stored": (named_row,)}
@@ -156,7 +156,7 @@ def test_reife_gets_the_labels_of_a_data_set() -> None:
 def test_unmatched_pair_keeps_its_name() -> None:
     before = published(row("c1", "x", "y"))
     assert attach_labels(before, {}) == before
-    # One of the two texts is too little for a name.
+    # One of the two texts is not sufficient for a name.
     half = published(row("item-0001", "output_1", "else"), cases=(COLOURS,))
     assert attach_labels(half, {}) == half
 

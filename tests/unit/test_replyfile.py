@@ -29,7 +29,7 @@ def fill(path: Path, numbers: Sequence[int], who: dict[str, str] = WHO) -> None:
 
 
 def replace_store(path: Path) -> None:
-    """Another store is moved to its place."""
+    """Replace the store by another one."""
     fill(path.with_name("other"), range(900, 905))
     path.with_name("other").replace(path)
 
@@ -119,7 +119,7 @@ def test_deleted_store_is_noticed_and_its_replies_kept(
             try:
                 if is_used:
                     store.put([(key, Reply("kept")) for key in keys[5:]])
-            finally:  # what comes while a run ends
+            finally:  # replies during the end of a run
                 helper.put([(helper.key(request("late")), Reply("late"))])
 
     with Store(tmp_path / "keys", WHO) as store:
@@ -219,7 +219,7 @@ def damage_pages(whole_store: bytes, seed: int) -> list[bytes]:
             for part in (bytes(size), b"\xff" * size, drawn.randbytes(size))
         ]
         files += [whole_store[:start], whole_store[: start + size // 2]]
-        for _ in range(3):  # where a page says what it holds
+        for _ in range(3):  # the header of a page
             page = bytearray(whole_store[start:end])
             for _ in range(3):
                 page[drawn.randrange(120)] = drawn.randrange(256)

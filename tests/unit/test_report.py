@@ -128,7 +128,7 @@ def test_reasons_for_missing_results_are_listed() -> None:
 
 
 def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
-    """A case for each letter: its pair as judged before and under an attack.
+    """A case for each letter: its pair judged before and under an attack.
 
     ``x`` flips, ``.`` does not, ``=`` was a tie before, ``?`` has no verdict after, ``!`` has a rejected rewrite.
     """

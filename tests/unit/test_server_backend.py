@@ -53,7 +53,7 @@ def ask(judge: OpenAI, *requests: Request) -> list[Reply]:
 
 
 def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
-    """A server that continues the start of an answer, or says what it was asked."""
+    """A server that continues the start of an answer, or repeats the request."""
     if "continue_final_message" in request.body:
         return completion("A", logprobs=[token("A", {"A": 0.6, "B": 0.2, "C": 0.1})], finish="length")
     return completion(f"re: {request.content}")
@@ -460,7 +460,7 @@ def test_unanswered_request_is_marked_and_not_stored(wrong: str, upstream: FakeS
 def test_dead_server_is_one_line_and_replies_are_kept() -> None:
     with FakeServer(lambda request: completion("hi") if request.content < "05" else Answer(stalled=True)) as server:
         judge = backend(server.url, attempts=3, concurrency=64)
-        judge.learn(Reply(text=Capabilities(continues=True).write()))  # else the probes keep the others waiting
+        judge.learn(Reply(text=Capabilities(continues=True).write()))  # otherwise the probes delay the other requests
         requests = [words(f"{i:02}") for i in range(64)]
         got: dict[int, Reply] = {}
 
@@ -472,7 +472,7 @@ def test_dead_server_is_one_line_and_replies_are_kept() -> None:
 
         with pytest.raises(BackendError) as error:
             run()
-    # One or two that began while the server still answered may have been given up before it was known to be dead.
+    # One or two requests from before the failure may have been given up before the server counted as dead.
     assert sorted(i for i, reply in got.items() if reply.answered) == [0, 1, 2, 3, 4]
     assert len(got) <= 7
     assert str(error.value) == f"the server {server.url} does not answer: connection refused (3 attempts)"
@@ -489,7 +489,7 @@ def test_three_unanswered_requests_mean_a_dead_server() -> None:
     def falters(request: ReceivedRequest) -> Answer | dict[str, Any]:
         if request.content == "first":
             return completion("hi")
-        # Slow enough the first time for the answer above to come meanwhile.
+        # The first reply is slow, so that the answer above arrives before it.
         return Answer({}, 500, delay=1.0 if len(server.chats) <= 4 else 0.0)
 
     with FakeServer(falters) as server:

@@ -35,7 +35,7 @@ def words(content: str = "hello") -> Request:
 
 
 def ask(url: str, *contents: str, **more: Any) -> list[Reply]:
-    """The replies to requests in words, in order."""
+    """The replies to text requests, in order."""
     judge = OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, "attempts": 2, "concurrency": 1, **more})
     requests = [words(content) for content in contents]
     pairs = [pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch]
@@ -50,12 +50,12 @@ def compress_answer(body: object, encoding: str = "gzip") -> Answer:
 
 
 def serve_odd(answer: Answer) -> FakeServer:
-    """A server that answers to ``odd`` in an odd way."""
+    """A server with an unusual answer to ``odd``."""
     return FakeServer(lambda request: answer if request.content == "odd" else completion("fine"))
 
 
 class Endless(FakeServer):
-    """Answers to ``odd`` with a text that does not end; counts what it got rid of."""
+    """A server with an endless answer to ``odd``, which counts the bytes it sends."""
 
     sent = 0
     step = b"x" * 2**16

@@ -14,7 +14,7 @@ from distract.models.server.stream import ThreadedStream
 
 
 class Slow(Session):
-    """Answers at once and takes its time to let go."""
+    """Answers at once and closes slowly."""
 
     def __init__(self) -> None:
         self.gone = threading.Event()

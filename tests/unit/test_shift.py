@@ -27,7 +27,7 @@ SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]
 
 
 def improve(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6) -> list[Row]:
-    """The same matches; some that the better model did not win, it wins now."""
+    """The same matches, with a share of the better model's results changed to wins."""
     rng = np.random.default_rng(seed)
     up = {(a, b, p): "a" if a == better else "b" for a, b, _, p in rows if better in (a, b) and rng.random() < share}
     return [(a, b, up.get((a, b, p), o), p) for a, b, o, p in rows]
@@ -63,10 +63,10 @@ def test_shift_follows_its_definition() -> None:
     draws = draw_prompts(before, POINTS, 0, count)
     one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
     was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
-    # Ranks are those of draws as far from the rating as its interval is.
+    # Ranks come from draws that are scaled to the width of the interval.
     wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
     rank = {
-        # Those above it, and half of those that are level with it.
+        # The number of models above it, and half of the equal ones.
         name: [
             [1 + sum(y > x + 1e-6 for y in row) + (sum(abs(y - x) <= 1e-6 for y in row) - 1) / 2 for x in row]
             for row in (rating + wider * (table - rating)).tolist()

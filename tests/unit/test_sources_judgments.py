@@ -30,7 +30,7 @@ Played = tuple[str, str, str, str]
 
 
 def list_games(matches: Matches) -> list[Played]:
-    """Prompt, models in the order of their names, and who won."""
+    """Prompt, models in alphabetical order, and winner."""
     assert matches.cluster is not None
     results = []
     for a, b, result, prompt in zip(matches.a, matches.b, matches.outcome, matches.cluster, strict=True):

@@ -67,7 +67,7 @@ def test_only_a_hostile_text_is_blank(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(KINDS))
     text = data.draw(strategies.texts(kinds=[kind]))
     assert text.strip() or kind == "hostile"
-    text.encode()  # a lone surrogate is no text that a response can be
+    text.encode()  # a response cannot contain a lone surrogate
 
 
 def test_hostile_text_may_be_empty_or_white_space() -> None:
@@ -119,7 +119,7 @@ def test_data_give_the_pairs_that_a_run_judges() -> None:
     for case in draw_examples(strategies.pairs(data=iter(TWEAKSET))):
         first, second = case.originals
         assert (case.id, first.author, second.author) in expected
-        # The rewrites that the data record come with the responses that they are of.
+        # Recorded rewrites come with their original responses.
         assert {(one.author, one.severity) for one in case.responses} == {("good", None), ("low-1", 1)}
         assert any(one.attack for one in case.responses)
 

@@ -48,7 +48,7 @@ def draw_examples(strategy: SearchStrategy[Case], number: int = 40) -> list[Case
 
 
 def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
-    """The originals that have a rewrite, each with it."""
+    """The originals with a rewrite, each paired with it."""
     for one in case.originals:
         yield from (
             (one, r) for r in case.responses if r.attack and (r.author, r.severity) == (one.author, one.severity)

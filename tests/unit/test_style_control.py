@@ -25,7 +25,7 @@ POINTS = np.array([1.0, 0.0, 0.5])
 
 
 def covariate(lengths: Any) -> Any:
-    """Relative differences in units of their root mean square, one match after another."""
+    """Relative differences in units of their root mean square, match by match."""
     raw = [(int(a) - int(b)) / (int(a) + int(b)) if a + b else 0.0 for a, b in lengths]
     unit = math.sqrt(sum(x * x for x in raw) / len(raw))
     return np.array(raw) / (unit or 1)

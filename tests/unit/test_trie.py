@@ -1,4 +1,4 @@
-"""Test that a trie holds every sequence once, and nothing else."""
+"""Test that a trie contains exactly the given sequences, each once."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def moments(near: float, width: float) -> tuple[float, float]:
     top = min(width, 40 / near if near > 4 else 14 + abs(near))
 
     def integral(power: int, middle: float = 0.0) -> float:
-        # Times the density at the near end, or at 0 where that is inside: no exponential gets out of range.
+        # Divide by the density at the near end, or at 0 if that lies inside, so that no exponential overflows.
         def inside(step: float) -> float:
             peak = min(max(-near, 0.0), width)
             return float((step - middle) ** power * math.exp((peak - step) * (near + (peak + step) / 2)))
@@ -174,7 +174,7 @@ def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: floa
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 8.2))
 @example(15.0, 1.19e-7)  # 1.0 against 0.99999912
-@settings(max_examples=200)  # a few dozen numbers each: cheap, and digits were lost in narrow places only
+@settings(max_examples=200)  # a few dozen numbers each are cheap, and accuracy was lost only in narrow ranges
 def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: float) -> None:
     one, many = ours.win_effect(ahead), ours.win_effects(np.array([ahead]))
     assert [float(part[0]) for part in many] == pytest.approx(one, rel=1e-9, abs=1e-12)
@@ -214,7 +214,7 @@ def test_extreme_ratings_stay_finite() -> None:
     ratings = ours.rate(table(played), shuffles=2)
     assert ratings.rating[0] > 38
     assert ratings.rating.sum() == pytest.approx(50)
-    # No margin at all: a tie says that both played the same.
+    # Without a margin, a tie means equal performance.
     level = ours.rate(table([("x", "y", "a"), ("x", "y", "tie")]), draw_probability=0.0, order="file")
     assert np.isfinite(level.rating).all()
     assert level.rating[0] > level.rating[1]

@@ -28,7 +28,7 @@ def texts(folder: Path) -> list[dict[str, Any]]:
 
 
 def ask_and_read(comparison: Comparison) -> Plan[Judgment]:
-    """A protocol of somebody else, that reads its verdicts itself."""
+    """A third-party protocol with its own parser."""
     yield [request("first")]
     (reply,) = yield [replace(request(f"then {comparison.first.author}"), choices=(), prefill="")]
     return verdict("a") if reply.text == "A" else Judgment(None, read="text", failure="says nothing")

@@ -53,7 +53,7 @@ def test_rating_weights_by_probability_and_takes_the_lowest() -> None:
         ([verdict("a"), verdict("a")], None, "a"),
         ([verdict("a"), verdict("b")], None, "tie"),
         ([verdict("a", (0.6, 0.3, 0.1)), verdict("b", (0.4, 0.5, 0.1))], None, "a"),
-        # The tie's weight wins although neither order names it.
+        # The tie has the largest weight although neither order names it.
         ([verdict("a", (0.5, 0.06, 0.44)), verdict("b", (0.06, 0.5, 0.44))], None, "tie"),
         ([verdict("a"), verdict(None)], None, None),
         ([], None, None),

@@ -42,7 +42,7 @@ def rate_naively(played: list[Match]) -> dict[str, float]:
 
 
 def simulate_matches(matches: int, prompts: int, seed: int = 0) -> list[Match]:
-    """Matches of four models, whose outcome depends on the prompt."""
+    """Matches of four models with outcomes that depend on the prompt."""
     random = np.random.default_rng(seed)
     mood = random.normal([0.0, 0.4, 0.8, 1.2], 1, (prompts, 4))
     found: list[Match] = []
