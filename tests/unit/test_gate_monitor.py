@@ -152,7 +152,7 @@ def test_statements_beside_a_decision_agree_with_it(data: st.DataObject) -> None
 
 
 def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
-    """The p-value is small only for failures; each bound lies on the side of the threshold that the decision implies."""
+    """The p-value is small only for failures; each bound is on the side of the threshold that fits the decision."""
     p = monitor.p_value
     if not monitor.prompt_count:
         assert p is None

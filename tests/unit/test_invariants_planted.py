@@ -25,7 +25,7 @@ CLOSE = case(
 
 
 def triple(number: int) -> Case:
-    """Three responses with alternating lengths."""
+    """Three responses whose order of lengths varies with the number."""
     texts = {
         author: f"{author} says {'more ' * (number % every)}{number}."
         for author, every in zip("xyz", (2, 3, 5), strict=True)

@@ -160,8 +160,8 @@ def test_generator_may_be_a_path(name: str) -> None:
     assert list(native.read(native.format_line(one), "f")) == [one]
 
 
-def test_rejected_rewrites_are_recorded_too(tmp_path: Path) -> None:
-    """No severity text is accepted, so no pair can be attacked; a run reports this like a run that writes its own."""
+def test_rejected_rewrites_are_recorded(tmp_path: Path) -> None:
+    """No severity text is accepted, so no pair can be attacked; both ways to run record the same rewrites."""
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
     options: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
     writing = session.select(

@@ -328,7 +328,7 @@ def same_pair(one: Row, other: Row) -> bool:
 def compare_ways(
     judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None, str | None]]
 ) -> dict[Key, Counted]:
-    """Differences of every two protocols over all pairs of verdicts on the same pair that meet."""
+    """Differences of every two protocols over all pairs of matching verdicts."""
     counts: dict[Key, Counted] = {}
     headline = {one.protocol: "score" if "score" in one.rules else (one.rules or (None,))[0] for one in judged}
     for place in everywhere:

@@ -37,7 +37,7 @@ Judging = Callable[[Request], Reply]
 
 
 def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
-    """A judge that prefers a response with all the words to one without, and fails on other words."""
+    """A judge that prefers a response with all the words to one without, and fails if it sees ``fails``."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None

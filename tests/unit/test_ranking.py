@@ -61,9 +61,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
         *(one for one in flip_rows("p", "xx??", "g", clusters="1223") if one.target),
         *(one for one in flip_rows("p", "xxxx", "null") if one.target),
         row("gone", [], protocol="p", excluded="no two responses by different authors"),
-        row(
-            "c0", [A, A], protocol="p", design="severity", severity=1
-        ),  # a comparison of another design, which is no pair
+        row("c0", [A, A], protocol="p", design="severity", severity=1),  # another design: no pair
     ]
     (ranking,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.

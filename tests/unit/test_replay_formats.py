@@ -125,7 +125,7 @@ def test_llmbar_reports_more_than_the_winners() -> None:
     published = load_one(f"{LLMBAR}/Reference/result.json")
     assert published.convention == "llmbar"
     assert published.statistics == {"correct_False": "2 / 3 = 66.66666666666666%"}
-    # One stage with one order and one with both orders.
+    # The first stage makes one call, the second one call per order.
     assert (published.calls, published.ties, published.notes) == (3, False, ())
     assert [row.label for row in published.rows["stored"]] == ["a", "b", "a"]
     assert [row.case for row in published.rows["parsed"]] == ["item-0001", "item-0002", "item-0003"]

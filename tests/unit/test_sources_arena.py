@@ -195,7 +195,7 @@ def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
         (("prompt_id", "question_id"), [(None, 1), (None, 1), ("u", 2)], ["1", "1", "2"]),
         (("prompt",), [(["p", "q"],), (["p"],), (["p"],)], ["p\x1eq", "p", "p"]),
         (("instruction", "turn"), [("same", 1), ("same", 2), ("long " * 500, 1)], ["same", "same", "long " * 500]),
-        (("question_id",), [("i",), ("j",), ("k",)], None),  # one vote each is ambiguous
+        (("question_id",), [("i",), ("j",), ("k",)], None),  # unique ids identify no prompt
         (("turn",), [(1,), (1,), (2,)], None),
     ],
 )

@@ -51,7 +51,7 @@ def kappa_by_definition(pairs: Sequence[tuple[Hashable, Hashable]]) -> Fraction 
 def interval_by_definition(
     estimate: Fraction | None, ratio: Fraction | None, replicates: list[Fraction | None], factor: Fraction
 ) -> tuple[float, float] | None:
-    """Beta quantiles with the number of trials that matches the jackknife variance of half the ratio, for 0 < half < 1."""
+    """Beta quantiles for the number of trials with the jackknife variance of half the ratio; 0 < half < 1."""
     known = [value / 2 for value in replicates if value is not None]
     if estimate is None or ratio is None:
         return None
