@@ -30,8 +30,8 @@ def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[
                     raise
 
         signature = inspect.signature(test)
-        kept = [one for one in signature.parameters.values() if one.name not in argument_names]
-        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        parameters = [one for one in signature.parameters.values() if one.name not in argument_names]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return run
 
     return loop

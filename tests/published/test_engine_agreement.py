@@ -90,10 +90,10 @@ def near(judgments: Sequence[Judgment], rule: str | None) -> bool:
 def test_three_engines_agree(
     engines: Mapping[str, Backend], cases: Sequence[Case], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {name: judge_cases(backend, cases) for name, backend in engines.items()}
-    verdicts, replies = found.pop("transformers")
+    by_engine = {name: judge_cases(backend, cases) for name, backend in engines.items()}
+    verdicts, replies = by_engine.pop("transformers")
     assert len(replies) == 6 * ITEMS
-    for name, (others, their) in found.items():
+    for name, (others, their) in by_engine.items():
         furthest = max(abs(a - b) for key in replies for a, b in zip(replies[key], their[key], strict=True))
         with capsys.disabled():
             print(f"\nlargest difference of a choice between transformers and {name}: {furthest:.1e}")

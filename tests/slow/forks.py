@@ -204,10 +204,10 @@ def _serve() -> None:
                     break
                 _report(job=jobs.pop(pid), code=os.waitstatus_to_exitcode(status))
         if 0 in ready:
-            came = os.read(0, 65536)
-            if not came:
+            chunk = os.read(0, 65536)
+            if not chunk:
                 return
-            *lines, waiting = (waiting + came).split(b"\n")
+            *lines, waiting = (waiting + chunk).split(b"\n")
             for line in lines:
                 job = json.loads(line)
                 pid = os.fork()

@@ -34,11 +34,11 @@ def test_function_and_command_write_the_same_bytes(run: Command, options: dict[s
 
 
 def test_flips_match_the_figures(run: Command) -> None:
-    mine = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
-    flips = mine.flips()
+    attacked = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
+    flips = attacked.flips()
     counted = {
         (one["protocol"], one["rule"], one["attack"]): one["k"]
-        for one in mine.results
+        for one in attacked.results
         if one["measure"] == "flip_rate" and one["k"] is not None and one["attack"] and one["rule"] != "rating"
     }
     result = dict.fromkeys(counted, 0)
@@ -46,5 +46,5 @@ def test_flips_match_the_figures(run: Command) -> None:
         result[flip.protocol, flip.rule, flip.attack] += 1
     assert result == {place: k for place, k in counted.items() if place in result}
     assert sum(result.values()) == len(flips) > 10
-    texts = {rewrite.response.text for rewrite in mine.rewrites}
+    texts = {rewrite.response.text for rewrite in attacked.rewrites}
     assert all(flip.rewrite in texts and flip.original and flip.original != flip.rewrite for flip in flips)

@@ -191,8 +191,8 @@ def test_distractor_lowers_the_accuracy_of_a_biased_judge(run: Any) -> None:
 
 
 def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
-    asked = [part for name in ("base", "cot", "metric", "prepair", "rank") for part in ("--protocol", name)]
-    options = ("--judge", "planted:longer", *PLANTED, *asked, "--attack", "prolixity", "--attack", "sycophancy")
+    choices = [part for name in ("base", "cot", "metric", "prepair", "rank") for part in ("--protocol", name)]
+    options = ("--judge", "planted:longer", *PLANTED, *choices, "--attack", "prolixity", "--attack", "sycophancy")
     ran = run("attack", *options, "--out", "r", "--json")
     assert ran.code == 0
     document = json.loads(ran.out)

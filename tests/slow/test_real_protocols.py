@@ -51,8 +51,8 @@ def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path,
     responses = [r for r in case.originals if r.severity is None][:1] + [r for r in case.originals if r.severity]
     one, tally = replace(case, responses=tuple(responses)), Tally()
     with Store(folder / "s", model.identity) as store:
-        asked = model, store
-        (done,) = execute([audit_case(one, parameters)], {"judge": asked, "reference": asked}, tally=tally)
+        opened = model, store
+        (done,) = execute([audit_case(one, parameters)], {"judge": opened, "reference": opened}, tally=tally)
     rows = [row for row in done.rows if row.target is None]
     assert sorted(row.protocol for row in rows) == sorted(every)
     for row in rows:

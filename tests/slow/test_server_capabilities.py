@@ -129,8 +129,8 @@ def shuffle(script: Script, seed: int) -> Script:
 
     def late(request: ReceivedRequest) -> Answer:
         answer = script(request)
-        given = answer if isinstance(answer, Answer) else Answer(answer)
-        return Answer(given.body, given.status, given.headers, delay=draw.random() * 0.004)
+        answered = answer if isinstance(answer, Answer) else Answer(answer)
+        return Answer(answered.body, answered.status, answered.headers, delay=draw.random() * 0.004)
 
     return late
 

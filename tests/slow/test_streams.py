@@ -101,8 +101,8 @@ ENCODINGS = {
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_path: Path) -> None:
     write(tmp_path)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_", "GITHUB"))}
-    environment = {**kept, "COLUMNS": "80", "TERM": "dumb", **ENCODINGS[encoding]}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_", "GITHUB"))}
+    environment = {**inherited, "COLUMNS": "80", "TERM": "dumb", **ENCODINGS[encoding]}
     ran = subprocess.run([sys.executable, "-c", DRIVER], cwd=tmp_path, env=environment, capture_output=True, check=True)
     codes = [int(code) for code in (tmp_path / "codes").read_text().split()]
     out, err = (text.decode("ascii" if encoding == "C" else encoding) for text in (ran.stdout, ran.stderr))

@@ -314,9 +314,9 @@ def test_all_ways_of_reading_agree(real: Vllm) -> None:
 def test_verdicts_agree_with_transformers(real: Vllm, smollm2: Transformers) -> None:
     chats = real._chat, smollm2._chat
     assert chats[0].encode_all(ROUND) == chats[1].encode_all(ROUND)
-    found, expected = ask(real, ROUND), ask(smollm2, ROUND)
-    assert deviation(found, expected) <= 1e-3
-    for one, other in zip(found, expected, strict=True):
+    replies, expected = ask(real, ROUND), ask(smollm2, ROUND)
+    assert deviation(replies, expected) <= 1e-3
+    for one, other in zip(replies, expected, strict=True):
         assert one.mass == pytest.approx(other.mass, abs=1e-3)
         assert (one.finish, one.tokens_in) == (other.finish, other.tokens_in)
 

@@ -263,9 +263,9 @@ def test_verifier_adds_reasons_and_evidence() -> None:
 
     arguments = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
     done = audit(case(responses=[X, Y], preferred="x"), "garbage", **arguments)
-    assert [(made.is_accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
+    assert [(result.is_accepted, dict(result.evidence)["verifier"]) for result in done.rewrites] == [(True, "banana")]
     done = audit(case(responses=[X, Y], preferred="y"), "garbage", **arguments)
-    assert [made.reasons for made in done.rewrites] == [("verifier: not the same",)]
+    assert [result.reasons for result in done.rewrites] == [("verifier: not the same",)]
     assert ("Red is a colour.", "Certainly! Red is a colour.") in requests
 
 

@@ -205,20 +205,20 @@ def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: Loaded
 
 
 def test_command_and_report_show_the_same(run: Run) -> None:
-    made = run(*ONE, "--minimal", "3", "--out", "r", "--verbose")
-    assert made.code == 0
-    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in made.err
-    assert "Words that flip this judge" in made.out
-    assert "beyond added 2/3" in made.words
-    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words
-    assert made.out == run("report", "r", "--verbose").out + "\nrun folder: r\n"
+    ran = run(*ONE, "--minimal", "3", "--out", "r", "--verbose")
+    assert ran.code == 0
+    assert "not in this estimate: a search for the smallest part that still flips, in 3 flips at most" in ran.err
+    assert "Words that flip this judge" in ran.out
+    assert "beyond added 2/3" in ran.words
+    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in ran.words
+    assert ran.out == run("report", "r", "--verbose").out + "\nrun folder: r\n"
     as_json = run(*ONE, "--minimal", "3", "--out", "r", "--json")
     assert "no call is made" in as_json.err
     assert as_json.out == Path("r/summary.json").read_text(encoding="utf-8") == run("report", "r", "--json").out
     Path("r/manifest.json").unlink()
     assert run("report", "r", "--json").document["minimal"] == as_json.document["minimal"]
-    assert run("report", "r", "--verbose").out == made.out.removesuffix("\nrun folder: r\n")
-    fits(made.out)
+    assert run("report", "r", "--verbose").out == ran.out.removesuffix("\nrun folder: r\n")
+    fits(ran.out)
 
 
 def test_without_flips_there_is_nothing_to_explain(run: Run) -> None:

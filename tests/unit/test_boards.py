@@ -345,8 +345,11 @@ def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
 @pytest.mark.parametrize("name", ratings.systems())
 def test_every_default_parses_on_the_command_line(name: str) -> None:
     system = ratings.get_system(name)
-    given = {key: value for key, value in system.parameters.items() if value is not None}
-    assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
+    parameters = {key: value for key, value in system.parameters.items() if value is not None}
+    assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in parameters.items())) == (
+        system,
+        parameters,
+    )
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_few_orders_spread_like_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
         ({"k": 0.0}, "k: expected a number above 0, found 0.0"),
         ({"k": float("nan")}, "k: expected a number above 0, found nan"),
@@ -241,13 +241,13 @@ def test_few_orders_spread_like_all() -> None:
         ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
     ],
 )
-def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
-        elo.rate(matches, **given)
+        elo.rate(matches, **parameters)
     assert str(error.value) == message
     with pytest.raises(UsageError):
-        elo.redraw(matches, draw(0, 2, 1), **given)
+        elo.redraw(matches, draw(0, 2, 1), **parameters)
 
 
 def test_elo_is_discovered_and_records_its_parameters() -> None:

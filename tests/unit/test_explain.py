@@ -234,7 +234,7 @@ def render(turns: tuple[str, ...], edits: tuple[Edit, ...], colour: bool = False
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("before", "after", "marked"),
     [
         ("It might be so.", "It must be so.", "It [-might-]{+must+} be so."),
         ("It might be so.", "It is so.", "It [-might be-]{+is+} so."),
@@ -246,10 +246,10 @@ def render(turns: tuple[str, ...], edits: tuple[Edit, ...], colour: bool = False
         ("a \x1b[31mb", "a \x1b[32mb", None),
     ],
 )
-def test_edits_are_marked_as_a_reader_expects(before: str, after: str, shown: str | None) -> None:
+def test_edits_are_marked_as_a_reader_expects(before: str, after: str, marked: str | None) -> None:
     text = render((before,), find_edits((before,), (after,)))
     assert "\x1b" not in text
-    assert shown in (None, text)
+    assert marked in (None, text)
 
 
 def test_colour_replaces_marks() -> None:
@@ -319,9 +319,9 @@ def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -
 
 
 def test_servers_are_never_taken_from_the_run(tmp_path: Path) -> None:
-    def arguments(server: str, given: str | None = None) -> None:
+    def arguments(server: str, address: str | None = None) -> None:
         run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
-        rerun.check_server(run, "openai:m", given)
+        rerun.check_server(run, "openai:m", address)
 
     with pytest.raises(UsageError, match=r"openai:m ran at http://h/v1; name it with --base-url"):
         arguments("http://h/v1")

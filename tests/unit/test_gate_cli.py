@@ -162,8 +162,10 @@ def commands(log: str) -> list[str]:
     ],
 )
 def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[str, ...], code: int) -> None:
-    given = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
-    ran = run("gate", *RULES, "--judge", judge, *PAIRWISE, *given, "--json", "--junit", "j.xml", "--summary", "s.md")
+    arguments = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
+    ran = run(
+        "gate", *RULES, "--judge", judge, *PAIRWISE, *arguments, "--json", "--junit", "j.xml", "--summary", "s.md"
+    )
     assert ran.code == code, ran.err
     assert is_green("j.xml") == (code == 0)
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")

@@ -255,6 +255,6 @@ def test_certify_makes_an_open_gate_fail() -> None:
     ],
 )  # fmt: skip
 def test_limits_are_validated(field: str, value: object) -> None:
-    given: dict[str, Any] = {field: value}
+    limits: dict[str, Any] = {field: value}
     with pytest.raises(UsageError, match="expected a"):
-        Limits(**given)
+        Limits(**limits)

@@ -33,14 +33,14 @@ Came = bool | None | str
 """Result of a pair under an attack: whether it flips, None without a valid verdict, or why it is excluded."""
 
 
-def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
+def pair(case: str, prompt: str, outcomes: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
     """The rows of one pair of responses; the second loses before any attack."""
     pair_rows = []
-    for protocol in dict.fromkeys(protocol for protocol, _ in came):
+    for protocol in dict.fromkeys(protocol for protocol, _ in outcomes):
         result = before or verdict("a")
         rows = [row(case, [result], protocol=protocol, cluster=prompt)]
-        for (mine, attack), flip in came.items():
-            if mine == protocol:
+        for (name, attack), flip in outcomes.items():
+            if name == protocol:
                 why = flip if isinstance(flip, str) else None
                 message = [] if why else [verdict(None if flip is None else "b" if flip else "a")]
                 rows.append(
@@ -61,13 +61,13 @@ def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure
     }
 
 
-def singles(came: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
+def singles(outcomes: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
     """One pair per prompt, with the same outcome under all checks."""
-    return [one for at, flip in enumerate(came) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
+    return [one for at, flip in enumerate(outcomes) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
 
 
-def decide_gate(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> GateVerdict:
-    return replay_gate(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
+def decide_gate(outcomes: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> GateVerdict:
+    return replay_gate(parameters(places, (1,) * most, **own), singles(outcomes, places)).verdict()
 
 
 def monitor_of(gate: LiveGate, place: Asked) -> Monitor:
@@ -128,8 +128,8 @@ def test_judgments_after_a_decision_count_only_as_effort() -> None:
 
 
 def test_passed_check_drops_out_and_others_continue() -> None:
-    came = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
-    gate, rows = run_live(parameters(BOTH, (1,) * 80), came)
+    pairs = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
+    gate, rows = run_live(parameters(BOTH, (1,) * 80), pairs)
     first, second = gate.verdict().checks
     assert (first.decision, first.n) == ("pass", monitor_of(gate, P).n)
     assert first.n < 50 < second.n
@@ -142,8 +142,8 @@ def test_passed_check_drops_out_and_others_continue() -> None:
 
 
 def test_failure_ends_the_gate() -> None:
-    came = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
-    gate, rows = run_live(parameters(BOTH, (1,) * 80), came)
+    pairs = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
+    gate, rows = run_live(parameters(BOTH, (1,) * 80), pairs)
     verdict = gate.verdict()
     left, failed = verdict.checks
     assert (verdict.decision, failed.decision) == ("fail", "fail")
@@ -202,8 +202,8 @@ def test_budget_leaves_pairs_and_is_reported() -> None:
 
 
 def test_flaw_is_never_a_pass() -> None:
-    for came in ([False] * 60, [True] * 60):
-        verdict = replay_gate(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
+    for pairs in ([False] * 60, [True] * 60):
+        verdict = replay_gate(parameters([P], (1,) * 60), singles(pairs)).verdict("the run was cut off")
         assert (verdict.decision, verdict.reason) == ("inconclusive", "the run was cut off")
         assert verdict.effort is not None
         assert verdict.effort.stopped == "the run was cut off"
@@ -218,12 +218,12 @@ def test_gate_without_judgments_is_inconclusive() -> None:
 
 def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
     """A pair that flips, with the outcomes of its controls; "none" for a missing control."""
-    came: dict[Asked, Came] = {P: flip}
+    outcomes: dict[Asked, Came] = {P: flip}
     if null != "none":
-        came["pairwise", NULL] = null
+        outcomes["pairwise", NULL] = null
     if again != "none":
-        came["pairwise", RESAMPLED] = again
-    return pair("c", "p", came)
+        outcomes["pairwise", RESAMPLED] = again
+    return pair("c", "p", outcomes)
 
 
 @pytest.mark.parametrize(
@@ -264,8 +264,8 @@ def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
 
 
 def test_excess_over_noise_decides() -> None:
-    def of(came: dict[Asked, Came], limits: Limits) -> Check:
-        rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
+    def of(outcomes: dict[Asked, Came], limits: Limits) -> Check:
+        rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", outcomes)]
         config = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
         return only_check(replay_gate(config, rows).verdict())
 

@@ -89,7 +89,7 @@ def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("options", "expected"),
     [
         (
             {},
@@ -107,8 +107,8 @@ def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
         ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
     ],
 )
-def test_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, Any], expected: Limits) -> None:
-    assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), given) == expected
+def test_command_line_wins_over_the_file(tmp_path: Path, options: dict[str, Any], expected: Limits) -> None:
+    assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), options) == expected
 
 
 def test_out_of_range_option_is_refused_with_and_without_a_file() -> None:

@@ -47,9 +47,9 @@ def write_rewrite(
         text = answer(request)
         return Reply(text) if isinstance(text, str) else text
 
-    made, rounds = drive(rewrite(make_generator("w", asking), one, one.originals[0], attack, seed), reply)
-    assert made is not None
-    return made, rounds
+    result, rounds = drive(rewrite(make_generator("w", asking), one, one.originals[0], attack, seed), reply)
+    assert result is not None
+    return result, rounds
 
 
 def slugs(rewrite: Rewrite) -> set[str]:

@@ -12,10 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ("judges", "attacks", "leaderboards")
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
-FACE, TABLE = "distract", "_MODULES"
-ENTRANCES = (FACE, "distract.__main__")
+PUBLIC_PACKAGE, TABLE = "distract", "_MODULES"
+ENTRY_POINTS = (PUBLIC_PACKAGE, "distract.__main__")
 
-FLOORS = (
+LAYERS = (
     ("cli", "testing"),
     ("studies",),
     ("report", "rewriting"),
@@ -80,7 +80,8 @@ def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
 def graph(files: Mapping[str, Path]) -> dict[str, set[str]]:
     """The modules that each module imports; the public package only maps names to modules and imports them lazily."""
     return {
-        name: set() if name == FACE else {*imports(name, path, files.keys())} - {name} for name, path in files.items()
+        name: set() if name == PUBLIC_PACKAGE else {*imports(name, path, files.keys())} - {name}
+        for name, path in files.items()
     }
 
 
@@ -111,21 +112,21 @@ def cycles(edges: Mapping[str, Set[str]]) -> list[list[str]]:
     return groups
 
 
-def room(name: str) -> str:
+def package(name: str) -> str:
     """The package of a module: a folder of ``distract``; each study is its own package, and ``studies`` is shared."""
     parts = name.split(".")[1:]
-    assert parts, f"{name} stands in no room"
+    assert parts, f"{name} is in no package"
     if parts[0] == "studies" and (ROOT / "distract" / "studies" / Path(*parts[1:2])).is_dir():
         return "/".join(parts[:2])
     return parts[0]
 
 
-def rooms(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
+def package_imports(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
     """The imports between packages."""
     merged: dict[str, set[str]] = {}
     for name, others in edges.items():
-        if name not in ENTRANCES:
-            merged.setdefault(room(name), set()).update({room(other) for other in others} - {room(name)})
+        if name not in ENTRY_POINTS:
+            merged.setdefault(package(name), set()).update({package(other) for other in others} - {package(name)})
     return merged
 
 
@@ -133,7 +134,7 @@ def is_allowed(importer: str, imported: str) -> bool:
     """Whether a package may import from another."""
     if importer in SEEN:
         return imported in SEEN[importer]
-    height = {one: len(FLOORS) - at for at, floor in enumerate(FLOORS) for one in floor}
+    height = {one: len(LAYERS) - at for at, layer in enumerate(LAYERS) for one in layer}
     parts, its = importer.split("/"), imported.split("/")
     if parts[0] == its[0] == "studies":
         return len(its) == 1 or (its[1] == "attack" and parts[-1] in ABOVE)
@@ -145,9 +146,9 @@ def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
     return {
         (name.removeprefix("distract."), other.removeprefix("distract."))
         for name, others in edges.items()
-        if name not in ENTRANCES
+        if name not in ENTRY_POINTS
         for other in others
-        if room(name) != room(other) and not is_allowed(room(name), room(other))
+        if package(name) != package(other) and not is_allowed(package(name), package(other))
     }
 
 
@@ -168,7 +169,7 @@ def test_files_form_no_cycle() -> None:
 
 
 def test_packages_form_no_cycle() -> None:
-    assert cycles(rooms(EDGES)) == []
+    assert cycles(package_imports(EDGES)) == []
 
 
 def test_imports_point_down() -> None:
@@ -206,7 +207,7 @@ def test_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Pa
 def test_every_package_has_a_layer_and_entries_are_few() -> None:
     folder = ROOT / "distract"
     entries = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
-    assert {one for one in entries if (folder / one).is_dir()} == {room for floor in FLOORS for room in floor}
+    assert {one for one in entries if (folder / one).is_dir()} == {package for layer in LAYERS for package in layer}
     assert len(entries) <= 13
 
 

@@ -198,8 +198,8 @@ def test_derivatives_of_a_replaced_text_are_removed() -> None:
 def test_controls_are_not_verified() -> None:
     one = case(responses=[Response("x", ("Two  spaces are here.",))])
     null = registry.attacks()["null"]
-    made, rounds = drive(
+    result, rounds = drive(
         rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifier_module.make_verifier("v")), doubt
     )
-    assert made is not None
-    assert (made.is_accepted, rounds) == (True, [])
+    assert result is not None
+    assert (result.is_accepted, rounds) == (True, [])

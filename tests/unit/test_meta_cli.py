@@ -343,14 +343,14 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
     assert "changes under" not in short
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    for said in (
+    for message in (
         "base 66.7",
         "changes under null 0.0",
         "changes under resample no eligible case: all 6 ",
         "pairwise 66.7",
         "n.s.",
     ):
-        assert said in text.words
+        assert message in text.words
 
 
 def test_gate_refuses_a_meta_run(run: Any) -> None:
@@ -633,8 +633,8 @@ def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: An
 
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
 def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
-    asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
-    text = render(source(name, *asked), source("z", *asked, shift=1))
+    places = [("base", "d", ""), ("fine-grained-diff", "d", "")]
+    text = render(source(name, *places), source("z", *places, shift=1))
     table = text[text.index("Protocols over") : text.index("Judges, most")]
     assert "…" not in table
     # The mean and the maximum of each protocol.
@@ -674,8 +674,8 @@ def test_one_judge_report_begins_with_the_best_agreement(protocols: tuple[str, .
 
 
 def test_panel_report_begins_with_the_best_protocol_and_judge() -> None:
-    asked = [("base", "d", ""), ("cot", "d", "")]
-    text = " ".join(render(source("[b]x", *asked), source("y", *asked, shift=1)).split())
+    places = [("base", "d", ""), ("cot", "d", "")]
+    text = " ".join(render(source("[b]x", *places), source("y", *places, shift=1)).split())
     assert text.startswith(
         "Over 2 judges and the 6 comparisons that all of them have, base and cot alike match the label most often: "
         "66.7% on average. [b]x is the most accurate judge: 66.7% under base."

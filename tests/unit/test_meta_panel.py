@@ -112,11 +112,11 @@ def test_panel_matches_a_naive_count(accuracy_table: Accuracies, base: str | Non
 
 def averages(accuracy_table: Accuracies, common: Collection[str]) -> dict[str, float]:
     """The mean accuracy of each judge over the common protocols, or over its own if none is common."""
-    made = {}
+    means = {}
     for judge, by in accuracy_table.items():
         values = [value for protocol, value in by.items() if protocol in common or not common]
-        made[judge] = sum(values) / len(values)
-    return made
+        means[judge] = sum(values) / len(values)
+    return means
 
 
 def split_halves(order: Sequence[str]) -> dict[str, str]:
@@ -258,13 +258,13 @@ def test_correlations_cover_data_sets_and_base_against_mean(
         assert not both or got is None
         return
     assert got is not None
-    found = {found.between: found for found in got.correlations}
+    correlations = {correlations.between: correlations for correlations in got.correlations}
     points = [(one[j][p], other[j][p]) for j in sorted(one) if j in other for p in sorted(one[j]) if p in other[j]]
-    check_correlation(found["data sets"], "d1", "d2", points)
+    check_correlation(correlations["data sets"], "d1", "d2", points)
     means = averages(both, set(PROTOCOLS).intersection(*both.values()))
     points = [(by[base], means[judge]) for judge, by in sorted(both.items()) if base in by]
     if points:
-        check_correlation(found["base and mean over protocols"], base, "mean", points)
+        check_correlation(correlations["base and mean over protocols"], base, "mean", points)
     assert len(got.correlations) == 1 + bool(points)
 
 

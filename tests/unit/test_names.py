@@ -95,8 +95,8 @@ def test_engine_choice_fits_the_machine(
     chosen, why = choose_engine(None)
     assert chosen == engine
     assert reason in why
-    for asked in ENGINES:
-        assert choose_engine(asked) == (asked, "")
+    for requested in ENGINES:
+        assert choose_engine(requested) == (requested, "")
 
 
 def test_folder_is_resolved_from_any_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

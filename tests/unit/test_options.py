@@ -37,9 +37,9 @@ PLANNED: Mapping[str, tuple[str, ...]] = {
 
 
 def command(name: str) -> click.Command:
-    found = cli.get_command(click.Context(cli), name)
-    assert found is not None
-    return found
+    result = cli.get_command(click.Context(cli), name)
+    assert result is not None
+    return result
 
 
 class TestEngineSettings:
@@ -57,7 +57,7 @@ class TestEngineSettings:
             assert not {f"--{setting.key}" for setting in SETTINGS.values()} - {*map(flag, COMMON)} & names
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (
                 ("--model-option", "timeot=3"),
@@ -91,10 +91,10 @@ class TestEngineSettings:
             (("--device-map", "\x1b[2J"), "use --model-option device-map=\\x1b[2J"),
         ],
     )
-    def test_wrong_setting_is_one_line(self, run: Any, arguments: tuple[str, ...], said: str) -> None:
+    def test_wrong_setting_is_one_line(self, run: Any, arguments: tuple[str, ...], message: str) -> None:
         ran = run("attack", "--judge", "planted:fair", *arguments)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-        assert said in ran.err
+        assert message in ran.err
 
     @pytest.mark.parametrize("name", ["report", "list", "check", "compare"])
     def test_command_without_models_suggests_no_setting(self, run: Any, name: str) -> None:

@@ -189,15 +189,15 @@ def test_front_matches_a_double_loop(protocols: list[tuple[str, int]]) -> None:
 
 def test_document_is_json_rounded_to_four_decimals() -> None:
     ranks = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
-    made = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
-    assert [one["protocol"] for one in made] == ["p", BASE]
-    assert (made[1]["value"], made[0]["difference"], made[1]["k"]) == (0.3333, -0.3333, 1)
-    numbers = [value for one in made for value in one.values() if isinstance(value, float)]
+    result = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
+    assert [one["protocol"] for one in result] == ["p", BASE]
+    assert (result[1]["value"], result[0]["difference"], result[1]["k"]) == (0.3333, -0.3333, 1)
+    numbers = [value for one in result for value in one.values() if isinstance(value, float)]
     assert numbers == [round(value, 4) for value in numbers]
 
 
 def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> ProtocolRank:
-    made = ProtocolRank(
+    standing = ProtocolRank(
         protocol=protocol,
         rule=None,
         k=k,
@@ -213,7 +213,7 @@ def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> Proto
         answer_tokens=0.0,
         cost=tokens,
     )
-    return replace(made, **changes)
+    return replace(standing, **changes)
 
 
 def render(standings: Sequence[ProtocolRank]) -> str:

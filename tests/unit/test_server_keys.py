@@ -234,10 +234,10 @@ def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def test_account_goes_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
-    told = headers_for(OPENAI, monkeypatch)
-    assert told["OpenAI-Organization"] == "org-secret"
-    assert told["OpenAI-Project"] == "proj-secret"
-    assert told["Authorization"] == f"Bearer {KEY}"
+    headers = headers_for(OPENAI, monkeypatch)
+    assert headers["OpenAI-Organization"] == "org-secret"
+    assert headers["OpenAI-Project"] == "proj-secret"
+    assert headers["Authorization"] == f"Bearer {KEY}"
     for url in ("https://api.openai.com.evil.example/v1", "https://openai.com/v1", "https://h/api.openai.com/v1"):
         assert "secret" not in repr(headers_for(url, monkeypatch))
     monkeypatch.setenv("OPENAI_ORG_ID", "org\n")

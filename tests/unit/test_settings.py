@@ -28,7 +28,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "typed", "judge", "cases", "said"),
+    ("text", "typed", "judge", "cases", "names"),
     [
         ("judge = 'planted:bold'\nlimit = 3", (), "planted:bold", 3, "judge, limit"),
         ("judge = 'planted:bold'\nlimit = '3'", ("--limit", "2"), "planted:bold", 2, "judge"),
@@ -42,11 +42,11 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_file_sets_untyped_options(
-    run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, said: str | None
+    run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, names: str | None
 ) -> None:
     settings(text)
     ran = run(*PLANNED, *typed)
-    assert (ran.code, ran.err) == (0, "" if said is None else f"settings: distract.toml: {said}\n")
+    assert (ran.code, ran.err) == (0, "" if names is None else f"settings: distract.toml: {names}\n")
     (plan,) = ran.document["plans"]
     assert (plan["judge"], plan["cases"]) == (judge, cases)
 
@@ -76,7 +76,7 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("text", "command", "said"),
+    ("text", "command", "message"),
     [
         ("judge = 3", PLANNED, ":1: judge: expected the name of a judge in quotes, found 3"),
         ("juge = 'x'", PLANNED, ":1: juge: unknown table or setting 'juge'; did you mean 'judge'?"),
@@ -112,12 +112,12 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
     ],
     ids=lambda value: value[-40:] if isinstance(value, str) else "",
 )  # fmt: skip
-def test_wrong_setting_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], said: str) -> None:
+def test_wrong_setting_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], message: str) -> None:
     settings(text)
     ran = run(*command)
     *before, last = ran.err.splitlines()
     assert (ran.code, ran.out) == (2, "")
-    assert said in last
+    assert message in last
     assert all(line.startswith("settings: ") for line in before)
     assert not Path(".distract").exists()
 
@@ -129,7 +129,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("model-option = {trust-remote-code = true}", "trust-remote-code: only on the command line: it runs code"),
         ("model-option = ['trust_remote_code=true']", "trust-remote-code: only on the command line: it runs code"),
@@ -149,7 +149,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
     ],
 )  # fmt: skip
 def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
-    run: Any, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+    run: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "secret")
     Path("link").symlink_to(Path(sys.prefix))
@@ -157,7 +157,7 @@ def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
     command = GATE if "[gate]" in text else PLANNED
     ran = run(*command)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert said in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize("text", ["base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'"])

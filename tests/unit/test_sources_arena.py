@@ -203,8 +203,8 @@ def test_first_known_column_identifies_the_prompt(
     columns: tuple[str, ...], rows: list[tuple[Any, ...]], prompts: list[str] | None, tmp_path: Path
 ) -> None:
     matches = cells([vote(**dict(zip(columns, row, strict=True))) for row in rows], tmp_path).matches
-    told = None if matches.cluster is None else [matches.prompts[index] for index in matches.cluster]
-    assert told == (None if prompts is None else [prompt_id(prompt) for prompt in prompts])
+    clusters = None if matches.cluster is None else [matches.prompts[index] for index in matches.cluster]
+    assert clusters == (None if prompts is None else [prompt_id(prompt) for prompt in prompts])
 
 
 def make_conversation(user: str, *assistant: object) -> list[dict[str, object]]:

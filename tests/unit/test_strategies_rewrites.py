@@ -76,9 +76,9 @@ def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
 @given(parts())
 @few
 def test_kept_edits_stay_in_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
-    found, subset = drawn
+    example, subset = drawn
     assert subset
-    assert [edit for edit in found if edit in subset] == subset
+    assert [edit for edit in example if edit in subset] == subset
 
 
 def test_rewrite_shrinks_to_one_edit() -> None:

@@ -253,7 +253,7 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
         ({"mu": math.nan}, "mu: expected a number, found nan"),
         ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
@@ -265,13 +265,13 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
         ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
     ],
 )
-def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
-        ours.rate(matches, **given)
+        ours.rate(matches, **parameters)
     assert str(error.value) == message
     with pytest.raises(UsageError):
-        ours.redraw(matches, draw(0, 2, 1), **given)
+        ours.redraw(matches, draw(0, 2, 1), **parameters)
 
 
 def test_trueskill_is_discovered_and_records_its_parameters() -> None:
@@ -281,6 +281,6 @@ def test_trueskill_is_discovered_and_records_its_parameters() -> None:
     assert system.rate(matches).parameters == {**used, "tau": 0.0}
     file = system.rate(matches, order="file", shuffles=1)
     assert file.parameters == {**used, "tau": pytest.approx(25 / 300), "order": "file", "shuffles": 1}
-    given = system.rate(matches, draw_probability=0.3)
-    assert (given.parameters["draw_probability"], given.notes) == (0.3, ())
+    explicit = system.rate(matches, draw_probability=0.3)
+    assert (explicit.parameters["draw_probability"], explicit.notes) == (0.3, ())
     assert system.rate(matches, order="file", tau=0.5).parameters["tau"] == 0.5

@@ -45,12 +45,12 @@ def simulate_matches(matches: int, prompts: int, seed: int = 0) -> list[Match]:
     """Matches of four models with outcomes that depend on the prompt."""
     random = np.random.default_rng(seed)
     mood = random.normal([0.0, 0.4, 0.8, 1.2], 1, (prompts, 4))
-    found: list[Match] = []
+    played: list[Match] = []
     for at in range(matches):
         a, b = random.choice(4, 2, replace=False)
         gap = mood[at % prompts, a] - mood[at % prompts, b] + random.normal(0, 1)
-        found.append((NAMES[a], NAMES[b], "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b", f"p{at % prompts}"))
-    return found
+        played.append((NAMES[a], NAMES[b], "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b", f"p{at % prompts}"))
+    return played
 
 
 @given(PLAYED)
