@@ -68,7 +68,7 @@ constraints = st.lists(
 
 
 @by_attack
-@given(text=texts, kept=constraints, seed=seeds)
+@given(text=texts, satisfied=constraints, seed=seeds)
 def test_rewriting_is_deterministic_and_keeps_constraints(
     attack: Attack, text: str, satisfied: tuple[Constraint, ...], seed: int
 ) -> None:

@@ -112,7 +112,7 @@ def cycles(edges: Mapping[str, Set[str]]) -> list[list[str]]:
     return groups
 
 
-def package(name: str) -> str:
+def package_of(name: str) -> str:
     """The package of a module: a folder of ``distract``; each study is its own package, and ``studies`` is shared."""
     parts = name.split(".")[1:]
     assert parts, f"{name} is in no package"
@@ -126,7 +126,9 @@ def package_imports(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
     merged: dict[str, set[str]] = {}
     for name, others in edges.items():
         if name not in ENTRY_POINTS:
-            merged.setdefault(package(name), set()).update({package(other) for other in others} - {package(name)})
+            merged.setdefault(package_of(name), set()).update(
+                {package_of(other) for other in others} - {package_of(name)}
+            )
     return merged
 
 
@@ -148,7 +150,7 @@ def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
         for name, others in edges.items()
         if name not in ENTRY_POINTS
         for other in others
-        if package(name) != package(other) and not is_allowed(package(name), package(other))
+        if package_of(name) != package_of(other) and not is_allowed(package_of(name), package_of(other))
     }
 
 
