@@ -90,7 +90,7 @@ def row(
 
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:
-    """A flip of which all edits are needed."""
+    """A flip that needs all of its edits."""
     edits = find_edits([original], [rewrite])
     return MinimalFlip(
         case=Case("c", ("p",), ()),

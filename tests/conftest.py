@@ -49,8 +49,8 @@ SET_FOR = ("CLICOLOR", "DISTRACT_A", "GITHUB_", "HF_", "OPENAI_", "TRANSFORMERS_
 def pytest_configure() -> None:
     """Give every test the same environment, wherever pytest runs.
 
-    Some libraries read their variables when they are imported, and processes inherit them: they go before any test.
-    Ctrl-C reaches the processes that tests start: one that runs in the background of a shell does not hear it.
+    Some libraries read their variables at import, and processes inherit them, so they are removed before any test.
+    Restore the handler of Ctrl-C, which a shell disables in background jobs, so that processes of tests receive it.
     """
     for name in list(os.environ):
         if name in SET or name.startswith(SET_FOR):
@@ -68,9 +68,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep requests on this machine; a test of tests/slow may fetch packages, and needs the proxy for that.
+    """Keep requests on this machine; tests in tests/slow keep the proxy, because they may fetch packages.
 
-    ``PYTEST_ADDOPTS`` goes here, not above: workers of pytest-xdist read it when they start.
+    ``PYTEST_ADDOPTS`` is removed here, not above, because workers of pytest-xdist read it at their start.
     """
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     if request.path.parent.name == "slow":
@@ -82,7 +82,7 @@ def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def fuzz(request: pytest.FixtureRequest) -> Iterator[Fuzz]:
-    """The bounds of a fuzzer, as the options say; how many cases it checked is shown at the end."""
+    """The bounds of a fuzzer from the options; the summary reports the number of checked cases."""
     fuzz = Fuzz.of(request.config)
     yield fuzz
     request.node.user_properties.append(("fuzzed", f"{fuzz.spent} cases from seed {fuzz.seed}"))

@@ -32,11 +32,11 @@ class Fuzz:
     """The bounds of one fuzzer.
 
     Attributes:
-        is_nightly: it goes on until the time is up, whatever the number of cases.
-        seconds: after which no further case begins.
-        seed: of all cases.
+        is_nightly: continue until the time is up, whatever the number of cases.
+        seconds: the time after which no further case begins.
+        seed: the seed of all cases.
         only: the one case to run; None for all.
-        spent: cases done so far.
+        spent: the number of cases checked so far.
     """
 
     is_nightly: bool
@@ -61,11 +61,11 @@ class Fuzz:
         return self.spent > 0 and time.monotonic() - self.begun > self.seconds
 
     def each(self, number: int, check: Callable[[Random], int]) -> None:
-        """Check cases until there were as many as wanted or the time is up.
+        """Check cases until their number is reached or the time is up.
 
         Args:
-            number: of cases wanted.
-            check: draws a case, checks it and returns for how many it counts; 0 where nothing came of it.
+            number: the number of cases.
+            check: draws and checks a case, and returns the number of cases it counts for; 0 if it had no result.
         """
         case = self.only or 0
         while True:

@@ -12,8 +12,8 @@ def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[
     """Run a test for every row, like ``pytest.mark.parametrize``, but as one test; a failure names its row.
 
     Args:
-        names: of the arguments, with commas between them or as a sequence.
-        rows: values of the argument, or tuples of values where there are several.
+        names: the names of the arguments, separated by commas or as a sequence.
+        rows: values of the argument, or tuples of values for several arguments.
     """
     argument_names = [one.strip() for one in names.split(",")] if isinstance(names, str) else list(names)
     table = [dict(zip(argument_names, row if len(argument_names) > 1 else (row,), strict=True)) for row in rows]

@@ -25,9 +25,9 @@ class CommandProcess:
     """A running command, killed at the end of the context. It receives SIGHUP even if the tests run under nohup.
 
     Args:
-        arguments: of the command line.
-        folder: where it runs.
-        before: code that runs first, in the same process.
+        arguments: the command line.
+        folder: the working directory.
+        before: code to run first in the same process.
     """
 
     def __init__(self, *arguments: object, folder: Path, before: str = "") -> None:
@@ -93,7 +93,7 @@ def opinion(request: ReceivedRequest) -> dict[str, Any]:
 
 
 class HeldServer(FakeServer):
-    """Delays its answers until it is freed; probes are answered at once."""
+    """Delays its answers until it is freed, but answers probes at once."""
 
     def __init__(self) -> None:
         super().__init__(opinion)

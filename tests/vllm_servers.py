@@ -21,10 +21,10 @@ PATIENCE = 300.0
 
 @contextmanager
 def vllm_server(model: Path, log: Path) -> Iterator[str]:
-    """Start the server, wait until it is up, stop it at the end; yields its base URL.
+    """Start the server, wait until it is up, yield its base URL, and stop it at the end.
 
     Raises:
-        RuntimeError: it ended or did not come up; the message has the end of its log.
+        RuntimeError: if it ends or does not start; the message contains the end of its log.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -71,8 +71,8 @@ class Process:
     """A command under way.
 
     Attributes:
-        folder: where it runs; what it prints is in the files ``out`` and ``err`` there.
-        code: by which it ended; below 0 by that signal, None while it runs.
+        folder: the working directory, with its output in the files ``out`` and ``err``.
+        code: the exit code; negative for a signal, None while it runs.
     """
 
     folder: Path
@@ -179,7 +179,7 @@ def _warm() -> None:
 
 
 async def _ask_nobody() -> None:
-    with contextlib.suppress(Exception):  # nobody listens there
+    with contextlib.suppress(Exception):  # connections are refused
         async with openai.DefaultAsyncHttpxClient() as client:
             await client.get("http://127.0.0.1:1")
 
@@ -226,7 +226,7 @@ def _report(**values: int) -> None:
 
 def _run_job(job: dict[str, Any]) -> None:
     signal.set_wakeup_fd(-1)
-    for one in (signal.SIGCHLD, signal.SIGINT):  # no traceback of ours where one comes before the command listens
+    for one in (signal.SIGCHLD, signal.SIGINT):  # an early signal must not cause a traceback of this script
         signal.signal(one, signal.SIG_DFL)
     os.chdir(job["folder"])
     os.environ.update(job["settings"])

@@ -1,4 +1,4 @@
-"""Bradley-Terry against plain loops over matches, other libraries, and what must hold for any matches."""
+"""Test Bradley-Terry on hard matches, draws and many matches."""
 
 from __future__ import annotations
 

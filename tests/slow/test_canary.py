@@ -1,4 +1,4 @@
-"""Test a judge behind a server's name: replaced, drifting, asked afresh, identified by a version."""
+"""Test a judge behind a server's name: replaced, drifting, run with --fresh, identified by a version."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def alone(judge: Transformers) -> Callable[[int], Answer]:
 
 @pytest.fixture(scope="module")
 def sizes() -> Iterator[list[tuple[int, int]]]:
-    """Rows and places of the buffers in each step, which are rearranged every few steps."""
+    """The rows and places of the buffers in each step; they are rearranged every few steps."""
     seen: list[tuple[int, int]] = []
     step = Decoder.step
 

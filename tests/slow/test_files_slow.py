@@ -1,4 +1,4 @@
-"""Test writing files: targets named by the user, own files, and that one module writes them all."""
+"""Test that one module writes all files, and writing to standard output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYSTEM = {"open", "remove", "renames", "truncate", "copy", "copyfile", "copy2", 
 
 ALLOWED = {
     ("distract/models/transformers/embedded.py", "rename"),  # of whole folders, in a cache that a lock guards
-    ("distract/models/transformers/embedded.py", "rmtree"),  # what a killed conversion left there
+    ("distract/models/transformers/embedded.py", "rmtree"),  # leftovers of a killed conversion
     ("distract/cli/streams.py", "open"),  # the null device, in the place of a closed stream
     ("distract/core/replyfile.py", "truncate"),  # back to its size: SQLite has it mapped
 }

@@ -1,4 +1,4 @@
-"""The decisions of a gate on a finished run, and that it fails closed."""
+"""Test how often a gate on dependent pairs passes at the threshold."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Hostile texts as prompts, responses, ids, authors, answers and files, through every command.
 
-Whatever they are, a command ends with a code of its own and no traceback, prints nothing that a terminal obeys, writes
-nothing beside what it was told to, and writes the same bytes again.
+Whatever the texts, a command ends with a documented exit code and without a traceback, prints no control character,
+writes only the requested files, and writes the same bytes when repeated.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Shop:
     """A folder for commands that tracks unexpected files.
 
     Args:
-        run: the command line.
-        folder: where it runs.
+        run: runs a command line.
+        folder: the working directory.
     """
 
     def __init__(self, run: Run, folder: Path) -> None:
@@ -95,7 +95,7 @@ class Shop:
         if "--json" in arguments and ran.code in (0, 1, 3):
             json.loads(ran.out)
         created = self._files() - before
-        # A store has files beside it while it is open, and a lock.
+        # An open store has files beside it, and a lock.
         allowed = re.compile("|".join([r"here/replies\.sqlite.*", *(rf"{re.escape(one)}(?:/.*)?" for one in writes)]))
         beside = [name for name in created if not allowed.fullmatch(name)]
         assert not beside, f"distract {' '.join(map(str, arguments))}: wrote {beside}"

@@ -1,8 +1,7 @@
 """Commands killed at random moments and resumed, alone and two on one store, lose no reply and repeat no request.
 
-A kill comes when a server has been asked so many times, before or after it answers, or after a time. A server that
-counts says what was asked; files are compared with those of the same command left in peace, in an interpreter of its
-own.
+A kill comes at a certain request, before or after its answer, or after a time. A counting server records the requests,
+and files are compared with those of the same command without a kill in a separate interpreter.
 """
 
 from __future__ import annotations

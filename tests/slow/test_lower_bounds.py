@@ -1,6 +1,6 @@
 """Install all lower bounds of pyproject.toml together and run distract with them.
 
-It installs from an index of packages, so it is skipped where none can be reached. torch is not tried at its lower
+The test installs from a package index and is skipped if none can be reached. torch is not tested at its lower
 bound: any version but the CPU build that constraints.txt names can pull gigabytes of CUDA libraries.
 """
 
@@ -46,7 +46,7 @@ def pins(*extras: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with distract and the lower bounds; skips where there is no index of packages."""
+    """The programs of an environment with distract and the lower bounds; skips without a package index."""
     folder = tmp_path_factory.mktemp("lowest")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     programs = folder / "venv" / "bin"

@@ -1,4 +1,4 @@
-"""Several judges side by side: the panel against a naive implementation on random accuracies (ReIFE, section 6)."""
+"""Test the panel of judges against a naive implementation on random verdicts (ReIFE, section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test ``distract meta`` as plans and as a run: judged pairs, planted accuracies, controls, data sets, resuming."""
+"""Test the controls and the estimate of ``distract meta``."""
 
 from __future__ import annotations
 

@@ -147,8 +147,8 @@ def torch_generated(judge: Transformers, prompt: Tokens, tokens: int) -> list[in
     return ids[len(prompt) :]
 
 
-# Branches after what is longer and shorter than a window, a prompt that starts another, one token, equal ones, and
-# longer ones than the context that longrope was trained on.
+# Branches after prefixes longer and shorter than a window, a prompt that starts another, one token, equal prompts, and
+# prompts longer than the training context of longrope.
 PROMPTS = sequences_of([(15, 3), (15, 15), (15, 2), (10, 4), (0, 1), (10, 0), (10, 0), (40, 2), (40, 9)])
 
 

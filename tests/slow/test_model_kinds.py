@@ -82,7 +82,7 @@ def reward(llama: Path, tmp_path: Path) -> Path:
 
     folder = Path(shutil.copytree(llama, tmp_path / "reward"))
     config = transformers.AutoConfig.from_pretrained(llama)
-    with silence_transformers():  # a test reads what comes on stderr
+    with silence_transformers():  # a test reads stderr
         transformers.LlamaForSequenceClassification(config).save_pretrained(folder)
     return folder
 

@@ -52,7 +52,7 @@ def normalise(text: str) -> str:
 
 
 def matches(printed: str, text: str) -> bool:
-    """Whether a command printed what a page shows; a line with ``…`` alone stands for any lines or none."""
+    """Whether the output of a command matches a page; a line with ``…`` alone stands for any lines or none."""
     pattern = "(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^…\n", normalise(text), flags=re.MULTILINE))
     return re.fullmatch(pattern, normalise(printed)) is not None
 

@@ -1,7 +1,7 @@
 """Protocols on real models: real prompts and real texts, whatever the verdicts.
 
-Every protocol is judged by a small model of random weights, which writes what nobody foresaw; those of each kind by the
-embedded judge too, of which all of them would take minutes.
+A small model with random weights, which gives unpredictable texts, runs every protocol; the embedded judge runs one
+protocol of each kind, because all of them would take minutes.
 """
 
 from __future__ import annotations

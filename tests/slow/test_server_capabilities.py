@@ -48,7 +48,7 @@ def judge(
     *,
     start: str = "continued",
     likely: int = 20,
-    logprobs: str = "told",
+    logprobs: str = "reported",
     system: bool = True,
     reasons: bool = False,
     odd: bool = False,
@@ -59,7 +59,7 @@ def judge(
         start: how it handles the start of an answer: ``continued``, ``ignored``, ``refused`` (by name) or
             ``rejected`` (without a reason).
         likely: the largest number of likely tokens that it reports.
-        logprobs: ``told``, ``left out``, or ``refused``.
+        logprobs: ``reported``, ``left out``, or ``refused``.
         system: whether it accepts a system message.
         reasons: whether it is a reasoning model.
         odd: whether every other answer looks as if it handled the start in the other way.
@@ -91,7 +91,7 @@ def judge(
         if is_odd and start == "continued":
             likes = {name: value / 3 for name, value in likes.items()}
         choice = token(first, likes)
-        tells = bool(body.get("logprobs")) and logprobs == "told"
+        tells = bool(body.get("logprobs")) and logprobs == "reported"
         if begun and start == "continued":
             text = first if body.get("max_tokens") == 1 else f"{first}]]"
             return completion(text, logprobs=[choice] if tells else None)

@@ -1,4 +1,4 @@
-"""Length-controlled Bradley-Terry against plain loops, statsmodels, and lengths whose worth is planted."""
+"""Test length-controlled Bradley-Terry on many matches: parts, draws and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts from real and from tiny random models: however forwards are laid out, the numbers are the same."""
+"""Test verdicts from real and tiny random models: the layout of forwards does not change the numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """vLLM as a backend: on the real engine if it is installed, and on a planted engine everywhere.
 
-The first kind runs where vLLM has its environment: ``pytest -m vllm tests/slow/test_vllm_backend.py``.
+The first kind needs the environment of vLLM: ``pytest -m vllm tests/slow/test_vllm_backend.py``.
 """
 
 from __future__ import annotations

@@ -379,7 +379,7 @@ def run(job: Job[ConsistencyResult], tally: Tally, store: Path) -> LoadedRun:
 
 
 class Breaking:
-    """A backend that answers one by one and fails after so many replies."""
+    """A backend that answers one request at a time and fails after a number of replies."""
 
     def __init__(self, inner: ScriptedBackend, after: int) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots

@@ -61,7 +61,7 @@ class Shuffled:
         return given_up
 
     def close(self) -> Batch:
-        """One more reply that arrived during closing."""
+        """Close the stream; at the first call, one more reply arrives."""
         self.closed += 1
         return self._taken(sorted(self._under_way)[:1]) if self.closed == 1 else []
 

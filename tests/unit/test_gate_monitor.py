@@ -214,14 +214,14 @@ class Together(NamedTuple):
     """Many gates of several checks at once.
 
     Attributes:
-        said: 0 for a check that was left open, 1 for a failure, 2 for a pass, 3 for inconclusive; (gates, checks).
-        n: comparisons of each.
-        k: flips of each.
-        p: of each.
-        adjusted: by Holm.
+        decisions: 0 for open, 1 for a failure, 2 for a pass, 3 for inconclusive; (gates, checks).
+        n: comparisons of each check.
+        k: flips of each check.
+        p: p-value of each check.
+        adjusted: p-values adjusted by Holm.
     """
 
-    said: Ints
+    decisions: Ints
     n: Ints
     k: Ints
     p: Floats
@@ -277,10 +277,10 @@ def draw_correlated_flips(gates: int) -> NDArray[np.bool_]:
 def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
     gates = 4000
     simulation = simulate(draw_correlated_flips(gates))
-    failed = (simulation.said == 1) | ((simulation.said == 0) & (simulation.adjusted <= ALPHA))
+    failed = (simulation.decisions == 1) | ((simulation.decisions == 0) & (simulation.adjusted <= ALPHA))
     assert failed[:, 0].mean() > 0.1
     assert is_at_most(ALPHA, int(failed[:, 1:].any(axis=1).sum()), gates)
-    assert is_at_most(ALPHA, int((simulation.said[:, 1:] == 2).any(axis=0).max()), gates)
+    assert is_at_most(ALPHA, int((simulation.decisions[:, 1:] == 2).any(axis=0).max()), gates)
 
 
 @pytest.mark.parametrize(

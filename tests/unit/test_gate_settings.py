@@ -1,4 +1,4 @@
-"""Test the gate's table in ``pyproject.toml``: its values, what overrides it, and errors in it."""
+"""Test the gate's table in ``pyproject.toml``: its values, precedence and errors."""
 
 from __future__ import annotations
 

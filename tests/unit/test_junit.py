@@ -1,6 +1,6 @@
 """JUnit XML of a gate: it states the decision, whatever the names contain.
 
-``data/junit.xsd`` is what the schemas of Ant and of Jenkins both demand.
+``data/junit.xsd`` combines the requirements of the schemas of Ant and Jenkins.
 """
 
 from __future__ import annotations

@@ -465,7 +465,7 @@ def test_runs_of_one_protocol_are_merged() -> None:
 
 
 class Breaking:
-    """A backend that answers one by one and fails after so many replies."""
+    """A backend that answers one request at a time and fails after a number of replies."""
 
     def __init__(self, inner: ScriptedBackend, after: int) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots

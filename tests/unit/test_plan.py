@@ -109,7 +109,7 @@ def test_tap_or_driver_can_end_a_plan(shape: list[int], most: int) -> None:
 
 
 class Gone(Exception):
-    """An error during a step."""
+    """An error thrown into a plan or raised by its tap."""
 
 
 @pytest.mark.parametrize("mode", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])

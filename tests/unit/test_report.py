@@ -130,7 +130,7 @@ def test_reasons_for_missing_results_are_listed() -> None:
 def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
     """A case for each letter: its pair judged before and under an attack.
 
-    ``x`` flips, ``.`` does not, ``=`` was a tie before, ``?`` has no verdict after, ``!`` has a rejected rewrite.
+    ``x`` flips, ``.`` does not, ``=`` is a tie at baseline, ``?`` has no verdict after, ``!`` has a rejected rewrite.
     """
     rows = []
     for number, outcome in enumerate(outcomes):

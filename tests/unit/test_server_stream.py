@@ -1,4 +1,4 @@
-"""Test a stream in a thread: closing it, however slow its session is."""
+"""Test that closing a stream in a thread is complete even with a slow session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options from ``distract.toml`` or ``[tool.distract]``: what they set, what wins, and what a file may not do."""
+"""Test options from ``distract.toml`` or ``[tool.distract]``: their effect, precedence and limits."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def covariate(lengths: Any) -> Any:
 def plant_matches(
     models: int, matches: int, prompts: int, worth: float, known: bool = True, noise: float = 0.1
 ) -> Matches:
-    """Matches between equally good models of which later ones write more, and ``worth`` points for length.
+    """Matches between equally good models; later models write more, and length is worth ``worth`` points.
 
-    With ``noise``, some are ties and prompts suit models, both of which make lengths count for less.
+    With ``noise``, some matches are ties and prompts favour models, which weakens the effect of length.
     """
     random = np.random.default_rng(0)
     a = random.integers(models, size=matches)
