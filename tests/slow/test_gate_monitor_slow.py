@@ -274,10 +274,10 @@ def test_simulated_gates_match_real_ones() -> None:
         for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
             if gate % 5 == 0:
                 message = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
-                also = simulation.said[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
-                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.said[gate, at]]
+                also = simulation.decisions[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
+                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.decisions[gate, at]]
                 assert message.decision == word
-                assert message.skipped is bool(simulation.said[gate, at] == 0 and not also)
+                assert message.skipped is bool(simulation.decisions[gate, at] == 0 and not also)
 
 
 def make_monitor(test: Hypothesis, n: int, k: int) -> Monitor:
