@@ -195,7 +195,7 @@ class TestJudgeChoice:
         assert "judge planted:fair: 2 calls made, 0 saved by the store" in result.outlines
         assert (pytester.path / "other").is_file()
 
-    def test_replies_lie_in_the_store_of_the_commands(self, pytester: pytest.Pytester) -> None:
+    def test_plugin_uses_the_store_of_the_commands(self, pytester: pytest.Pytester) -> None:
         away = """
 @pytest.fixture(autouse=True, scope="session")
 def away(tmp_path_factory):

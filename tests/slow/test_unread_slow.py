@@ -85,7 +85,7 @@ def test_unread_file_is_outside_the_run_and_survives_a_kill(tmp_path: Path) -> N
     for name in names:
         assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert "texts.jsonl" not in json.loads((tmp_path / "r" / "manifest.json").read_text())["checksums"]
-    (tmp_path / "r" / "texts.jsonl").unlink()  # as in a run of before
+    (tmp_path / "r" / "texts.jsonl").unlink()  # as in a run of an earlier version
     assert load(tmp_path / "r").flaw is None
     assert load(tmp_path / "r").rows == whole.rows
     assert [*unread_lines(tmp_path / "r")] == []

@@ -292,7 +292,7 @@ def test_file_is_written_even_if_no_rewrite_is_accepted(run: Any) -> None:
     assert "no rewrite was accepted" in ran.err
 
 
-def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
+def test_prepair_works_in_attack_gate_and_report(run: Any) -> None:
     options = ("--judge", "planted:longer", *PLANTED, "--protocol", "prepair", "--attack", "prolixity", "--out", "r")
     ran = run("attack", *options, "--json")
     assert (ran.code, ran.figure("flip_rate", attack="prolixity")["n"]) == (0, 8)
@@ -305,8 +305,8 @@ def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
 
 
 def test_judging_its_own_family_is_reported(run: Any) -> None:
-    kin = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
-    write("d.jsonl", {**pair(), "responses": [*single()["responses"], kin]})
+    own_response = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
+    write("d.jsonl", {**pair(), "responses": [*single()["responses"], own_response]})
     assert json.loads(run("attack", "--judge", "planted:fair", "--data", "d.jsonl", "--json").out)["self_judging"] == []
     loaded = json.loads(Path(next(Path(".distract/runs").iterdir()), "run.json").read_text())
     assert loaded["parameters"]["asking"] is None

@@ -346,7 +346,7 @@ def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
         ("triadic", (X, Y), True, "fewer than 3 responses"),
     ],
 )
-def test_rewrite_stands_for_one_response(
+def test_rewrite_replaces_one_response(
     name: str, responses: tuple[Response, ...], only_pairs: bool, reason: str | None
 ) -> None:
     assert exclusion_reason(protocols()[name], case(responses=responses), False, only_pairs) == reason

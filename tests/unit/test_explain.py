@@ -329,7 +329,7 @@ def test_servers_are_never_taken_from_the_run(tmp_path: Path) -> None:
     arguments("https://api.openai.com/v1")
 
 
-def test_key_goes_to_no_server_named_only_by_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_not_sent_to_a_server_named_only_by_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = LoadedRun(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
     monkeypatch.delenv("DISTRACT_API_KEY", raising=False)
     rerun.check_server(run, "https://h/v1#m", None)

@@ -177,7 +177,7 @@ def test_replies_under_way_are_kept_when_a_plan_fails(tmp_path: Path) -> None:
     assert len(backend.asked) == backend.halted
 
 
-def test_unanswered_request_is_shared_and_asked_again_next_run(tmp_path: Path) -> None:
+def test_unanswered_request_is_shared_and_repeated_next_run(tmp_path: Path) -> None:
     backend, tally = Shuffled(capacity=2), Tally()
     plans = [steps("lost", [1]), steps("lost", [1]), steps("found", [1]), steps("lost", [1])]
     with Store(tmp_path / "s", backend.identity) as store:

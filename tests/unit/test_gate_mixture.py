@@ -49,7 +49,7 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
 
 @each("side", SIDES)
 @each("threshold", THRESHOLDS)
-def test_bet_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
+def test_bet_rates_are_strictly_on_their_side(threshold: float, side: Direction) -> None:
     rates = bet_rates(threshold, side)
     assert rates.shape == (BETS,)
     low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)

@@ -327,7 +327,7 @@ class TestSettingsOutsideTheGate:
         project = read_project(write_file(tmp_path, text))
         assert (project.judge, project.store, project.command("gate")) == expected
 
-    def test_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
+    def test_store_path_is_relative_to_the_file_that_names_it(self, tmp_path: Path) -> None:
         assert read_project(write_file(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
 
     @pytest.mark.parametrize("value", ["3", "true", "['a']", "''", "' '", "{ a = 1 }"])

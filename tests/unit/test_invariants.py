@@ -268,7 +268,7 @@ class TestNoEvidence:
             (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
         ],
     )
-    def test_failure_message_says_why(
+    def test_failure_message_states_the_reason(
         self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str
     ) -> None:
         longer = judge(make_preferring_judge(lambda one: len(one.text)))

@@ -116,7 +116,7 @@ def play(t: TournamentConfig, cases: Sequence[Case], chosen: Mapping[str, frozen
     return rows + [row for one in cases for row in drive(judge_attacks(one, t, chosen), alphabetic)[0].rows]
 
 
-def test_all_models_meet_and_only_changed_matches_are_rejudged() -> None:
+def test_all_models_are_paired_and_only_changed_matches_rejudged() -> None:
     cases = [make_case(f"c{i}") for i in range(3)]
     t = tournament(cases)
     rows = play(t, cases)

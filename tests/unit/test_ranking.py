@@ -295,7 +295,7 @@ def test_staircase_never_climbs_and_joins_the_whole_front() -> None:
         assert max(one) == min(other)  # rows from the top: each column begins where the one before it ended
 
 
-def test_front_mark_keeps_its_place_when_marks_meet() -> None:
+def test_front_mark_keeps_its_place_when_marks_overlap() -> None:
     inside = plot_lines(render([make_standing("p", 6000, 5.0), make_standing("q", 6000, 5.0, pareto=True)]))
     assert inside == [""] * (HEIGHT - 1) + ["Ba"]
 

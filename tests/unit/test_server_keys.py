@@ -231,7 +231,7 @@ def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return headers[0]
 
 
-def test_account_goes_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_account_is_sent_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
     headers = headers_for(OPENAI, monkeypatch)

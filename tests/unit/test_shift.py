@@ -251,7 +251,7 @@ def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -
         assert -1 <= shift.tau_low <= shift.tau <= shift.tau_high <= 1
 
 
-def test_missing_interval_says_why() -> None:
+def test_missing_interval_has_a_reason() -> None:
     one: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "1")]
     shift = compute_shift(matches(one), matches(improve(one, "y")))
     assert shift.notes == ("fewer than two prompts on a board: no change has an interval",)
