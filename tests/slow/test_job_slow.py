@@ -20,10 +20,10 @@ from distract.core.usage import Tally
 
 def run(backend, out):
     selected = session.select(data="tweakset", limit=2)
-    run = session.prepare(selected, Setup("smollm2-135m", backend, registry.asked(()), out=Path(out)))
+    run = session.prepare(selected, Setup("smollm2-135m", backend, registry.choose_protocols(()), out=Path(out)))
     tally = Tally()
-    with job.stores(run.models, Path("s.sqlite")) as models:
-        job.carry_out(run, models, tally)
+    with job.open_stores(run.models, Path("s.sqlite")) as models:
+        job.run_job(run, models, tally)
     return tally
 
 def even(request):
