@@ -1,4 +1,4 @@
-"""Small builders of records for tests: they say only what a test is about."""
+"""Small builders of records for tests: each takes only what a test is about."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def row(
 
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:
-    """A flip of which all edits are needed."""
+    """A flip that needs all of its edits."""
     edits = find_edits([original], [rewrite])
     return MinimalFlip(
         case=Case("c", ("p",), ()),
@@ -114,7 +114,7 @@ def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0
 
 
 def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[list[Request]]]:
-    """Run a plan with a function for a backend; returns its result and the rounds of requests."""
+    """Run a plan with a function as the backend; return its result and the rounds of requests."""
     rounds: list[list[Request]] = []
     try:
         requests = next(plan)
@@ -126,11 +126,11 @@ def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[li
 
 
 def set_up(judge: str, backend: Backend, out: Path, protocols: Sequence[str] = (), **more: Any) -> Setup:
-    """Who judges and where; the default protocols where none is named, ``more`` are attributes of a ``Setup``."""
+    """A ``Setup`` with the default protocols if none is named; ``more`` sets further attributes."""
     return Setup(judge, backend, registry.choose_protocols(protocols), out=out, **more)
 
 
 def finish(job: Job[R], store: Path, tally: Tally | None = None) -> FinishedRun[R]:
-    """Carry a job out with the replies of a store."""
+    """Execute a job with the replies of a store."""
     with open_stores(job.models, store) as models:
         return run_job(job, models, tally or Tally())

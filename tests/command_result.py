@@ -1,4 +1,4 @@
-"""A command as it was run in a test: what it printed, and how it ended."""
+"""The output and the exit code of a command in a test."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class CommandResult:
 
     @property
     def words(self) -> str:
-        """Everything printed, on one line."""
+        """All output on one line."""
         return " ".join(self.out.split())
 
 
 def tables(out: str) -> list[tuple[list[str], str]]:
-    """The headings of each table that was printed, and what stands below it until an empty line."""
+    """The headings of each printed table, and the text below it until an empty line."""
     lines = [one.strip() for one in out.splitlines()]
     return [
         (re.split(r"  +", lines[at - 1]), " ".join(takewhile(bool, lines[at + 1 :])))
@@ -52,7 +52,7 @@ def tables(out: str) -> list[tuple[list[str], str]]:
 
 
 def fits(out: str) -> None:
-    """Eighty columns, nothing that moves a cursor, and every abbreviation of a table explained below it."""
+    """Check for eighty columns, no cursor movement, and an explanation of every abbreviation below its table."""
     for headings, below in tables(out):
         assert [one for one in headings if one in GLOSSARY and f"{one}: " not in below] == []
     assert [one for one in out.splitlines() if len(one.rstrip()) > 80] == []

@@ -1,4 +1,4 @@
-"""What several test modules share: the real embedded judge, where it can be had."""
+"""Shared fixtures: the real embedded judge, where it is available."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.vllm.backend import Vllm
 
-# Runs of pytest inside of a test, for the plugin; what holds in each folder of tests.
+# Inner runs of pytest for the plugin, and the guards of each folder of tests.
 pytest_plugins = ["pytester", "guards"]
 
-# Examples of each property: few for a person who waits, more for CI, which draws the same ones for the same commit.
+# The number of examples per property: few locally, more in CI, which draws the same ones for the same commit.
 # No example is timed: on a busy machine one takes longer than the 200 ms that hypothesis gives it.
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=25)
@@ -37,20 +37,20 @@ settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The bounds of the fuzzers, which run by ``pytest tests/slow`` only."""
+    """The bounds of the fuzzers, which run only with ``pytest tests/slow``."""
     add_options(parser)
 
 
 SET = ("CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PY_COLORS", "TERM")
 SET_FOR = ("CLICOLOR", "DISTRACT_A", "GITHUB_", "HF_", "OPENAI_", "TRANSFORMERS_", "TTY_")
-"""Variables, and beginnings of their names, that change what is printed, which server is asked, or what it is sent."""
+"""Variables, and prefixes of variables, that change the output, the server, or the requests."""
 
 
 def pytest_configure() -> None:
-    """Give every test the same surroundings, whoever calls pytest and wherever.
+    """Give every test the same environment, wherever pytest runs.
 
-    Some libraries read their variables when they are imported, and processes inherit them: they go before any test.
-    Ctrl-C reaches the processes that tests start: one that runs in the background of a shell does not hear it.
+    Some libraries read their variables at import, and processes inherit them, so they are removed before any test.
+    Restore the handler of Ctrl-C, which a shell disables in background jobs, so that processes of tests receive it.
     """
     for name in list(os.environ):
         if name in SET or name.startswith(SET_FOR):
@@ -61,16 +61,16 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that need the real model first: where one of these is the last, other processes wait for it."""
+    """Run the files that need the real model first, so that no other process waits for one at the end."""
     real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in real)
 
 
 @pytest.fixture(autouse=True)
 def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep requests on this machine; a test of tests/slow may fetch packages, and needs the proxy for that.
+    """Keep requests on this machine; tests in tests/slow keep the proxy, because they may fetch packages.
 
-    ``PYTEST_ADDOPTS`` goes here, not above: workers of pytest-xdist read it when they start.
+    ``PYTEST_ADDOPTS`` is removed here, not above, because workers of pytest-xdist read it at their start.
     """
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     if request.path.parent.name == "slow":
@@ -82,14 +82,14 @@ def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def fuzz(request: pytest.FixtureRequest) -> Iterator[Fuzz]:
-    """The bounds of a fuzzer, as the options say; how many cases it checked is shown at the end."""
+    """The bounds of a fuzzer from the options; the summary reports the number of checked cases."""
     fuzz = Fuzz.of(request.config)
     yield fuzz
     request.node.user_properties.append(("fuzzed", f"{fuzz.spent} cases from seed {fuzz.seed}"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how far each fuzzer came."""
+    """Report the progress of each fuzzer."""
     for report in terminalreporter.getreports("") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties:
             if name == "fuzzed" and report.when == "teardown":
@@ -100,7 +100,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., CommandResult]:
-    """Runs a command line in a folder of its own."""
+    """Runs a command line in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 

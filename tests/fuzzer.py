@@ -1,4 +1,4 @@
-"""How long the fuzzers of ``tests/slow`` go on, and from which seed; each case has its own and runs alone too."""
+"""Duration and seed of the fuzzers in ``tests/slow``; each case has its own seed and can run alone."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from random import Random
 import pytest
 
 SECONDS = 150.0
-"""For one fuzzer: CI gives it three minutes, and the last case may take a while on a busy machine."""
+"""Seconds per fuzzer: CI allows three minutes, and the last case may be slow on a busy machine."""
 
 NIGHTLY = 3600.0
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """The bounds, for whoever calls pytest."""
+    """The bounds as pytest options."""
     group = parser.getgroup("slow", "fuzzers (tests/slow)")
     group.addoption(
         "--slow-seconds",
@@ -32,11 +32,11 @@ class Fuzz:
     """The bounds of one fuzzer.
 
     Attributes:
-        is_nightly: it goes on until the time is up, whatever the number of cases.
-        seconds: after which no further case begins.
-        seed: of all cases.
+        is_nightly: continue until the time is up, whatever the number of cases.
+        seconds: the time after which no further case begins.
+        seed: the seed of all cases.
         only: the one case to run; None for all.
-        spent: cases done so far.
+        spent: the number of cases checked so far.
     """
 
     is_nightly: bool
@@ -48,7 +48,7 @@ class Fuzz:
 
     @classmethod
     def of(cls, config: pytest.Config) -> Fuzz:
-        """The bounds that the options set, from now on."""
+        """Apply the bounds from the options."""
         options = config.option
         is_nightly = options.hypothesis_profile == "nightly"
         longest = NIGHTLY if is_nightly else SECONDS
@@ -61,11 +61,11 @@ class Fuzz:
         return self.spent > 0 and time.monotonic() - self.begun > self.seconds
 
     def each(self, number: int, check: Callable[[Random], int]) -> None:
-        """Check cases until there were as many as wanted or the time is up.
+        """Check cases until their number is reached or the time is up.
 
         Args:
-            number: of cases wanted.
-            check: draws a case, checks it and returns for how many it counts; 0 where nothing came of it.
+            number: the number of cases.
+            check: draws and checks a case, and returns the number of cases it counts for; 0 if it had no result.
         """
         case = self.only or 0
         while True:

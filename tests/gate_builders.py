@@ -1,4 +1,4 @@
-"""Verdicts of a gate for tests of what is said of them, one hostile text among what they hold."""
+"""Verdicts of a gate for tests of its messages; one of their texts is hostile."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLIP = Flip(
 
 A, B = verdict_of("a"), verdict_of("b")
 SCORED = [[scored(scores, (5, 5))] for scores in ((5.2, 5.1), (5.1, 5.2), (5.0, 5.0))]
-"""What a protocol says where the first response is better, where the second is, and of a tie."""
+"""Judgments that prefer the first response, the second, and neither."""
 
 
 def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: int | None = None) -> list[Row]:
@@ -121,7 +121,6 @@ MIXED = verdict(
     effort=Effort(cases=40, of=300, calls=320, saved=2080, budget=None, stopped="no verdict that is left changes it"),
     notes=("judged in a drawn order, seed 0",),
 )
-"""One of each kind."""
 
 FLIPS = {("pairwise", "prolixity"): (FLIP,)}
 
@@ -142,7 +141,7 @@ DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 
 @st.composite
 def hostile(draw: st.DrawFn) -> tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]:
-    """A verdict, its flips and a judge's name, any text of which may hold anything."""
+    """A verdict, its flips and a judge's name, with arbitrary texts."""
     checks, flips = list[Check](), dict[tuple[str, str], tuple[Flip, ...]]()
     for decision in draw(st.lists(st.none() | st.sampled_from(DECISIONS), max_size=4)):
         texts = {name: draw(HOSTILE) for name in ("protocol", "attack", "reason")}
@@ -161,7 +160,7 @@ def hostile(draw: st.DrawFn) -> tuple[Verdict, dict[tuple[str, str], tuple[Flip,
 
 
 def golden(name: str, text: str) -> str:
-    """The text of a golden file; ``DISTRACT_GOLDEN=write`` writes it anew first, to have its diff read."""
+    """The text of a golden file; ``DISTRACT_GOLDEN=write`` rewrites it first, so that its diff can be reviewed."""
     file = GOLDEN / name
     if os.environ.get("DISTRACT_GOLDEN") == "write":
         file.write_text(text, encoding="utf-8", newline="\n")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import settings
 
 SECONDS = 1.0
-"""Processor time of one unit test: it does not grow when other programs share the machine, as time on the wall does."""
+"""Processor time of one unit test; unlike wall-clock time, it does not grow when other programs run."""
 
 IMPORTS = 20
-"""Modules that a test may import before its time says nothing about the test."""
+"""Modules whose first import does not count towards the time of a test."""
 
 STARTS = ("subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
 """Audit events of the interpreter: each starts a process or becomes one."""
@@ -26,7 +26,7 @@ MAY_SKIP = (
     "the system does not list",
     "the time of all faults is up",
 )
-"""Reasons that hold on some systems whatever is installed: they stay skips everywhere."""
+"""Skip reasons of some systems, whatever is installed; they are always accepted."""
 
 _offences: list[str] | None = None
 
@@ -63,7 +63,7 @@ def _watch(item: pytest.Item) -> Generator[None, None, None]:
         _offences = None
     is_drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     limit = SECONDS * (max(settings().max_examples / 10, 1) if is_drawn else 1)
-    # The first test that needs a library pays for its import, and which one is first depends on what is run.
+    # The import of a library slows the first test that needs it, and that test depends on the selection.
     if spent > limit and len(sys.modules) - modules < IMPORTS:
         offences.append(f"computes for {spent:.1f} s, more than {limit:g} s")
     if offences:
@@ -81,18 +81,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse a unit file that imports torch itself, which no single test would show."""
+    """Refuse a unit file that imports torch itself, because no single test would reveal it."""
     if {folder(item.path) for item in session.items} == {"unit"} and "torch" in sys.modules:
         raise pytest.UsageError("a file of tests/unit imports torch")
 
 
 def _is_required(path: Path) -> bool:
-    """Whether the caller says that everything which tests of this folder need is there."""
+    """Whether the caller declares that all requirements of this folder's tests are installed."""
     return os.environ.get("DISTRACT_PUBLISHED" if folder(path) == "published" else "DISTRACT_CI") == "1"
 
 
 def _refuse(report: pytest.TestReport | pytest.CollectReport, path: Path) -> None:
-    """Turn a skip into a failure where it is owed."""
+    """Turn a skip into a failure if the test must run."""
     if not report.skipped or hasattr(report, "wasxfail") or not _is_required(path):
         return
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -120,7 +120,7 @@ def pytest_make_collect_report(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests of published data ran, where any was collected."""
+    """Report how many tests of published data ran, if any was collected."""
     ran, skipped = (
         sum("published/" in report.nodeid for kind in kinds for report in terminalreporter.getreports(kind))
         for kinds in (("passed", "failed"), ("skipped",))

@@ -37,18 +37,18 @@ class ReceivedRequest:
 
     @property
     def content(self) -> str:
-        """Of the last user message."""
+        """The text of the last user message."""
         return str(next(m["content"] for m in reversed(self.body["messages"]) if m["role"] == "user"))
 
     @property
     def is_probe(self) -> bool:
-        """Whether it finds out how a server wants to be asked; a system's part may be merged into it."""
+        """Whether the request is a probe; a system message may be merged into it."""
         return self.path == CHAT and self.content.endswith(tuple(probe.messages[-1].content for probe in PROBES))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back: JSON, or bytes as they are."""
+    """The response to send: JSON, or raw bytes."""
 
     body: object = field(default_factory=dict)
     status: int = 200
@@ -77,14 +77,14 @@ def completion(text: str | None, *, logprobs: object = None, finish: str = "stop
 
 
 def token(text: str, likely: Mapping[str, float] | None = None, p: float = 1.0) -> dict[str, Any]:
-    """A token with the probabilities of those likely in its place, itself among them where it is named there."""
+    """A token with the probabilities of the likely tokens at its place, which may include it."""
     likely = likely or {}
     listed = [{"token": name, "logprob": math.log(share)} for name, share in likely.items()]
     return {"token": text, "logprob": math.log(likely.get(text, p)), "top_logprobs": listed}
 
 
 class Loopback:
-    """A server on a free port of 127.0.0.1, in a thread of its own, while it is entered."""
+    """A context manager: a server on a free port of 127.0.0.1, in its own thread."""
 
     def __init__(self) -> None:
         self.asked: list[ReceivedRequest] = []
@@ -101,12 +101,12 @@ class Loopback:
 
     @property
     def chats(self) -> list[ReceivedRequest]:
-        """The chat completions asked for, but for probes."""
+        """The requests for chat completions, without probes."""
         return [request for request in self.asked if request.path == CHAT and not request.is_probe]
 
     @property
     def probes(self) -> list[ReceivedRequest]:
-        """The chat completions asked for as probes."""
+        """The requests for chat completions that are probes."""
         return [request for request in self.asked if request.is_probe]
 
     def __enter__(self) -> Self:
@@ -139,7 +139,7 @@ class Loopback:
     async def _stop(self) -> None:
         self._server.close()
         self._stopping = True
-        # What is being accepted at this moment becomes a task first, and ends at once.
+        # Connections being accepted now become tasks first, and end at once.
         for _ in range(10):
             await asyncio.sleep(0)
         for task, writer in list(self._open.items()):
@@ -171,7 +171,7 @@ class Loopback:
             self._open.pop(task, None)
 
     async def _send(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """False where the connection is to be closed."""
+        """Answer one request; return False if the connection must be closed."""
         await asyncio.sleep(answer.delay)
         if answer.stalled:
             await reader.read(1)  # until the client goes away
@@ -189,7 +189,7 @@ Script = Callable[[ReceivedRequest], Answer | dict[str, Any]]
 
 
 def continues(request: ReceivedRequest) -> dict[str, Any]:
-    """The answer to a probe of a server that takes everything."""
+    """The answer of a server without restrictions to a probe."""
     if "continue_final_message" in request.body:
         return completion("A", logprobs=[token("A", {"A": 0.9})], finish="length")
     return completion("OK")
@@ -220,11 +220,11 @@ class FakeServer(Loopback):
 
 
 Plan = Callable[[str, int], str | None]
-"""From the last user message and the number of times that it was asked (from 1) to the name of a fault."""
+"""Maps the last user message and the number of its attempt (from 1) to the name of a fault."""
 
 
 class FaultProxy(Loopback):
-    """Forwards to a server and injects what a plan says into chat completions.
+    """Forwards to a server and injects the faults of a plan into chat completions.
 
     The faults: ``429`` (with Retry-After), ``500``, ``cut``, ``stall``, ``reset``; ``null``, ``length``, ``refusal``,
     ``garbage``, ``none`` (no choice) and ``two`` change what the server replied.
@@ -259,7 +259,7 @@ class FaultProxy(Loopback):
         try:
             forwarded = {k: v for k, v in request.headers.items() if k not in ("host", "connection", "accept-encoding")}
             head = "".join(f"{name}: {value}\r\n" for name, value in forwarded.items())
-            # 1.0: the reply ends where the connection does, and is never in chunks.
+            # HTTP 1.0: the end of the connection ends the reply, and there are no chunks.
             writer.write(f"{request.method} {request.path} HTTP/1.0\r\nhost: x\r\n{head}\r\n".encode() + request.raw)
             first = await reader.readline()
             headers = await _headers(reader)

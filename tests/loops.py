@@ -1,4 +1,4 @@
-"""Tables of one property: a loop in one test, where rows are cheap and no row needs a fixture of its own."""
+"""Parametrisation as a loop in one test, for cheap rows that need no fixture of their own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test once for every row, as ``pytest.mark.parametrize`` does, but as one test; a failure names its row.
+    """Run a test for every row, like ``pytest.mark.parametrize``, but as one test; a failure names its row.
 
     Args:
-        names: of the arguments, with commas between them or as a sequence.
-        rows: values of the argument, or tuples of values where there are several.
+        names: the names of the arguments, separated by commas or as a sequence.
+        rows: values of the argument, or tuples of values for several arguments.
     """
     argument_names = [one.strip() for one in names.split(",")] if isinstance(names, str) else list(names)
     table = [dict(zip(argument_names, row if len(argument_names) > 1 else (row,), strict=True)) for row in rows]
@@ -30,8 +30,8 @@ def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[
                     raise
 
         signature = inspect.signature(test)
-        kept = [one for one in signature.parameters.values() if one.name not in argument_names]
-        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        parameters = [one for one in signature.parameters.values() if one.name not in argument_names]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return run
 
     return loop

@@ -1,4 +1,4 @@
-"""Files changed in place, in a way that only their ctime shows."""
+"""Change files in place so that only their ctime differs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def overwrite(file: Path, content: bytes) -> None:
-    """Change a file in place and put its times back, at a later tick of the file system's clock.
+    """Change a file in place and restore its times, at a later tick of the file system's clock.
 
     Args:
-        file: to be changed.
-        content: of the same size as before.
+        file: the file to change.
+        content: the new content, of the same size.
     """
     before, probe = file.stat(), file.with_name(".probe")
     probe.touch()

@@ -29,7 +29,7 @@ class Block:
         return f"{self.page}:{self.line}"
 
     def commands(self) -> list[tuple[str, str]]:
-        """Each command of a console block with what it prints."""
+        """Each command of a console block with its output."""
         parts = re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]
         return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
 

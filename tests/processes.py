@@ -1,4 +1,4 @@
-"""Commands in processes of their own, and a server that holds its answers back: for tests of kills and signals."""
+"""Commands in separate processes, and a server that delays its answers, for tests of kills and signals."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from command_result import CommandResult
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 PATIENCE = 120.0
-"""Seconds until a test gives up; nothing waits for them where all is well."""
+"""Seconds until a test fails; a passing test never waits that long."""
 
 
 class CommandProcess:
-    """A command that runs; it is killed at the end of the context. It hears SIGHUP even where tests run under nohup.
+    """A running command, killed at the end of the context. It receives SIGHUP even if the tests run under nohup.
 
     Args:
-        arguments: of the command line.
-        folder: where it runs.
-        before: code that runs first, in the same process.
+        arguments: the command line.
+        folder: the working directory.
+        before: code to run first in the same process.
     """
 
     def __init__(self, *arguments: object, folder: Path, before: str = "") -> None:
@@ -55,7 +55,7 @@ class CommandProcess:
             thread.start()
 
     def says(self, text: str, stream: str = "err") -> str:
-        """Wait for a line that holds a text."""
+        """Wait for a line that contains a text."""
         while text not in (line := self._coming[stream].get(timeout=PATIENCE)):
             assert line, f"it ended without {text!r}: {self.ended()}"
         return line
@@ -87,13 +87,13 @@ class CommandProcess:
 
 
 def opinion(request: ReceivedRequest) -> dict[str, Any]:
-    """A verdict that follows from the request alone."""
+    """A verdict that depends on the request alone."""
     share = hashlib.sha256(request.content.encode()).digest()[0] / 256
     return completion("A", logprobs=[token("A", {"A": 0.1 + 0.7 * share, "B": 0.8 - 0.7 * share})], finish="length")
 
 
 class HeldServer(FakeServer):
-    """Holds its answers back until it is freed; probes are answered at once."""
+    """Delays its answers until it is freed, but answers probes at once."""
 
     def __init__(self) -> None:
         super().__init__(opinion)
@@ -101,7 +101,7 @@ class HeldServer(FakeServer):
         self._seen = threading.Semaphore(0)
 
     def saw(self, number: int) -> None:
-        """Wait until so many more requests are there."""
+        """Wait for this number of further requests."""
         for _ in range(number):
             assert self._seen.acquire(timeout=PATIENCE)
 
@@ -123,7 +123,6 @@ class HeldServer(FakeServer):
 
 
 def count_replies(store: Path) -> int:
-    """How many replies a store holds."""
     with sqlite3.connect(store) as db:
         ((count,),) = db.execute("select count(*) from replies").fetchall()
     db.close()

@@ -16,20 +16,20 @@ from pathlib import Path
 
 NAME = "smollm2"
 PATIENCE = 300.0
-"""Seconds until the server must be up; it takes about one minute on two quiet cores."""
+"""Seconds until the server must be up; it takes about one minute on two idle cores."""
 
 
 @contextmanager
 def vllm_server(model: Path, log: Path) -> Iterator[str]:
-    """Start the server, wait until it is up, stop it at the end; yields its base URL.
+    """Start the server, wait until it is up, yield its base URL, and stop it at the end.
 
     Raises:
-        RuntimeError: it ended or did not come up; the message has the end of its log.
+        RuntimeError: if it ends or does not start; the message contains the end of its log.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # The command line of the CPU build does not start: it looks for a package of another name.
+    # The command line of the CPU build fails, because it looks for a package with another name.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     command += ["--served-model-name", NAME, "--dtype", "float32", "--enforce-eager", "--max-logprobs", "64"]
     command += ["--host", "127.0.0.1", "--port", str(port)]

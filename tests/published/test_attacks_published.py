@@ -42,7 +42,7 @@ def test_most_rewrites_of_natural_answers_pass(attack: Attack) -> None:
 
 
 def answers(attacked: str | None) -> Iterator[tuple[str, str, str, tuple[Constraint, ...]]]:
-    """Prompt, original, recorded rewrite (or the original again) and constraints, from the embedded set."""
+    """Prompt, original, recorded rewrite (or the original if there is none) and constraints, from the embedded set."""
     for case in tweakset():
         constraints = tuple(parse(c) for c in case["constraints"])  # type: ignore[attr-defined]
         responses: list[dict[str, str]] = case["responses"]  # type: ignore[assignment]

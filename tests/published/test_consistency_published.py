@@ -17,21 +17,6 @@ from distract.data.formats.native import format_line as native
 MT_BENCH = Path(__file__).parents[3] / "shared" / "data" / "mt_bench"
 
 
-# Draws.
-
-
-# Requests.
-
-
-# Counts.
-
-
-# Runs.
-
-
-# Reports.
-
-
 # The command line.
 
 

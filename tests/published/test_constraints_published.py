@@ -1,4 +1,4 @@
-"""Constraints: reading them, checking texts, saying them, and agreement with IFEval's own labels."""
+"""Test constraints: parsing, checking, descriptions, and agreement with IFEval's own labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_LANGUAGE = [
     (2571, "change_case:english_capital", "ours True, theirs False"),
     (3456, "change_case:english_capital", "ours True, theirs False"),
 ]
-"""Where the original's guess of the language failed a text of a few words or names; we do not guess one."""
+"""Texts of a few words or names whose language the original guesses wrong; we do not guess it."""
 
 needs_ifeval = pytest.mark.skipif(not IFEVAL.is_dir(), reason=f"IFEval's data are not in {IFEVAL}")
 
@@ -30,7 +30,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 @needs_ifeval
-def test_every_ifeval_constraint_parses_and_describes_itself() -> None:
+def test_every_ifeval_constraint_parses_and_has_a_description() -> None:
     for row in rows("input_data.jsonl"):
         for kind, arguments in zip(row["instruction_id_list"], row["kwargs"], strict=True):
             assert describe(parse({"kind": kind, **arguments}))

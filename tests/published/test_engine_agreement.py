@@ -41,7 +41,7 @@ def cases() -> Sequence[Case]:
 
 
 def last_step(name: str, comparison: Comparison, seen: Replies) -> Plan[tuple[Judgment, ...]]:
-    """A protocol whose analyses are given: the start of each response stands for what a model would say of it."""
+    """A protocol with fixed analyses: the start of each response replaces the analysis of a model."""
     plan = orders.ask_in_orders(get_protocol(name), comparison)
     try:
         requests = next(plan)
@@ -78,7 +78,7 @@ def judge_cases(backend: Backend, cases: Sequence[Case]) -> tuple[Verdicts, Repl
 
 
 def near(judgments: Sequence[Judgment], rule: str | None) -> bool:
-    """Whether two outcomes are so close that engines may differ in them."""
+    """Whether two outcomes are so close that engines may disagree."""
     if rule == "score":
         ((a, b),) = [judgment.scores or (0.0, 0.0) for judgment in judgments]
         return abs(a - b) <= WITHIN
@@ -90,10 +90,10 @@ def near(judgments: Sequence[Judgment], rule: str | None) -> bool:
 def test_three_engines_agree(
     engines: Mapping[str, Backend], cases: Sequence[Case], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {name: judge_cases(backend, cases) for name, backend in engines.items()}
-    verdicts, replies = found.pop("transformers")
+    by_engine = {name: judge_cases(backend, cases) for name, backend in engines.items()}
+    verdicts, replies = by_engine.pop("transformers")
     assert len(replies) == 6 * ITEMS
-    for name, (others, their) in found.items():
+    for name, (others, their) in by_engine.items():
         furthest = max(abs(a - b) for key in replies for a, b in zip(replies[key], their[key], strict=True))
         with capsys.disabled():
             print(f"\nlargest difference of a choice between transformers and {name}: {furthest:.1e}")

@@ -1,4 +1,4 @@
-"""``distract leaderboard`` as a user meets it: boards of votes and judgments, attacks on boards, wrong input."""
+"""Test ``distract leaderboard`` on the command line: boards of votes and judgments, attacks on boards, wrong input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published verdicts of two judges on six models, rated by us and by naive loops over the files as they are."""
+"""Published verdicts of two judges on six models, rated by distract and by naive loops over the files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.skipif(not JUDGMENTS.is_dir(), reason=f"needs published
 
 JUDGES = ("exaone-judge_32B", "qwen-judge_14B")
 Played = tuple[str, str, float]
-"""Two models and the points of the first: 1, 0 or a half."""
+"""Two models and the points of the first: 1, 0 or 0.5."""
 
 
 def load_games(judge: str) -> list[Played]:
-    """Every comparison with two verdicts: a win where both orders name the same model, else half a point each."""
+    """Every comparison with two verdicts: a win if both orders name the same model, else half a point each."""
     results = []
     for path in sorted((JUDGMENTS / judge / "pairwise").glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -41,7 +41,7 @@ def load_games(judge: str) -> list[Played]:
 
 
 def bradley_terry(matches: list[Played], prior: float = 1000.0) -> dict[str, float]:
-    """Small steps uphill on the penalised likelihood, match by match."""
+    """Ratings by gradient ascent on the penalised likelihood, match by match."""
     table = Counter(matches)
     unit = math.log(10) / 400
     rating = dict.fromkeys(sorted({name for a, b, _ in matches for name in (a, b)}), 0.0)
@@ -56,7 +56,7 @@ def bradley_terry(matches: list[Played], prior: float = 1000.0) -> dict[str, flo
 
 
 def elo(matches: list[Played], k: float = 4.0) -> dict[str, float]:
-    """One match after the other, in the order of the files."""
+    """Ratings from the matches in the order of the files."""
     rating = {name: 1000.0 for a, b, _ in matches for name in (a, b)}
     for a, b, points in matches:
         gain = k * (points - 1 / (1 + 10 ** ((rating[b] - rating[a]) / 400)))
@@ -95,5 +95,5 @@ def test_two_judges_compare_on_the_same_prompts() -> None:
     for change in one.shift.changes:
         assert change.low is not None
         assert change.high is not None
-        # What prompts do to both boards cancels: narrower than the difference of two unrelated boards.
+        # Prompt effects shared by both boards cancel, so the interval is narrower than for unrelated boards.
         assert change.high - change.low < math.hypot(*(side[change.model] for side in widths))

@@ -1,4 +1,4 @@
-"""``distract meta`` as a user meets it: published figures, live judges, run folders, wrong input, hostile names."""
+"""Test ``distract meta`` on published runs."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_llmbar_labels_survive_joining_its_data(run: Any) -> None:
 
 @pytest.mark.skipif(not PAIRS.is_dir(), reason=f"needs the published judgments in {PAIRS}")
 def test_mtbench_inconsistency_counts_match_the_paper(run: Any) -> None:
-    # The other judge of the folder is counted in test_replay_published: its texts take their time.
+    # test_replay_published counts the other judge of the folder, because its long texts take time.
     ran = run("meta", "--judge", f"replay:{PAIRS / 'judgments' / 'qwen-judge_14B'}", "--json")
     assert (ran.code, ran.err) == (0, "")
     for rule in ("stored", "parsed"):
@@ -159,18 +159,3 @@ def test_mtbench_inconsistency_counts_match_the_paper(run: Any) -> None:
     kappas = [one for one in ran.document["results"] if one["measure"] == "kappa"]
     assert {one["order"] for one in kappas} == {"given", "swapped", "both"}
     assert {(one["value"], one["n"]) for one in kappas} == {(None, 0)}
-
-
-# Files of other formats, joined with labels.
-
-
-# Judges that are asked.
-
-
-# The exit code says when nothing can be said.
-
-
-# Wrong input.
-
-
-# Hostile names, long ones, and many.

@@ -1,4 +1,4 @@
-"""Reading a verdict in a judge's own words: hostile texts one by one, published judgments, and what always holds."""
+"""Test parsing verdicts in a judge's own words on published judgments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_published_winners_of_llmbar_are_parsed() -> None:
             if winner != stored_result["winner"]:
                 missed.append((text, winner))
     assert n > 5000
-    # The one whose published winner is none that its judge gave.
+    # The row whose published winner its judge did not give.
     ((text, winner),) = missed
     assert winner is None
     assert "I cannot claim that either Output (a) or Output (b) is better" in text

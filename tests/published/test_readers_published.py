@@ -32,7 +32,7 @@ def test_real_pandalm_set_loads() -> None:
             assert not all(isinstance(text, str) for text in texts)
             continue
         assert [response.text for response in case.responses] == texts
-        # Another way to say it: with three votes, the one that at least two share is the middle one of the sorted.
+        # An equivalent definition: the majority of three votes is the middle one after sorting.
         votes = sorted(row[f"annotator{number}"] for number in (1, 2, 3))
         assert case.preferred == ("tie", "response1", "response2")[votes[1]]
         assert case.prompt[0] in (row["input"], row["instruction"], f"{row['instruction']}\n\n{row['input']}")
@@ -45,7 +45,7 @@ def test_real_mt_bench_loads() -> None:
     assert {len(case.responses) for case in dataset.cases} == {10}
     assert len({case.source for case in dataset.cases}) == 8
     assert sum(bool(case.reference) for case in dataset.cases) == 30
-    # llama-13b has one answer with a turn of nothing.
+    # llama-13b has one answer with an empty turn.
     blank = [r.author for case in dataset.cases for r in case.responses if not all(r.turns)]
     assert blank == ["llama-13b"]
     for name in ("gpt-4", "llama-13b"):

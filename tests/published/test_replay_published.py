@@ -1,4 +1,4 @@
-"""Real published outputs: every published count is found again, by stored winners and by our parser."""
+"""Real published outputs: stored winners and distract's parser reproduce every published count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from distract.judging.published import PublishedRun
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 REFUSAL = ("LLaMA2", "CoT", "GPTInst", "item-0083")
-"""An answer that claims to be unable to say which output is better, published as a win: the only difference of ours."""
+"""An answer that declines to name the better output but is published as a win: the only difference."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def verdicts(row: Row) -> tuple[Outcome | None, Outcome | None]:
 
 
 def figures(rows: Sequence[Row]) -> dict[str, str]:
-    """LLMBar's convention: a null is wrong, stays in n, and equals another null."""
+    """LLMBar's convention: a null counts as wrong, stays in n, and equals another null."""
     n = len(rows)
     right = [[verdict == row.label for verdict in verdicts(row)] for row in rows]
     first, second = (sum(column) for column in zip(*right, strict=True))

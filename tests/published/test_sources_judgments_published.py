@@ -1,4 +1,4 @@
-"""Judgments of others, labelled data and rows of runs as matches."""
+"""Test published judgments as matches."""
 
 from __future__ import annotations
 

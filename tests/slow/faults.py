@@ -1,4 +1,4 @@
-"""A server on loopback that does to some of its answers whatever a server may do, and the list of what that is."""
+"""A loopback server that damages some of its answers, and the list of faults."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
 @dataclass(frozen=True)
 class Raw(Answer):
-    """Bytes as they are, with seconds to wait between them.
+    """Raw bytes with waits between them.
 
     Attributes:
-        steps: what is sent, and how long it takes.
+        steps: the bytes to send, and the seconds to wait after each part.
         end: whether the connection is kept, closed, reset, or closed in one direction only.
     """
 
@@ -36,14 +36,14 @@ Spoil = Callable[[ReceivedRequest, Answer], Answer]
 
 @dataclass(frozen=True)
 class Fault:
-    """What may happen to an answer.
+    """A fault that a server applies to its answer.
 
     Attributes:
-        spoil: from the request and the right answer to the one that is sent.
-        changes: the answer may count as one, or decide how later requests are asked.
-        answers: what is sent is the right answer, in an odd way.
-        path: of the requests that it happens to.
-        timeout: for one request, in seconds.
+        spoil: maps the request and the right answer to the answer that is sent.
+        changes: the answer may be taken as valid, or change the form of later requests.
+        answers: the right answer is sent in an unusual form.
+        path: the path of the affected requests.
+        timeout: the limit for one request, in seconds.
     """
 
     spoil: Spoil
@@ -57,8 +57,8 @@ class Faulty(FakeServer):
     """A server with a fault.
 
     Attributes:
-        fault: which; None where it is healthy.
-        strikes: whether it happens to the request of this number, counted from 1 at ``begin``.
+        fault: the current fault, or None.
+        strikes: whether the fault affects the request of this number, counted from 1 at ``begin``.
         answered: requests whose right answer was sent.
     """
 
@@ -67,7 +67,7 @@ class Faulty(FakeServer):
         self.begin(None, lambda number: False)
 
     def begin(self, fault: Fault | None, strikes: Callable[[int], bool]) -> None:
-        """Be so from now on, and forget what was."""
+        """Set the fault and forget earlier requests."""
         self.fault, self.strikes, self.number = fault, strikes, 0
         self.answered: list[bytes] = []
         self.asked.clear()
@@ -112,7 +112,7 @@ def _raw(*steps: bytes | float, end: str = "close") -> Spoil:
 
 
 def _bytes(change: Callable[[bytes], bytes], *headers: bytes, length: object = None, end: str = "close") -> Spoil:
-    """The body, changed, under a header that may not be right."""
+    """A changed body under a header that may be wrong."""
     return lambda asked, answer: Raw(steps=(_headed(change(answer.raw), *headers, length=length),), end=end)
 
 
@@ -336,7 +336,7 @@ FAULTS: Mapping[str, Fault] = {
     "a redirect to a file": Fault(_body(b"", 307, location="file:///etc/passwd")),
     "a redirect to nowhere": Fault(_body(b"", 308, location="http://[")),
     "a redirect without an address": Fault(_body(b"", 301)),
-    # what else is asked
+    # requests other than completions
     "no list of models": Fault(_body(_HTML, 500), path="/models"),
     "models that are none": Fault(_body({"data": [None, 7, {"id": {}, "owned_by": []}]}), True, path="/models"),
     "models of another owner": Fault(_body({"data": [{"id": "m", "owned_by": "me"}]}), True, path="/models"),

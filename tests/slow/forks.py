@@ -1,4 +1,4 @@
-"""Commands in processes of their own, forked from one that has imported everything: each begins at once.
+"""Commands in separate processes, forked from one that has imported everything, so that they start at once.
 
 They are real processes that real signals end; only their imports are not their own.
 """
@@ -24,7 +24,7 @@ from typing import Any, Self
 import openai
 
 HUNG = 120.0
-"""Seconds after which a command hangs; it is asked where, and killed."""
+"""Seconds after which a command counts as hung; its stack is dumped, and it is killed."""
 
 
 _STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
@@ -71,8 +71,8 @@ class Process:
     """A command under way.
 
     Attributes:
-        folder: where it runs; what it prints is in the files ``out`` and ``err`` there.
-        code: by which it ended; below 0 by that signal, None while it runs.
+        folder: the working directory, with its output in the files ``out`` and ``err``.
+        code: the exit code; negative for a signal, None while it runs.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ class Process:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def send(self, number: int) -> bool:
-        """Send a signal; False where no process receives it."""
+        """Send a signal; return False if no process receives it."""
         self.begun.wait(HUNG)
         if self.ended.is_set():
             return False
@@ -90,7 +90,7 @@ class Process:
         return True
 
     def wait(self) -> int:
-        """The exit code, once it is there."""
+        """Wait for the exit code."""
         if not self.ended.wait(HUNG):
             self.send(signal.SIGABRT)
             self.ended.wait(HUNG)
@@ -100,17 +100,17 @@ class Process:
 
     @property
     def out(self) -> str:
-        """Its output so far."""
+        """The output so far."""
         return (self.folder / "out").read_text(encoding="utf-8", errors="replace")
 
     @property
     def err(self) -> str:
-        """Its output on stderr so far."""
+        """The output on stderr so far."""
         return (self.folder / "err").read_text(encoding="utf-8", errors="replace")
 
 
 class Forks:
-    """Starts commands, while it is entered; none of them outlives it."""
+    """A context manager that starts commands; none of them outlives it."""
 
     def __init__(self) -> None:
         self._processes: list[Process] = []
@@ -139,7 +139,7 @@ class Forks:
         self._parent.wait()
 
     def start(self, folder: Path, arguments: tuple[str, ...], settings: Mapping[str, str]) -> Process:
-        """Start ``distract`` in a folder, with more environment."""
+        """Start ``distract`` in a folder, with additional environment variables."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("out", "err"):  # it may be killed before it opens them
             (folder / name).write_bytes(b"")
@@ -165,7 +165,7 @@ class Forks:
 
 
 def _warm() -> None:
-    """Import what commands import, but for what brings torch, and start no thread."""
+    """Import the modules of the commands except those that import torch; start no thread."""
     from distract.core import registry
     from distract.stats import ratings
 
@@ -179,13 +179,13 @@ def _warm() -> None:
 
 
 async def _ask_nobody() -> None:
-    with contextlib.suppress(Exception):  # nobody listens there
+    with contextlib.suppress(Exception):  # connections are refused
         async with openai.DefaultAsyncHttpxClient() as client:
             await client.get("http://127.0.0.1:1")
 
 
 def _serve() -> None:
-    """The parent of them all: jobs come in on stdin; who began, and who ended how, goes out on stdout."""
+    """The parent process: reads jobs from stdin, and reports starts and ends on stdout."""
     _warm()
     faulthandler.enable()
     wakes, woken = os.pipe()
@@ -204,10 +204,10 @@ def _serve() -> None:
                     break
                 _report(job=jobs.pop(pid), code=os.waitstatus_to_exitcode(status))
         if 0 in ready:
-            came = os.read(0, 65536)
-            if not came:
+            chunk = os.read(0, 65536)
+            if not chunk:
                 return
-            *lines, waiting = (waiting + came).split(b"\n")
+            *lines, waiting = (waiting + chunk).split(b"\n")
             for line in lines:
                 job = json.loads(line)
                 pid = os.fork()
@@ -226,7 +226,7 @@ def _report(**values: int) -> None:
 
 def _run_job(job: dict[str, Any]) -> None:
     signal.set_wakeup_fd(-1)
-    for one in (signal.SIGCHLD, signal.SIGINT):  # no traceback of ours where one comes before the command listens
+    for one in (signal.SIGCHLD, signal.SIGINT):  # an early signal must not cause a traceback of this script
         signal.signal(one, signal.SIG_DFL)
     os.chdir(job["folder"])
     os.environ.update(job["settings"])

@@ -1,4 +1,4 @@
-"""From Python: the same bytes as the command, flips and tables of a run, errors as exceptions, and silence."""
+"""The Python API: same bytes as the commands, flips and tables, errors as exceptions, no output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import distract
         {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
     ],
 )
-def test_function_writes_the_same_bytes_as_the_command(run: Command, options: dict[str, Any], capsys: Any) -> None:
+def test_function_and_command_write_the_same_bytes(run: Command, options: dict[str, Any], capsys: Any) -> None:
     options = {"judge": "planted:longer", **options}
     ran = run("attack", *format_options(options, SINGULAR), "--out", "theirs", "--json")
     result = distract.attack(**options, out="mine", store="other.sqlite")
@@ -34,11 +34,11 @@ def test_function_writes_the_same_bytes_as_the_command(run: Command, options: di
 
 
 def test_flips_match_the_figures(run: Command) -> None:
-    mine = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
-    flips = mine.flips()
+    attacked = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
+    flips = attacked.flips()
     counted = {
         (one["protocol"], one["rule"], one["attack"]): one["k"]
-        for one in mine.results
+        for one in attacked.results
         if one["measure"] == "flip_rate" and one["k"] is not None and one["attack"] and one["rule"] != "rating"
     }
     result = dict.fromkeys(counted, 0)
@@ -46,5 +46,5 @@ def test_flips_match_the_figures(run: Command) -> None:
         result[flip.protocol, flip.rule, flip.attack] += 1
     assert result == {place: k for place, k in counted.items() if place in result}
     assert sum(result.values()) == len(flips) > 10
-    texts = {rewrite.response.text for rewrite in mine.rewrites}
+    texts = {rewrite.response.text for rewrite in attacked.rewrites}
     assert all(flip.rewrite in texts and flip.original and flip.original != flip.rewrite for flip in flips)

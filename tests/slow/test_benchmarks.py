@@ -1,4 +1,4 @@
-"""The benchmarks run, at their smallest: what they print is timed elsewhere, that they print it is seen here."""
+"""Test that the benchmarks run at their smallest size; their times are measured elsewhere."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_benchmark_measures_reading_and_writing(folders: Mapping[str, Path]) -> 
 def test_benchmark_measures_vllm(
     real: Vllm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # On the engine that is there: another one takes a minute to start.
+    # Reuse the running engine, because starting another one takes a minute.
     monkeypatch.setattr(backend, "Vllm", lambda *_, **__: real)
     script = str(BENCHMARKS / "vllm_engine.py")
     monkeypatch.setattr(sys, "argv", [script, "--judgments", "4", "--rounds", "1"])

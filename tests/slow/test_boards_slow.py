@@ -1,4 +1,4 @@
-"""Boards: intervals by plain loops, ranks, groups, what has no interval, and every rating system under hard input."""
+"""Test that the order of names and matches does not affect boards."""
 
 from __future__ import annotations
 

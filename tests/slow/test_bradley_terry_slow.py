@@ -1,4 +1,4 @@
-"""Bradley-Terry against plain loops over matches, other libraries, and what must hold for any matches."""
+"""Test Bradley-Terry on hard matches, draws and many matches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str
     for sd in (30.0, 1000.0, 20_000.0):
         ratings = rate_bradley_terry(matches, prior=sd)
         theta = (ratings.rating - 1000) / LOGIT
-        # At the maximum what a model won is what was expected of it, less what the prior pulls.
+        # At the maximum, the wins of a model equal its expected wins less the pull of the prior.
         slope = -((LOGIT / sd) ** 2) * theta
         gap = theta[matches.a] - theta[matches.b]
         residual = np.array([1.0, 0.0, 0.5])[matches.outcome] - 1 / (1 + np.exp(-gap))
@@ -52,7 +52,7 @@ def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], m
 
 
 @given(game_lists(), st.integers(0, 5))
-def test_a_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
+def test_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
     matches = matches_of(rows)
     draws = draw(seed, 8, matches.clusters)
     assert draws.weights is not None

@@ -1,4 +1,4 @@
-"""Test a judge behind a server's name: replaced, drifting, asked afresh, identified by a version."""
+"""Test a judge behind a server's name: replaced, drifting, run with --fresh, identified by a version."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ REASON = "the judge behind this name has changed"
 
 @pytest.fixture(autouse=True)
 def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs these tests may be a CI system."""
+    """Remove the variables of a CI system that runs these tests."""
     for name in [*os.environ]:
         if name.startswith(("OPENAI_", "GITHUB_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
 
 
 def fair(first: str, _: str) -> float:
-    """Red wins, whatever is done to the other one."""
+    """Red wins, whatever the other response is."""
     return 0.85 if "red" in first else 0.15
 
 
 def prefer_longer(first: str, second: str) -> float:
-    """The longer one wins."""
+    """The longer response wins."""
     return 0.9 if len(first) > len(second) else 0.1
 
 
@@ -64,11 +64,11 @@ def prefer_red_slightly(first: str, _: str) -> float:
 
 @dataclass
 class Endpoint:
-    """What a server does with a name; ``judge`` is exchanged behind it.
+    """A server whose ``judge`` can be replaced under an unchanged name.
 
     Attributes:
-        turned: so many of the next answers say the opposite.
-        says: whether it tells probabilities.
+        turned: the number of next answers to invert.
+        says: whether it returns probabilities.
     """
 
     judge: Judge = fair
@@ -91,7 +91,7 @@ class Endpoint:
             return completion(f"{'' if begun else '[['}{'A' if p > 0.5 else 'B'}]]")
         if responses := re.findall(r"# Output \([ab]\)\n(.*?)(?=\n\n#)", request.content, re.DOTALL):
             word = "a" if self._of(*responses) > 0.5 else "b"
-            # A server that batches does not repeat itself letter by letter.
+            # A server that batches does not repeat its answers verbatim.
             return completion(f"One has {len(self.asked)} merits. Therefore, Output ({word}) is better.")
         return completion(f"It has {len(self.asked)} merits.")
 
@@ -103,7 +103,7 @@ class Endpoint:
         return p
 
     def new(self) -> int:
-        """How often it was asked since this was called last."""
+        """The number of requests since the last call."""
         number = len(self.asked)
         self.asked.clear()
         return number
@@ -151,11 +151,11 @@ def read_files() -> Mapping[str, bytes]:
     return {name: Path("r", name).read_bytes() for name in FILES}
 
 
-# The two situations in which a green gate was worth nothing.
+# Two situations in which a passing gate proved nothing.
 
 
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
-def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str, ...]) -> None:
+def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: tuple[str, ...]) -> None:
     assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
     before = read_files()
     for path in gone:
@@ -175,7 +175,7 @@ def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str,
     assert gone or read_files() == before
     assert (shop.gate("--json").document["decision"], shop.gate("--certify").code) == ("inconclusive", 1)
 
-    # It notices once only: what it said then is not taken for what is stored.
+    # The change is noticed only once, because the new replies do not replace the stored ones.
     assert shop.gate("--fresh").code == 1
     shop.endpoint.new()
     again = shop.gate()
@@ -183,7 +183,7 @@ def test_replaced_judge_is_detected_and_asked_again(shop: Shop, gone: tuple[str,
     assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
 
 
-def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
+def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None:
     assert shop.gate().code == 0
     assert "canary" not in shop.manifest
     before, number = read_files(), len(shop.endpoint.asked)
@@ -196,13 +196,13 @@ def test_unchanged_judge_costs_eight_requests_and_no_byte(shop: Shop) -> None:
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
     assert "canary: 8 stored requests repeated, 0 answered differently, probabilities moved by up to 0.05" in again.err
-    # What drifts does so from what is stored, not from what was said last.
+    # Drift is measured against the stored replies, not against the latest ones.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
     assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
 
 
 @pytest.mark.parametrize(("turned", "code"), [(1, 0), (2, 3)])
-def test_one_changed_outcome_is_noise_two_are_another_judge(shop: Shop, turned: int, code: int) -> None:
+def test_one_changed_outcome_is_noise_two_show_another_judge(shop: Shop, turned: int, code: int) -> None:
     shop.endpoint.judge = prefer_red_slightly
     assert shop.gate().code == 0
     shop.endpoint.turned = turned
@@ -262,12 +262,12 @@ def test_unreachable_server_never_passes(shop: Shop) -> None:
 
 
 def kill(patch: pytest.MonkeyPatch, after: int) -> None:
-    """End the next run after so many replies: before the first of them it has opened nothing but an epoch."""
+    """End the next run after this number of replies; before the first reply, it has only opened an epoch."""
     put, stored = Store.put, [0]
 
     def puts(store: Store, replies: Any) -> None:
         batch = list(replies)
-        if store.epoch:  # what is estimated is stored nowhere
+        if store.epoch:  # estimates are not stored
             if stored[0] >= after:
                 raise BackendError("killed")
             stored[0] += len(batch)
@@ -302,7 +302,7 @@ def test_killed_fresh_run_resumes_without_the_option(
     assert resumed.code == (1 if command == "gate" else 0)
     interrupted = read_files()
     assert (shop.manifest["replies"]["stored"] > 0) == (after > 0)
-    # Whole, in one go, it comes to the same.
+    # An uninterrupted run gives the same result.
     assert ask("--fresh").code == resumed.code
     assert read_files() == interrupted
 
@@ -335,7 +335,7 @@ def test_every_judging_command_supports_fresh(
     fresh = run(*command, "--fresh")
     assert (fresh.code, fresh.out) == (first.code, first.out)
     assert fresh.err.count("replies: 0 were stored") == judges
-    # Of several judges none is asked by its old replies, whenever the command was killed.
+    # Whenever the command was killed, no judge of several uses its old replies.
     with monkeypatch.context() as patch:
         kill(patch, 0)
         assert run(*command, "--fresh").code == 4
@@ -440,7 +440,7 @@ def test_records_state_their_time_and_origin(shop: Shop) -> None:
         assert (refused_.code, f"{option[0]} needs --judge" in refused_.err) == (2, True)
 
 
-def test_run_from_stored_replies_says_so_and_is_not_repeated(shop: Shop) -> None:
+def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> None:
     rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
     where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all")
     assert shop.run("attack", *where, *rules, "--out", "a").code == 0
@@ -458,7 +458,7 @@ def test_run_from_stored_replies_says_so_and_is_not_repeated(shop: Shop) -> None
         assert shop.run("gate", "b", "--baseline", "a").code in (2, 3)
 
 
-# Which are asked again.
+# Choice of the repeated requests.
 
 
 @given(

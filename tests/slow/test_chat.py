@@ -1,4 +1,4 @@
-"""Prompts as token ids: structure comes from the template alone, whatever the texts hold."""
+"""Prompts as token ids: only the template adds structure, whatever the texts contain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def make_request(*contents: str, prefill: str = "[[", choices: tuple[str, ...] =
 
 
 def copy_of(smollm2: Transformers, template: str | None = None) -> Any:
-    """The same tokenizer, with another template; reloaded, since tests change it."""
+    """The same tokenizer with another template; reloaded, because tests change it."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2._place, local_files_only=True)

@@ -8,7 +8,7 @@ import pytest
 from test_check import DEVELOPED, HELD_OUT, rates
 
 HARD = ("number",)
-"""Kinds of change that a rule of the first layer sees: none may be missed."""
+"""Kinds of change that a rule of the first layer must always detect."""
 
 
 @pytest.mark.parametrize("path", [DEVELOPED, HELD_OUT])

@@ -34,16 +34,16 @@ KNOWN: Mapping[str, tuple[set[str], dict[str, str]]] = {
     "actions/cache/save@v4": ({"path", "key"}, {}),
     "actions/upload-artifact@v4": ({"name", "path", "if-no-files-found"}, {}),
 }
-"""Actions of others: what they are given here, and what they answer. They are not carried out."""
+"""Third-party actions: their inputs here and their outputs. They are not executed."""
 
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 ONCE = "Install distract"
-"""The step that takes long; the same script with the same inputs has been carried out already."""
+"""The slow step; the same script with the same inputs has already run."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step that is over."""
+    """A finished step."""
 
     name: str
     outcome: str
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass
 class Runner:
-    """Carries out the steps of one job, as far as this example needs it."""
+    """Executes the steps of one job, as far as this example needs."""
 
     workspace: Path
     temp: Path
@@ -172,13 +172,13 @@ def fill(value: object, context: Mapping[str, Any]) -> str:
 
 
 def assignments(file: Path) -> dict[str, str]:
-    """What a step has appended to ``GITHUB_ENV`` or ``GITHUB_OUTPUT``, one line each."""
+    """The lines that a step has appended to ``GITHUB_ENV`` or ``GITHUB_OUTPUT``."""
     return dict(line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines())
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what is installed: to build in the working tree would leave a folder there."""
+    """A copy of the sources, because a build in the working tree would leave a folder there."""
     copy = tmp_path_factory.mktemp("package")
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)
@@ -191,12 +191,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
-    """The runner's temporary folder, which keeps the virtual environment, and what has been installed there."""
+    """The runner's temporary folder with the virtual environment, and the record of its installations."""
     return tmp_path_factory.mktemp("runner"), set()
 
 
 def check_out(folder: Path) -> None:
-    """The example in a folder, without what a gate that ran there has left."""
+    """The example in a folder, without the results of an earlier gate."""
     left = (EXAMPLE / ".gitignore").read_text(encoding="utf-8").replace("/", "").split()
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(*left), dirs_exist_ok=True)
 
@@ -215,7 +215,7 @@ def runner(tmp_path: Path, package: Path, home: tuple[Path, set[str]]) -> Runner
 
 
 def dispatch(runner: Runner, **inputs: str) -> bool:
-    """The workflow with the inputs of a person who starts it by hand; with none, of a pull request."""
+    """The workflow with the inputs of a manual start; without inputs, as for a pull request."""
     runner.context["inputs"] = inputs
     good = runner.job(runner.workspace / WORKFLOW)
     if "connection broken by" in runner[ONCE].out:
@@ -329,7 +329,7 @@ def test_scripts_hold_no_expressions_and_actions_are_known(name: str) -> None:
 def test_workflow_has_minimal_permissions() -> None:
     document = yaml.safe_load((EXAMPLE / WORKFLOW).read_text(encoding="utf-8"))
     assert document["permissions"] == {"contents": "read"}
-    # YAML 1.1 reads the key `on` as true. The other event would give code of strangers the secrets.
+    # YAML 1.1 reads the key `on` as true. The event pull_request_target would give secrets to foreign code.
     assert "pull_request" in document[True]
     assert "pull_request_target" not in document[True]
 

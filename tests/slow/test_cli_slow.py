@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+"""Test the command line: exit codes, one-line errors, JSON, run folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_biased_judge_is_detected_and_fair_one_cleared(run: Any) -> None:
+def test_biased_judge_is_detected_and_fair_one_is_not_flagged(run: Any) -> None:
     longer = run("attack", "--judge", "planted:longer", *PLANTED, "--json")
     assert longer.code == 0
     for protocol, rule in (("pairwise", None), ("absolute", "score")):
@@ -146,7 +146,7 @@ OTHERS = {
     *("gate", "gating", "leaderboard", "leaderboards", "ratings", "boards", "tournament", "meta", "consistency"),
     *("explain", "explaining", "minimal", "making", "replay"),
 }
-"""What belongs to studies other than an attack, by parts of module names."""
+"""Parts of module names that belong to studies other than an attack."""
 
 
 def test_attack_imports_no_other_study(tmp_path: Path) -> None:
@@ -191,15 +191,15 @@ def test_distractor_lowers_the_accuracy_of_a_biased_judge(run: Any) -> None:
 
 
 def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
-    asked = [part for name in ("base", "cot", "metric", "prepair", "rank") for part in ("--protocol", name)]
-    options = ("--judge", "planted:longer", *PLANTED, *asked, "--attack", "prolixity", "--attack", "sycophancy")
+    choices = [part for name in ("base", "cot", "metric", "prepair", "rank") for part in ("--protocol", name)]
+    options = ("--judge", "planted:longer", *PLANTED, *choices, "--attack", "prolixity", "--attack", "sycophancy")
     ran = run("attack", *options, "--out", "r", "--json")
     assert ran.code == 0
     document = json.loads(ran.out)
     standings = {one["protocol"]: one for one in document["ranking"]}
     assert (standings["base"]["against_base"], standings["base"]["calls"]) == (None, 2.0)
     assert standings["cot"]["against_base"] == "not distinguishable"
-    # Questions are made once a prompt, analyses once a response: fewer calls than one would count for each comparison.
+    # Questions are made once per prompt and analyses once per response, so a comparison costs fewer calls.
     assert 2 < standings["metric"]["calls"] < 3
     assert 2 < standings["prepair"]["calls"] < 4
     assert document["ties"] == ["rank"]

@@ -19,16 +19,13 @@ from distract.studies.consistency import design
 from distract.studies.consistency.measures import figures
 from distract.studies.estimate import estimate
 
-# Draws.
-
-
 # Requests.
 
 
 @pytest.mark.parametrize("name", ["pairwise", "rank", "absolute", "triadic", "cot-consistency", "prepair"])
 @pytest.mark.parametrize("manner", [Manner(), Manner("given", samples=3)])
 def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> None:
-    """Every protocol here always asks the same; what is sampled differs, and so does what is asked about it."""
+    """These protocols send a fixed number of requests; samples differ, and so do the requests that quote them."""
 
     def wordy(request: Request) -> Reply:
         reply = fair(request)
@@ -39,12 +36,6 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
     loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
     assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
-
-
-# Counts.
-
-
-# Runs.
 
 
 # Reports.

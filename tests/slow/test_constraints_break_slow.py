@@ -1,4 +1,4 @@
-"""Breaking edits: every one breaks, what can be kept is kept, and no text hurts them."""
+"""Test breaking edits on long hostile texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIECES = ["a. ", "*", "* a\n", "***\n", "\n", " ", "[", "<<", '"', "`", "?", "1"
 def test_long_hostile_text_breaks_quickly(piece: str) -> None:
     assert {raw["kind"] for raw in HOSTILE} == set(list_kinds())
     text = piece * (200_000 // len(piece))
-    # Nothing is timed here: what takes more than linear time would take longer than any acceptable wait.
+    # No timing is needed: superlinear code would not end within any acceptable wait.
     for whole in (text, f'"{text} My answer is no. *a* <<b>> [c] P.P.S SECTION 1 end."'):
         for raw in HOSTILE:
             constraint = parse(raw)

@@ -1,4 +1,4 @@
-"""Damaged or hostile folders of models: one line and exit code 2 before anything is built, and no code runs."""
+"""Test that damaged or hostile model folders give one line and exit code 2 before loading, and run no code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LLAMA = {
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model with a tokenizer of its own."""
+    """A tiny model with its own tokenizer."""
     transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -79,7 +79,7 @@ def text(name: str, content: str) -> Damage:
 
 
 def instead(name: str, content: bytes) -> Damage:
-    """Without weights in safetensors, and with this file."""
+    """Replace the safetensors weights by this file."""
 
     def damage(folder: Path) -> None:
         (folder / "model.safetensors").unlink()

@@ -20,7 +20,7 @@ from distract.data.datasets import load
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A hub of our own: what it holds by (name, config), and what its two calls raise."""
+    """A fake hub: its data by (name, config), and the errors of its two calls."""
     state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
 
     def dataset_info(name: str, timeout: float) -> None:
@@ -63,7 +63,7 @@ def test_datasets_library_loads_a_set(tmp_path: Path, monkeypatch: pytest.Monkey
         load("hub:org/name:small")
     with pytest.raises(UsageError, match=r"has no split 'train' \(known: test\)"):
         load("hub:org/name::train")
-    # Nothing listens there, and nothing is tried twice.
+    # The address refuses connections, and no download is retried.
     monkeypatch.setattr(client.constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(library, "load_dataset", lambda *_, **__: pytest.fail("asked again"))
     with pytest.raises(UsageError, match=r"^hub:org/other: the hub cannot be reached"):

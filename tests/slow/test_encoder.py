@@ -1,4 +1,4 @@
-"""Cut into lines, kept or encoded in batches: a text's ids are those that the tokenizer gives for all of it."""
+"""Test that splitting, caching and batching give the same ids as encoding the whole text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def wrap(inner: Any, *added: str) -> Any:
 
 @pytest.fixture(scope="module")
 def make_tokenizer() -> Callable[..., Any]:
-    """Makes a small tokenizer of some kind, trained on hostile texts; the same kind is made once."""
+    """Makes a small tokenizer of some kind, trained on hostile texts, once per kind."""
     from tokenizers import Regex, Tokenizer, models, normalizers, trainers
     from tokenizers import pre_tokenizers as pre
 
@@ -83,14 +83,14 @@ def make_tokenizer() -> Callable[..., Any]:
         else:
             maker = trainers.WordPieceTrainer if kind == "wordpiece" else trainers.BpeTrainer
             letters = pre.ByteLevel.alphabet() if kind in CUT[:4] else []
-            # No more letters than that: others are unknown.
+            # The alphabet is limited, so that other letters are unknown.
             trainer = maker(
                 vocab_size=500, show_progress=False, special_tokens=["?"], initial_alphabet=letters, limit_alphabet=300
             )
-        # A word may be a whole text: what is trained on lines alone has no token that crosses a line break.
+        # A word may be a whole text; training on lines alone gives no token that crosses a line break.
         lines = [line for text in CORPUS for line in text.splitlines(keepends=True)]
         inner.train_from_iterator(CORPUS if kind == "crossing" else lines, trainer)
-        # Where a blank is put behind an added token, none that ends a line may be added.
+        # Tokenizers that put a blank after added tokens get no added token that ends a line.
         cache[kind, pattern] = wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
         return cache[kind, pattern]
 
@@ -277,7 +277,7 @@ def test_earlier_tokenizer_settings_do_not_matter(make_tokenizer: Callable[..., 
 
 
 class Slow:
-    """A tokenizer that is no fast one, or one that does not say what it does with a text."""
+    """A slow tokenizer, or one that does not describe its processing."""
 
     def __init__(self, tokenizer: Any, is_fast: bool) -> None:
         self.backend_tokenizer, self.is_fast, self._asked = tokenizer.backend_tokenizer, is_fast, tokenizer

@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""Test that the examples work as described."""
 
 from __future__ import annotations
 

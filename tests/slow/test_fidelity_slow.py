@@ -1,4 +1,4 @@
-"""Each rule of the first layer of fidelity: what it accepts, what it rejects, and that no text can hurt it."""
+"""Test the first layer of fidelity on long hostile texts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from distract.rewriting.fidelity import inspect
 @pytest.mark.parametrize("piece", PIECES)
 def test_long_hostile_text_is_inspected_quickly(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    # Nothing is timed here: a pattern that backtracks would take longer than any acceptable wait.
+    # No timing is needed: a backtracking pattern would not end within any acceptable wait.
     _, evidence = inspect((text,), (text,), (text + "x",), marker=len)
     assert dict(evidence)["marker_after"] == len(text) + 1

@@ -1,4 +1,4 @@
-"""Test writing files: targets named by the user, own files, and that one module writes them all."""
+"""Test that one module writes all files, and writing to standard output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYSTEM = {"open", "remove", "renames", "truncate", "copy", "copyfile", "copy2", 
 
 ALLOWED = {
     ("distract/models/transformers/embedded.py", "rename"),  # of whole folders, in a cache that a lock guards
-    ("distract/models/transformers/embedded.py", "rmtree"),  # what a killed conversion left there
+    ("distract/models/transformers/embedded.py", "rmtree"),  # leftovers of a killed conversion
     ("distract/cli/streams.py", "open"),  # the null device, in the place of a closed stream
     ("distract/core/replyfile.py", "truncate"),  # back to its size: SQLite has it mapped
 }
@@ -58,7 +58,7 @@ def test_only_one_module_writes_files() -> None:
     assert {(name, call) for name, place in by_name.items() for call in find_writers(place)} == ALLOWED
 
 
-# What a user names.
+# Paths named by the user.
 
 
 @pytest.mark.parametrize("mode", ["pipe", "file"])
@@ -76,6 +76,3 @@ def test_standard_output_receives_the_whole_file(tmp_path: Path, mode: str) -> N
         whole = (tmp_path / "out").read_bytes()
     assert done.returncode == 0, done.stderr
     assert whole == (tmp_path / "plain.jsonl").read_bytes() + plain.stdout
-
-
-# Own files.

@@ -1,4 +1,4 @@
-"""The limits of a live gate against the enumeration of every way through it, in exact arithmetic."""
+"""Test the limits of a live gate against an exact enumeration of every path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distract.studies.gate.mixture import Direction
 
 
 def count_paths(threshold: float, side: Direction, alpha: float, most: int) -> Iterator[Step]:
-    """By n, from the number of ways that lead to each count."""
+    """Steps for each n, from the number of paths to each count."""
     rate, decided, ways = chance(threshold, side), Fraction(0), [1]
     for n in range(most + 1):
         if n:

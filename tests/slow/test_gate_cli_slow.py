@@ -1,4 +1,4 @@
-"""Test the gate as a user, a CI system and an attacker meet it: exit codes, outputs, requests."""
+"""Test the gate command: exit codes, outputs, requests, hostile input."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 
 @pytest.fixture(autouse=True)
 def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs these tests may be a CI system."""
+    """Remove the variables of a CI system that runs these tests."""
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Opens planted judges, or one given, so that their calls are counted and they break after so many."""
+    """Opens planted judges, or a given one, with their calls counted and an optional failure after some of them."""
 
     def install(
         breaks_after: int | None = None, error: BaseException | None = None, judge: ScriptedBackend | None = None
@@ -68,7 +68,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return install
 
 
-# What it is for.
+# Decisions.
 
 
 def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
@@ -110,7 +110,7 @@ def test_json_stays_alone_on_stdout_in_a_runner(run: Run, monkeypatch: pytest.Mo
     assert (wrong.code, commands(wrong.out)[0].startswith("::warning title=distract gate")) == (2, True)
 
 
-# What it costs.
+# Costs.
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-# What may not pass.
+# Runs that may not pass.
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_limit_and_seed_draw_cases(run: Run) -> None:
 # Noise and baselines.
 
 
-def test_noisy_judge_passes_by_its_excess_and_says_so(run: Run) -> None:
+def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
     data = write("d.jsonl", cases(400))
     plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--json")
     live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.25", "--control", "--json")
@@ -397,7 +397,7 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
     for judge in ("planted:fair", "planted:longer=0.5", "planted:longer"):
         assert run("attack", "--judge", judge, *whole, "--out", judge.partition(":")[2]).code == 0
     assert run("attack", "--judge", "planted:longer=0.5", *whole, "--out", "again").code == 0
-    # No 42 cases show that a rise is below 5 points.
+    # 42 cases can never show that a rise is below 5 points.
     rise = ("--max-rise", "0.2")
     for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
         gate = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
@@ -453,7 +453,7 @@ def test_threshold_holds_beside_a_live_baseline(run: Run) -> None:
     assert all(decision != "fail" for measure, decision in measures if measure == "flip_rate_rise")
     assert run("report", "r", "--json").document["checks"] == both.document["checks"]
     loose = run(*gate, "--max-flip-rate", "0.99", "--junit", "j.xml")
-    assert (loose.code, is_green("j.xml")) == (3, False)  # 42 cases of which all flip
+    assert (loose.code, is_green("j.xml")) == (3, False)  # all 42 cases flip
     fits(loose.out)
 
 
@@ -522,7 +522,7 @@ def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
         ran = run("gate", strength, "--max-flip-rate", "0.1", "--json")
         checks = ran.document["checks"]
         assert (ran.code, {check["decision"] for check in checks}) == (code, {decision})
-        # Each by itself would have failed.
+        # Each of them would fail alone.
         assert all(check["lower"] > 0.1 and check["p_value"] < 0.05 for check in checks)
         for check in checks:
             assert check["p_adjusted"] == pytest.approx(6 * check["p_value"], abs=4e-4)
@@ -541,7 +541,7 @@ def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
 def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "r").code == 0
     record = json.loads(Path("r/run.json").read_text(encoding="utf-8"))
-    # Wrapped at 80 columns a word of it would begin a line.
+    # Wrapping at 80 columns would put one of its words at the start of a line.
     record["parameters"]["judge"] = f"{'a' * 30} ::error::boom"
     record["parameters"]["asking"] = {f"{'k' * 60} ::error::{i}": NASTY for i in range(20)}
     Path("r/run.json").write_text(json.dumps(record), encoding="utf-8")

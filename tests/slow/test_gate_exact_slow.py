@@ -1,4 +1,4 @@
-"""The decisions of a gate on a finished run, and that it fails closed."""
+"""Test how often a gate on dependent pairs passes at the threshold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
     [((45,) * 24, 0.05), ((45,) * 16, 0.20), ((4,) * 50, 0.05), ((4,) * 50, 0.20), ((20,) * 30, 0.10), (UNEVEN, 0.05)],
 )
 def test_dependent_pairs_pass_no_more_often_than_allowed(sizes: tuple[int, ...], threshold: float) -> None:
-    """At the threshold: prompts differ, or most of them flip as a whole."""
+    """The rate lies at the threshold; prompts either have mixed outcomes or mostly flip as a whole."""
     rng, trials, limits = random.Random(3), 200, Limits()
     a, b = threshold * 7 / 3, (1 - threshold) * 7 / 3  # their correlation is .3
     for is_whole, most in ((False, 0.05), (True, 0.065)):

@@ -1,4 +1,4 @@
-"""A live gate on rows made by hand: what it asks for, when it stops, and that a gate read back says what it said."""
+"""Test a live gate on hand-made rows: open questions, stopping, and reading a record back."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from distract.studies.gate.verdict import Verdict as GateVerdict
 
 
 def test_one_failure_may_leave_enough_for_another_check() -> None:
-    """By Holm's adjustment the second of two failures needs less; what was said of it agrees with its bound."""
+    """Holm's adjustment asks less of the second of two failures; its statement agrees with its bound."""
     decisions = set()
     for late in range(12):
-        came = [pair(f"c{at}", f"p{at}", {P: True, F: at >= late or at % 2 == 0}) for at in range(40)]
-        gate, _ = run_live(parameters(BOTH, (1,) * 40, limits=Limits(0.5)), came)
+        pairs = [pair(f"c{at}", f"p{at}", {P: True, F: at >= late or at % 2 == 0}) for at in range(40)]
+        gate, _ = run_live(parameters(BOTH, (1,) * 40, limits=Limits(0.5)), pairs)
         first, second = gate.verdict().checks
         assert first.decision == "fail"
         assert second.p_adjusted is not None
@@ -48,12 +48,12 @@ def test_one_failure_may_leave_enough_for_another_check() -> None:
 
 
 def test_rise_and_threshold_must_both_hold() -> None:
-    """A judge that flips as often as before, but too often; one that flips seldom, but more often than before."""
+    """One judge has an unchanged but too high rate; another has a low rate that has risen."""
 
     def of(now: list[Came], then: list[bool], limits: Limits) -> GateVerdict:
-        given = parameters([P], (1,) * len(now), "flip_rate", "flip_rate_rise", baseline=baseline(then), limits=limits)
-        gate, rows = run_live(given, [pair(f"c{at}", f"p{at}", {P: flip}) for at, flip in enumerate(now)])
-        assert replay_gate(given, rows).verdict() == gate.verdict()
+        config = parameters([P], (1,) * len(now), "flip_rate", "flip_rate_rise", baseline=baseline(then), limits=limits)
+        gate, rows = run_live(config, [pair(f"c{at}", f"p{at}", {P: flip}) for at, flip in enumerate(now)])
+        assert replay_gate(config, rows).verdict() == gate.verdict()
         return gate.verdict()
 
     often = of([True] * 120, [True] * 120, Limits(0.1))
@@ -85,22 +85,22 @@ def test_stored_gate_reads_back_unchanged(data: st.DataObject) -> None:
     measure = data.draw(st.sampled_from(MEASURES[:2]))
     limits = Limits(data.draw(st.sampled_from([0.1, 0.3])), {"g": 0.5}, min_n=data.draw(st.sampled_from([1, 20])))
     kinds: st.SearchStrategy[Came] = st.sampled_from([False, False, False, True, None, "too long"])
-    came = {place: data.draw(st.lists(kinds, min_size=3, max_size=9)) for place in places}
+    outcomes = {place: data.draw(st.lists(kinds, min_size=3, max_size=9)) for place in places}
     prompts, number = [], 0
     for at, size in enumerate(sizes):
         rows = list[Row]()
         for _ in range(size):
-            flips = {place: some[number % len(some)] for place, some in came.items()}
+            flips = {place: some[number % len(some)] for place, some in outcomes.items()}
             rows += pair(f"c{number}", f"p{at}", flips)
             number += 1
         prompts.append(rows)
-    given = parameters(places, sizes, measure, limits=limits)
-    gate, rows = run_live(given, prompts, data.draw(st.sampled_from([1, 4])))
+    config = parameters(places, sizes, measure, limits=limits)
+    gate, rows = run_live(config, prompts, data.draw(st.sampled_from([1, 4])))
     verdict = gate.verdict()
-    assert replay_gate(json.loads(json.dumps(given)), rows).verdict() == verdict
+    assert replay_gate(json.loads(json.dumps(config)), rows).verdict() == verdict
     assert {one.decision for one in verdict.checks} >= {verdict.decision}
-    # One prompt after another, it is no other gate.
-    assert run_live(given, prompts)[0].verdict().checks == verdict.checks
+    # Judging prompts one at a time gives the same result.
+    assert run_live(config, prompts)[0].verdict().checks == verdict.checks
     for (*place, _), monitor in gate.monitors.items():
         rest = [one for one in rows if [one.protocol, one.attack] == place]
         assert monitor.n + monitor.invalid <= len(rest)

@@ -26,5 +26,5 @@ def test_counts_match_sixty_digit_arithmetic(threshold: float, share: float, sid
             exact = log_counted(threshold, side, k, n)
             assert log_mean(k * ones + (n - k) * zeros) == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
             assert bets.evidence == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
-    # Far below what a float holds: it must neither underflow nor turn into something else.
+    # These values lie far below the range of floats and must not underflow.
     assert math.isfinite(bets.evidence)

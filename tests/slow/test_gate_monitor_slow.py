@@ -1,4 +1,4 @@
-"""When a check stops and what it says, against a slow rule that looks at everything that may still come."""
+"""Test when a check stops and what it reports, against a slow rule that examines every possible future."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMPARED = (HIT, MISS, NEITHER, PromptOutcome(1, (0.0,), (0.5,), 0, 0, 1), LOST,
 
 
 class State(NamedTuple):
-    """All that what may still come depends on."""
+    """The state on which all possible futures depend."""
 
     values: tuple[tuple[float, float], ...] = ()  # the means of prompts, low and high
     n: int = 0
@@ -57,11 +57,11 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """Decides by going through everything that may come, without any shortcut.
+    """Decides by enumerating every possible future.
 
     Attributes:
-        test: what is tested.
-        outcomes: of a prompt, by its pairs.
+        test: the hypothesis.
+        outcomes: the possible outcomes of a prompt, by its number of pairs.
     """
 
     test: Hypothesis
@@ -72,7 +72,7 @@ class Oracle:
         return State(rest=tuple(sorted(self.test.pairs)))
 
     def after(self, state: State, prompt: PromptOutcome) -> tuple[State, Decision | None]:
-        """The state that a prompt leads to, and the decision by evidence, where there is enough."""
+        """The state after a prompt, and the decision if the evidence suffices."""
         rest = list(state.rest)
         rest.remove(prompt.pairs)
         values = list(state.values)
@@ -111,7 +111,7 @@ class Oracle:
         return "pass" if below and self.allowed(state) else "inconclusive"
 
     def futures(self, state: State) -> frozenset[Decision]:
-        """All that may be said in the end."""
+        """The possible final decisions."""
         if state not in self.known:
             decisions: set[Decision] = set() if state.rest else {self.end(state)}
             for pairs in sorted(set(state.rest)):
@@ -138,12 +138,12 @@ def mean_stake(test: Hypothesis, side: Direction, values: tuple[tuple[float, flo
 
 
 def list_outcomes(pairs: int) -> tuple[PromptOutcome, ...]:
-    """Everything that may come of a prompt."""
+    """The possible outcomes of a prompt."""
     return tuple(make_outcome(pairs, *kinds) for kinds in product(range(pairs + 1), repeat=4) if sum(kinds) <= pairs)
 
 
 def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
-    """Go through every state and compare; returns how often each decision came for each reason."""
+    """Compare in every state; return the number of decisions by reason."""
     seen, counts = {oracle.start()}, Counter[tuple[str, str]]()
     todo: list[tuple[State, list[PromptOutcome]]] = [(oracle.start(), [])]
     while todo:
@@ -160,7 +160,7 @@ def walk(oracle: Oracle) -> Counter[tuple[str, str]]:
                 if decision:
                     assert key == (decision, "evidence"), prompts
                 elif sum(then.rest) and len(oracle.futures(then)) == 1:
-                    # Not earlier and not later than nothing can change it.
+                    # The decision comes exactly when no future outcome can change it.
                     assert monitor.reason == "settled", prompts
                     assert {monitor.decision} == oracle.futures(then), prompts
                 else:
@@ -239,7 +239,7 @@ def test_bounds_agree_at_every_end(threshold: float, checks: int, most: int) -> 
 
 @pytest.mark.parametrize("equal", [1.0, 0.6])
 def test_dependent_rows_do_not_raise_the_error_rate(equal: float) -> None:
-    """Four rows a prompt at the threshold itself; a prompt's rows are all the same, or its rate is 0 or much more."""
+    """Four rows per prompt at the threshold; the rows of a prompt are equal, or its rate is either 0 or high."""
     rng, gates, counts = np.random.default_rng(20), 250, Counter[str]()
     test = Hypothesis(0.2, 0.05, 0.05, (4,) * 40)
     for _ in range(gates):
@@ -274,10 +274,10 @@ def test_simulated_gates_match_real_ones() -> None:
         for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
             if gate % 5 == 0:
                 message = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
-                also = simulation.said[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
-                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.said[gate, at]]
+                also = simulation.decisions[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
+                word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.decisions[gate, at]]
                 assert message.decision == word
-                assert message.skipped is bool(simulation.said[gate, at] == 0 and not also)
+                assert message.skipped is bool(simulation.decisions[gate, at] == 0 and not also)
 
 
 def make_monitor(test: Hypothesis, n: int, k: int) -> Monitor:
@@ -292,7 +292,7 @@ def make_monitor(test: Hypothesis, n: int, k: int) -> Monitor:
 
 @pytest.mark.parametrize(("threshold", "checks"), [(0.1, 1), (0.3, 4), (0.5, 1)])
 def test_bounds_miss_the_rate_no_more_often_than_stated(threshold: float, checks: int) -> None:
-    """Exact, at the threshold and elsewhere: every count at which a check of 30 comparisons can stop."""
+    """The bounds are exact at the threshold and elsewhere, at every count where a check of 30 comparisons can stop."""
     most = 30
     test = Hypothesis(threshold, ALPHA / checks, ALPHA, (1,) * most)
     result: dict[tuple[int, int], tuple[float, float]] = {}
@@ -320,7 +320,7 @@ def test_bounds_miss_the_rate_no_more_often_than_stated(threshold: float, checks
 
 
 def test_bounds_hold_for_checks_stopped_by_another() -> None:
-    """One attack may flip .07, another .10; both flip the same tenth: the first failure picks a moment with many."""
+    """The limits are .07 and .10, and both attacks flip the same tenth, so the first failure selects a high count."""
     first, second = (Hypothesis(limit, 0.025, 0.05, (1,) * MOST) for limit in (0.07, T))
     strict, loose = first.boundary, second.boundary
     assert strict is not None
@@ -333,7 +333,7 @@ def test_bounds_hold_for_checks_stopped_by_another() -> None:
         stop = (k >= min(int(strict.fail_at[n]), int(strict.fail_end[MOST]))) & (left == 0)
         for hits in np.flatnonzero(stop & (going > 1e-12)).tolist():
             failed += float(going[hits])
-            # It is left as it stands, on whichever way it came there without a decision.
+            # The other check stays undecided, whatever its path.
             monitor = make_monitor(second, n, hits)
             wrong += float(going[hits]) * (lower_bound(monitor, ALPHA) >= T)
         going = going * ~stop - left

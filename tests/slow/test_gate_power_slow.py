@@ -1,4 +1,4 @@
-"""How many comparisons a gate needs: published figures, brute force by scipy's binomial, and the gate's own monitor."""
+"""The number of comparisons a gate needs agrees with published figures, scipy's binomial and the gate's monitor."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from distract.studies.gate.verdict import Decision
 
 
 def pass_power(n: int, threshold: float, rate: float, alpha: float) -> float:
-    """By scipy: the largest count whose distribution function at the threshold is below alpha, and its chance."""
+    """The chance of at most the largest count that scipy's binomial puts below alpha at the threshold."""
     return float(binom.cdf(binom.ppf(alpha, n, threshold) - 1, n, rate))
 
 
 def fail_power(n: int, threshold: float, rate: float, alpha: float) -> float:
-    """By scipy: the smallest count with as many or more having at most alpha at the threshold, and its chance."""
+    """The chance of at least the smallest count whose upper tail at the threshold is at most alpha in scipy."""
     return float(binom.sf(binom.isf(alpha, n, threshold), n, rate))
 
 
 def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
-    """What the gate's own monitor says of these outcomes, and after how many."""
+    """The decision of the gate's monitor on these outcomes, and the number it used."""
     monitor = gate.Monitor(test)
     taken = 0
     for taken, flip in enumerate(outcomes, 1):  # noqa: B007
@@ -46,7 +46,7 @@ def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, in
 @each("rate", [0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9])
 @each("power", [0.5, 0.8, 0.95])
 @each("checks", [1, 6])
-def test_power_stays_above_the_target_from_the_number_on(rate: float, power: float, checks: int) -> None:
+def test_power_stays_at_the_target_from_the_planned_number_on(rate: float, power: float, checks: int) -> None:
     power_plan = analyse_power(0.1, rate, power, 0.95, checks)
     n, passes = power_plan.finished.n, rate < 0.1
     by_scipy, alpha = (pass_power, ALPHA) if passes else (fail_power, ALPHA / checks)
@@ -104,14 +104,14 @@ def test_live_plan_agrees_with_a_monitor_simulation() -> None:
     assert taken.mean() == pytest.approx(power_plan.mean, abs=4 * taken.std() / 20)
 
 
-def test_unplanned_live_gate_says_why() -> None:
+def test_unplannable_live_gate_states_the_reason() -> None:
     sure = analyse_power(0.1, 0.05, 0.9999, 0.95)
     assert sure.live is None
     assert "decides wrongly on few comparisons more often" in sure.notes[-1]
 
 
 @given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0.5, 0.999), st.floats(0.5, 0.999), st.integers(1, 20))
-def test_any_plan_meets_its_targets_or_says_no(
+def test_any_plan_meets_its_targets_or_is_refused(
     threshold: float, rate: float, power: float, confidence: float, checks: int
 ) -> None:
     assume(abs(threshold - rate) > 0.03)

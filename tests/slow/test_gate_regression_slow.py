@@ -1,4 +1,4 @@
-"""Whether a judge got worse: counts, the exact test, what never passes, and runs that cannot be compared."""
+"""Test whether a judge got worse: error rates of the decision, and real runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from distract.studies.gate.limits import Limits
     [(42, 0.05, 0.10, 0.05), (42, 0.05, 0.15, 0.02), (42, 0.10, 0.30, 0.02), (100, 0.05, 0.10, 0.07),
      (100, 0.05, 0.15, 0.02)],
 )  # fmt: skip
-def test_real_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
-    """Judges that flip more, outcomes correlated by half: at most 5% pass at the largest rise to accept."""
+def test_actual_rise_seldom_passes(n: int, before: float, now: float, most: float) -> None:
+    """At most 5% of judges pass whose rate rises by the largest accepted amount, with outcomes correlated by half."""
     rng, passed, trials = random.Random(4), 0, 250
     for _ in range(trials):
         pairs = []
@@ -32,7 +32,7 @@ def test_real_rise_seldom_passes(n: int, before: float, now: float, most: float)
 
 @pytest.mark.parametrize("prompts", [None, 25])
 def test_unchanged_judge_fails_no_more_often_than_allowed(prompts: int | None) -> None:
-    """New flips at the same rates: each prompt has one, which its pairs share."""
+    """All pairs of a prompt share a rate, which is the same in both runs."""
     rng, failed, trials = random.Random(5), 0, 1000
     for _ in range(trials):
         rates = [rng.choice((0.05, 0.3, 0.7)) for _ in range(prompts or 50)]
@@ -59,13 +59,13 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
     assert not [note for note in verdict.notes if note.startswith(("versions", "code", "prompts"))]
     assert decide(longer, fair, Limits()).decision == "pass"
     again = decide(fair, attack("planted:fair", "again"), Limits())
-    # Few cases show no rise, and none that is small.
+    # A few cases show neither a rise nor its absence.
     assert (again.decision, again.notes) == ("inconclusive", ())
     lenient = Limits(max_rise=0.2)
     assert decide(fair, load(Path("again")), lenient).decision == "pass"
     weaker = decide(fair, attack("planted:longer=0.05", "weaker"), lenient)
     assert weaker.decision == "pass"
-    # What is in memory after a run and what is read back say the same.
+    # The run in memory and the run read back give the same verdict.
     assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == verdict.document()
     few = decide(fair, attack("planted:fair", "few", limit="3"), Limits())
     assert few.decision == "inconclusive"

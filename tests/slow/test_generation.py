@@ -1,4 +1,4 @@
-"""Answers in words: written side by side they are those written one at a time, and each draws on its own."""
+"""Test generated answers: batches equal single answers, and samples are independent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(judge: Transformers, requests: Sequence[Request], needed: set[int] | Non
 
 
 def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dict[int, Reply]) -> None:
-    """Every answer is that of the model's own ``generate``, up to a tie."""
+    """Check that every answer equals that of the model's ``generate``, up to a tie."""
     import torch
 
     for index, request in enumerate(requests):
@@ -95,7 +95,7 @@ def test_draws_handle_the_edges_of_the_range() -> None:
 
 
 def spell(request: Request, words: Sequence[str], room: int = 99) -> Reply:
-    """The answer of a model that writes these tokens; the last ends it."""
+    """The answer of a model that generates these tokens; the last one ends it."""
     import torch
 
     answer = Answer(request, 5, room, {len(words)}, lambda ids: "".join([*words, ""][i] for i in ids))
@@ -184,7 +184,7 @@ def test_real_model_honours_stops_and_prefills(smollm2: Transformers) -> None:
 @pytest.mark.parametrize(
     ("kind", "together"), [("qwen2", True), ("gpt2", True), ("bloom", True), ("mistral", True), ("llama", False)]
 )
-def test_tiny_models_write_the_same_as_alone(folders: dict[str, Path], kind: str, together: bool) -> None:
+def test_tiny_models_write_the_same_in_batches(folders: dict[str, Path], kind: str, together: bool) -> None:
     judge = Transformers(str(folders[kind]), dtype="float32", batch_tokens=150)
     if not together:
         vars(judge)["_can_batch"] = False
@@ -215,7 +215,7 @@ def test_model_that_ignores_the_mask_writes_alone(folders: dict[str, Path], deaf
     assert ask(other, requests) == expected
 
 
-def test_half_precision_also_writes_side_by_side(folders: dict[str, Path]) -> None:
+def test_half_precision_writes_batches(folders: dict[str, Path]) -> None:
     judge = Transformers(str(folders["qwen2"]), dtype="bfloat16")
     assert {reply.tokens_out for reply in ask(judge, [make_request(q, max_tokens=5) for q in QUESTIONS]).values()} == {
         5

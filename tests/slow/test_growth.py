@@ -1,4 +1,4 @@
-"""A long hostile text takes every rewriter and every reader linear time: 100,000 characters against 10,000.
+"""Test that every rewriter and parser takes linear time on hostile texts: 100,000 characters against 10,000.
 
 Only the time of the processor counts, and only the ratio of two sizes decides: a busy machine changes neither.
 """
@@ -44,11 +44,11 @@ from distract.testing.invariants import changes, messages
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
 TOLERANCE = 4.0
-"""Times more than the tenfold that ten times the characters may take: what is quadratic takes ten times more."""
+"""The factor allowed beyond linear growth; a quadratic target exceeds linear growth tenfold."""
 LEAST = 0.5
-"""Seconds of the processor below which growth is a matter of rounding."""
+"""Processor seconds below which growth cannot be measured."""
 MOST = 30.0
-"""Seconds of the processor that no text of 100,000 characters may take."""
+"""The limit in processor seconds for a text of 100,000 characters."""
 
 TEXT = (
     "The train leaves at 9:30. You can buy a ticket, perhaps for 4 euros, at the station.\n\n"
@@ -68,12 +68,12 @@ PLACES = ("alone", "beginning", "middle", "end")
 
 
 class Late(BaseException):
-    """A step takes too long; nothing that it calls takes that for an error of its own."""
+    """A step takes too long; no target catches this exception."""
 
 
 @contextmanager
 def limit_time(most: float) -> Iterator[None]:
-    """End what takes more seconds of the processor than that."""
+    """Stop a call after a number of processor seconds."""
 
     def late(number: int, frame: object) -> None:
         raise Late
@@ -88,7 +88,7 @@ def limit_time(most: float) -> Iterator[None]:
 
 
 def grow_text(piece: str, size: int, place: str) -> str:
-    """A text with so many characters of a piece; of a mix of pieces where none is named."""
+    """A text with this many characters of a piece, or of a mix of pieces if none is named."""
     if piece:
         run = (piece * (size // len(piece) + 1))[:size]
     else:
@@ -106,7 +106,7 @@ def grow_text(piece: str, size: int, place: str) -> str:
 
 
 def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
-    """Everything that takes an arbitrary text, by name."""
+    """Every function that accepts arbitrary text, by name."""
     few = tuple(parse({"kind": kind}) for kind in ("detectable_format:title", "punctuation:no_comma"))
     every = [parse(raw) for raw in HOSTILE if "language" not in raw["kind"]]
     for name, attack in registry.attacks().items():
@@ -216,7 +216,7 @@ def _check(folder: Path, text: str) -> None:
 
 
 def cost(target: Callable[[str], object], text: str) -> float:
-    """Seconds of the processor; infinite where it takes too many."""
+    """Processor seconds; infinite if the limit is exceeded."""
     begun = time.process_time()
     try:
         with limit_time(MOST), suppress(DistractError):  # no text: half of a surrogate pair
@@ -227,14 +227,14 @@ def cost(target: Callable[[str], object], text: str) -> float:
 
 
 def grows(target: Callable[[str], object], piece: str, place: str) -> str | None:
-    """How a target takes more than linear time, if it does."""
-    # Most cases are over here: what is quadratic takes 25 times longer for the large one.
+    """A description of superlinear growth, or None."""
+    # Most cases end here: a quadratic target takes 25 times longer for the large text.
     if cost(target, grow_text(piece, MIDDLE, place)) < LEAST / 30:
         return None
     large = cost(target, grow_text(piece, LARGE, place))
     if large < LEAST:
         return None
-    # What was read once is remembered: the second look is at another text.
+    # Results are cached, so the second measurement uses another text.
     small = max(cost(target, grow_text(piece, SMALL, place)), cost(target, f"{grow_text(piece, SMALL, place)}x"))
     if large > TOLERANCE * LARGE / SMALL * small:
         large = min(large, cost(target, f"{grow_text(piece, LARGE, place)}x"))
@@ -246,7 +246,7 @@ def test_long_texts_take_linear_time(tmp_path: Path, fuzz: Fuzz) -> None:
     targets = dict(_targets(tmp_path))
     cases = [(name, piece, place) for name in targets for piece in (*PIECES, "") for place in PLACES]
     Random(fuzz.seed).shuffle(cases)
-    # What the issue names comes first.
+    # Blanks at the beginning, a known pitfall, come first.
     cases.sort(key=lambda one: one[1:] != (" ", "beginning"))
     problems = list[str]()
     for name, piece, place in cases:

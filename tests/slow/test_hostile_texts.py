@@ -1,7 +1,7 @@
 """Hostile texts as prompts, responses, ids, authors, answers and files, through every command.
 
-Whatever they are, a command ends with a code of its own and no traceback, prints nothing that a terminal obeys, writes
-nothing beside what it was told to, and writes the same bytes again.
+Whatever the texts, a command ends with a documented exit code and without a traceback, prints no control character,
+writes only the requested files, and writes the same bytes when repeated.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PLAIN = (
 
 
 def texts(seed: int, number: int = TEXTS) -> list[str]:
-    """Hostile texts: those above, then parts of them put together."""
+    """Hostile texts: those above, then combinations of their parts."""
     draw = Random(seed)
     hostile = list(SEEDS) if seed == 0 else []
     while len(hostile) < number:
@@ -63,7 +63,7 @@ def texts(seed: int, number: int = TEXTS) -> list[str]:
 
 
 def wrong(ran: CommandResult) -> str:
-    """What is wrong with how a command ended and what it printed; empty where nothing is."""
+    """The fault in the exit code or the output of a command; empty if there is none."""
     message = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
     if message:
         return f"ended with {ran.code}: {ran.err[-2000:]}"
@@ -75,11 +75,11 @@ def wrong(ran: CommandResult) -> str:
 
 
 class Shop:
-    """A folder in which commands run, and what may be written there.
+    """A folder for commands that tracks unexpected files.
 
     Args:
-        run: the command line.
-        folder: where it runs.
+        run: runs a command line.
+        folder: the working directory.
     """
 
     def __init__(self, run: Run, folder: Path) -> None:
@@ -87,7 +87,7 @@ class Shop:
         self.codes: dict[str, set[int]] = {}
 
     def __call__(self, *arguments: object, writes: Sequence[str] = ()) -> CommandResult:
-        """Run a command: all is right with it, and it wrote nothing but what it may."""
+        """Run a command; check its exit code, output and written files."""
         before = self._files()
         ran = self.run(*arguments)
         problem = wrong(ran)
@@ -95,7 +95,7 @@ class Shop:
         if "--json" in arguments and ran.code in (0, 1, 3):
             json.loads(ran.out)
         created = self._files() - before
-        # A store has files beside it while it is open, and a lock.
+        # An open store has files beside it, and a lock.
         allowed = re.compile("|".join([r"here/replies\.sqlite.*", *(rf"{re.escape(one)}(?:/.*)?" for one in writes)]))
         beside = [name for name in created if not allowed.fullmatch(name)]
         assert not beside, f"distract {' '.join(map(str, arguments))}: wrote {beside}"
@@ -137,7 +137,7 @@ KEPT = ("rows.jsonl", "summary.json", "rewrites.jsonl")
 
 
 def twice(shop: Shop, *arguments: object) -> Path:
-    """A run, and another one of the same: the same bytes, and rows that can be read back."""
+    """Run a command twice: the bytes must be equal, and the rows readable."""
     folders = [shop.path(name) for name in ("one", "two")]
     for folder in folders:
         _emptied(folder)
@@ -158,7 +158,7 @@ def _emptied(folder: Path) -> None:
 
 
 def fit(text: str) -> str:
-    """A text that a prompt or a response may be: no lone surrogate, and something in it."""
+    """A valid prompt or response: not empty, and without lone surrogates."""
     return re.sub(r"[\ud800-\udfff]", "", text).strip("\x00") or "x"
 
 
@@ -168,7 +168,7 @@ def batches(seed: int, size: int = 25) -> Iterator[list[str]]:
 
 
 def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
-    """Every command that reads data or a run, over cases that are made of some texts."""
+    """Every command that reads data or a run, on cases made of these texts."""
     shifted = [*some[1:], *some[:1]]
     cases = [
         record(
@@ -225,7 +225,7 @@ def test_hostile_responses_can_be_judged(shop: Shop, fuzz: Fuzz) -> None:
 
 
 def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
-    """As verdicts of a judge, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
+    """The texts serve as verdicts, as rewrites, and as answers of the model that makes pairs and tweaked sets."""
     hostile = texts(0)
 
     def chat(request: ReceivedRequest) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def test_hostile_model_output_breaks_nothing(shop: Shop) -> None:
 
 
 def test_hostile_names_are_accepted_or_refused_in_one_line(shop: Shop, fuzz: Fuzz) -> None:
-    """As ids and authors: taken, or said to be wrong in one line; alike by case or normal form, they stay apart."""
+    """The texts serve as ids and authors. Names that differ only in case or normal form stay distinct."""
     judged = ("attack", "--judge", "planted:longer", "--generator", "rules", "--protocol", "pairwise")
     taken = list[str]()
     names = texts(0)

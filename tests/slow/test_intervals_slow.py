@@ -1,4 +1,4 @@
-"""Intervals and tests against published figures, scipy's own implementations, and simulation."""
+"""Test Holm's adjustment against statsmodels."""
 
 from __future__ import annotations
 

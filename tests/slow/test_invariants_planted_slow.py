@@ -1,4 +1,4 @@
-"""Each planted judge violates exactly the invariants that it should, and the fair one none of them."""
+"""Test that decisions of invariants at the threshold are seldom wrong."""
 
 from __future__ import annotations
 

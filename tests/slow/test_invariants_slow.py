@@ -33,7 +33,7 @@ def judge(tmp_path: Path) -> Iterator[Open]:
         one.close()
 
 
-class TestWhatSaysNothing:
+class TestNoEvidence:
     @pytest.mark.parametrize(
         ("test", "constraint", "why"),
         [
@@ -65,7 +65,7 @@ def test_judges_work_without_pytest_and_hypothesis() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_real_judge_is_asked_and_described(smollm2: Transformers, tmp_path: Path) -> None:
+def test_real_judge_answers_and_is_described(smollm2: Transformers, tmp_path: Path) -> None:
     with Judge("smollm2-135m", smollm2, store=tmp_path / "s") as real:
         assert invariants.deterministic(real, PAIR).n == 1
         with suppress(Violation):

@@ -1,4 +1,4 @@
-"""A run in stages: each sees the rows of all before it, and is begun only when they are on disk."""
+"""Test that a run from the store loads no model and no tokenizer."""
 
 from __future__ import annotations
 

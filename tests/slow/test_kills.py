@@ -1,8 +1,7 @@
-"""Commands killed at random moments and resumed, alone and two on one store: nothing is lost, nothing is paid twice.
+"""Commands killed at random moments and resumed, alone and two on one store, lose no reply and repeat no request.
 
-A kill comes when a server has been asked so many times, before or after it answers, or after a time. A server that
-counts says what was asked; files are compared with those of the same command left in peace, in an interpreter of its
-own.
+A kill comes at a certain request, before or after its answer, or after a time. A counting server records the requests,
+and files are compared with those of the same command without a kill in a separate interpreter.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from fuzzer import Fuzz
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
 KILLS = 100
-"""Of each of the two tests."""
+"""The number of kills in each of the two tests."""
 
 _PAIRWISE = "--protocol pairwise --attack sycophancy"
 COMMANDS = {
     "attack": f"attack --judge openai:j --generator rules {_PAIRWISE} --limit all",
     "attack with a generator": "attack --judge planted:bold --generator openai:g --attack sycophancy --limit all",
     "attack with both": "attack --judge openai:j --generator openai:g --attack assertiveness --protocol pairwise",
-    # A gate that is not told to trust what is stored asks some of it again: is that still the same judge?
+    # Without --trust-store, a gate repeats some stored requests to check that the judge is unchanged.
     "gate": f"gate --judge openai:j --generator rules {_PAIRWISE} --max-flip-rate 0.5 --trust-store",
     "rewrite": "rewrite --generator openai:g --attack sycophancy --limit all",
     "meta": "meta --judge openai:j --protocol pairwise --control --limit all",
@@ -50,11 +49,11 @@ COMMANDS = {
 SHARES = (0.6, 0.25, 0.1, 0.05)
 STOPPED = {signal.SIGKILL: {-9}, signal.SIGTERM: {-15, 143}, signal.SIGINT: {-2, 130}}
 WAITED = 4.0
-"""Seconds after which a command that was stopped may give up what is under way."""
+"""Seconds after which a stopped command may abandon requests under way."""
 
 
 def answer(request: ReceivedRequest) -> dict[str, Any]:
-    """A generator that is sometimes of no use, and a judge with a mind of its own; both always say the same."""
+    """Replies of a generator that sometimes fails and of a judge; both depend on the request alone."""
     digest = hashlib.sha256(request.content.encode()).digest()
     if request.body["model"] == "g":
         text = request.content.partition("# Response to rewrite\n")[2].partition("\n\n# Format")[0]
@@ -69,13 +68,13 @@ class Run:
     """One start of a command.
 
     Attributes:
-        key: by which the server knows it.
+        key: identifies the command to the server.
         command: of ``COMMANDS``.
-        signals: that kill it.
-        concurrency: how many requests it has under way at once.
-        moment: the request with which they come; 0 where they come after a time.
-        is_late: they come after its answer.
-        asked: what it asked, as far as it is paid for.
+        signals: the signals that kill it.
+        concurrency: the number of its concurrent requests.
+        moment: the number of the request at which the signals are sent; 0 if they are sent after a time.
+        is_late: the signals are sent after the answer to that request.
+        asked: its requests that count as paid.
         killed: when the first signal was sent.
     """
 
@@ -98,17 +97,17 @@ class Run:
 
     @property
     def spares(self) -> int:
-        """Replies that may be lost with it: none to a command that was asked once to stop, and had the time."""
+        """The number of replies that may be lost: none after one polite signal with time to stop."""
         if self.killed is None:
             return 0
         if len(self.signals) == 1 and self.signals[0] != signal.SIGKILL and self.ended - self.killed < WAITED:
             return 0
-        # Four times as many as are asked at once are handed to a server's stream, and each model has one.
+        # The stream of each of the two models accepts four times as many requests as run concurrently.
         return 4 * self.concurrency * 2
 
 
 class Watched(FakeServer):
-    """A server that kills those who ask."""
+    """A server that kills the commands that send requests."""
 
     def __init__(self) -> None:
         super().__init__(answer)
@@ -131,7 +130,7 @@ class Watched(FakeServer):
 
 @dataclass(frozen=True)
 class Reference:
-    """A command left in peace: how it ended, what it asked and wrote."""
+    """A command without a kill: its exit code, requests and files."""
 
     code: int
     asked: Counter[bytes]
@@ -141,7 +140,7 @@ class Reference:
 
 @dataclass
 class House:
-    """Where commands run: the server, the processes, the data."""
+    """The server, the processes and the data of the commands."""
 
     server: Watched
     forks: Forks
@@ -176,7 +175,7 @@ class House:
 
 
 def cases(number: int, authors: str) -> str:
-    """Data in which every response can be told from every other, and be written again by rule."""
+    """Data whose responses are all distinct and can be rewritten by rule."""
     text = "I think that number {} might be what {} would perhaps take, since it seems to be {} of them."
     lines = [
         {
@@ -191,14 +190,14 @@ def cases(number: int, authors: str) -> str:
 
 
 def read_run_files(folder: Path) -> dict[str, bytes]:
-    """The files that are the same whenever a command is: neither the manifest nor versions are."""
+    """The reproducible files of a command, without manifests and versions."""
     files = [folder / "rewrites.jsonl", *(folder / "run").glob("*")]
     paths = [file for file in files if file.exists() and file.name not in ("manifest.json", "run.json")]
     return {file.name: file.read_bytes() for file in paths}
 
 
 def read_store(path: Path) -> set[tuple[bytes, str]]:
-    """The replies in a store that is whole."""
+    """The replies in a store that passes the integrity check."""
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
         return set(db.execute("select key, reply from replies"))
@@ -215,7 +214,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
-    """Run a command, killed up to five times, until it is done."""
+    """Run a command until it finishes, with up to five kills."""
     runs: list[Run] = []
     reference = house.reference(command)
     for left in reversed(range(6)):
@@ -257,7 +256,7 @@ def finish(house: House, command: str, folder: Path, draw: Random) -> list[Run]:
 
 
 def check(house: House, folder: Path, commands: list[str], draw: Random) -> int:
-    """Run commands at once on one store; returns how many kills they got over."""
+    """Run commands concurrently on one store; return the number of kills they survived."""
     folder.mkdir()
     draws = [Random(draw.random()) for _ in commands]
     places = [folder / str(index) for index in range(len(commands))]
@@ -297,17 +296,17 @@ def _nothing_twice(runs: list[Run], allowed: Counter[bytes]) -> None:
         )
 
 
-def test_repeated_kills_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
+def test_repeated_kills_lose_no_reply_and_repeat_no_request(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
     fuzz.each(KILLS, lambda draw: check(house, next(folders), [draw.choice([*COMMANDS])], draw))
 
 
-def test_two_commands_on_one_store_lose_and_pay_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
+def test_two_commands_on_a_store_lose_and_repeat_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
 
     def both(draw: Random) -> int:
         one, other = draw.choice([*COMMANDS]), draw.choice([*COMMANDS])
-        # Half of the time the same command in another run folder, which needs the very same replies.
+        # In half of the cases, run the same command in another run folder, which needs the same replies.
         return check(house, next(folders), [one, one if draw.random() < 0.5 else other], draw)
 
     fuzz.each(KILLS, both)

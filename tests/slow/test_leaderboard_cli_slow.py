@@ -1,4 +1,4 @@
-"""``distract leaderboard`` as a user meets it: boards of votes and judgments, attacks on boards, wrong input."""
+"""Test ``distract leaderboard`` on the command line: boards of votes and judgments, attacks on boards, wrong input."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from distract.core.runs import load
 
 def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
     data("d.jsonl")
-    found = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--verbose")
-    assert found.code == 0, found.err
-    fits(found.out)
-    assert "before" in found.out
-    assert "after" in found.out
-    assert found.words.count("Kendall's tau between the two boards") == 3
-    assert found.words.index("2 of 2 attacked models rose in rank after assertiveness") < found.words.index("rose in %")
+    ran = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--verbose")
+    assert ran.code == 0, ran.err
+    fits(ran.out)
+    assert "before" in ran.out
+    assert "after" in ran.out
+    assert ran.words.count("Kendall's tau between the two boards") == 3
+    assert ran.words.index("2 of 2 attacked models rose in rank after assertiveness") < ran.words.index("rose in %")
     document = json.loads(Path("run/summary.json").read_text())
     assert {board["condition"] for board in document["boards"]} == {"baseline", "attacked"}
     for one in document["shift"]:
         assert len(one["attacked"]) == 2
         rose = [row for row in one["rows"] if row["model"] in one["attacked"]]
         assert all(row["change"] > 0 and row["p_rose"] > 0.5 for row in rose)
-    shown = run("report", "run", "--verbose")
-    assert shown.out.rstrip() == found.out.partition("\nrun folder:")[0].rstrip()
+    report = run("report", "run", "--verbose")
+    assert report.out.rstrip() == ran.out.partition("\nrun folder:")[0].rstrip()
     assert run("report", "run", "--json").document == document
     again = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--json")
     assert again.document == document
@@ -59,13 +59,13 @@ def test_another_system_sends_no_new_request(run: Run) -> None:
     assert "called style-control" not in lengths.err
 
 
-def test_dry_run_shows_the_plan_and_asks_nothing(run: Run) -> None:
+def test_dry_run_shows_the_plan_and_sends_no_request(run: Run) -> None:
     data("d.jsonl")
     command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--dry-run")
-    found = run(*command, "--json")
-    # Six matches of four models on six prompts, three of them again after the attack, under two protocols.
-    assert found.document["plans"][0]["comparisons"] == 2 * (36 + 18)
-    assert found.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
+    ran = run(*command, "--json")
+    # Six matches of four models on six prompts, three of them judged again after the attack, under two protocols.
+    assert ran.document["plans"][0]["comparisons"] == 2 * (36 + 18)
+    assert ran.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
     text = run(*command)
     assert "36 matches per protocol" in text.out
@@ -83,9 +83,9 @@ def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
         judged = sum(bool(row.judgments) for row in load(Path(f"run{seed}")).rows)
         assert result.code == 0
         assert judged <= plan["comparisons"] <= judged * 1.3
-    named = run(*command, "--target", "w", "--dry-run", "--json").document["plans"][0]
+    target_plan = run(*command, "--target", "w", "--dry-run", "--json").document["plans"][0]
     # Both protocols judge the same rewrites, one for each answer of the model that plays.
-    assert named["rewrites"] <= 20
+    assert target_plan["rewrites"] <= 20
 
 
 def test_unfinished_run_shows_no_attack(run: Run) -> None:
@@ -124,6 +124,6 @@ def test_run_is_compared_with_another(run: Run) -> None:
         ("pairwise", None),
     }
     boards = run("leaderboard", "--matches", "one", "--against", "one", "--json").document
-    # A judge that sees no difference in quality rates all answers alike, and then there is no order to keep.
+    # A judge that sees no difference in quality rates all answers alike, so no order is expected.
     assert [(one["rule"], one["tau"]) for one in boards["against"]] == [("score", 1), ("rating", None), (None, 1)]
     assert run(*command).code == 0

@@ -1,4 +1,4 @@
-"""Texts that took quadratic time take linear time; tests/slow/test_growth.py looks for others."""
+"""Test that texts that once took quadratic time take linear time; test_growth.py looks for others."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_responses(count: int) -> None:
 
 
 def cost(name: str, size: int) -> float:
-    """Seconds of the processor."""
+    """Processor seconds."""
     begun = time.process_time()
     SLOW[name](size)
     return time.process_time() - begun
@@ -74,5 +74,5 @@ def cost(name: str, size: int) -> float:
 
 @pytest.mark.parametrize("name", SLOW)
 def test_long_text_takes_linear_time(name: str) -> None:
-    # Both sizes on one machine in one moment: quadratic is 16 times as long, whatever the machine.
+    # Both sizes are timed together, so that quadratic growth gives a factor of 16 on any machine.
     assert cost(name, N) < 9 * max(cost(name, N // 4), 0.1)

@@ -1,4 +1,4 @@
-"""Claims on requests: who waits for whom, and what becomes of those of a process that dies."""
+"""Test claims on requests: waiting for other processes, and claims of processes that die."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ for _ in range(10):
 
 @pytest.fixture
 def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a script in a process of its own, which ends with the test."""
+    """Starts a script in a separate process, which ends with the test."""
     with ExitStack() as stack:
 
         def start(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -126,7 +126,7 @@ def test_threads_release_only_their_own_locks(tmp_path: Path, started: Start) ->
         assert own_lock.take([KEYS[1]]) == {KEYS[1]}
         start_thread(other).join(10)
         assert taken == [{KEYS[2]}]
-        # Closing a file gives back all locks that a process has on it.
+        # Closing a file releases all locks that a process holds on it.
         assert read_line(started(HOLD, tmp_path / "s", 1, 2)) == "1"
     start_thread(other).join(10)
     assert taken[1] == {KEYS[1]}
@@ -196,7 +196,7 @@ def test_without_locking_everything_is_granted_and_explained(
         assert claims.take(KEYS) == set(KEYS)
         assert claims.fault == f"{tmp_path / 's.lock'}: {why}"
         start_thread(other).join(10)
-    assert taken == [set()]  # one process still knows what its threads ask
+    assert taken == [set()]  # within a process, threads still share their claims
 
 
 def test_in_memory_store_has_no_lock_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

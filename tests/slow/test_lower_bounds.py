@@ -1,6 +1,6 @@
-"""The lower bounds that pyproject.toml states: all of them installed together, and distract run with them.
+"""Install all lower bounds of pyproject.toml together and run distract with them.
 
-It installs from an index of packages, so it is skipped where none can be reached. torch is not tried at its lower
+The test installs from a package index and is skipped if none can be reached. torch is not tested at its lower
 bound: any version but the CPU build that constraints.txt names can pull gigabytes of CUDA libraries.
 """
 
@@ -46,7 +46,7 @@ def pins(*extras: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with distract and the lower bounds; skips where there is no index of packages."""
+    """The programs of an environment with distract and the lower bounds; skips without a package index."""
     folder = tmp_path_factory.mktemp("lowest")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     programs = folder / "venv" / "bin"
@@ -56,7 +56,7 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = subprocess.run(probe, cwd=folder, capture_output=True, text=True, check=False)
     if result.returncode:
         pytest.skip(f"{first} cannot be downloaded, so no index of packages can be reached: {result.stderr[-300:]}")
-    # A copy, or the build would leave its files beside the source.
+    # Build in a copy, because the build leaves files beside the source.
     left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "tests", "benchmarks", "__pycache__")
     shutil.copytree(ROOT, folder / "source", ignore=left_out)
     source = f"{folder / 'source'}[{','.join(INSTALLED)}]"
@@ -67,7 +67,7 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_program(lowest: Path, folder: Path, *command: object, code: int = 0, **environment: str) -> str:
-    """What a program of the environment prints, after it has ended with this code and without a traceback."""
+    """The output of a program of the environment, which must end with this code and without a traceback."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
     done = subprocess.run(
         [lowest / str(command[0]), *map(str, command[1:])],

@@ -1,4 +1,4 @@
-"""``distract rewrite``: what it records, and that a run with it is the run that writes for itself."""
+"""Test that a run with recorded rewrites equals a run that writes its own."""
 
 from __future__ import annotations
 

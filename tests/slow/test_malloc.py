@@ -1,4 +1,4 @@
-"""Freed memory is kept: fewer pages are fetched from the system."""
+"""Test that the allocator keeps freed memory and requests fewer pages from the system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-# In a process of its own, since the whole process is concerned.
+# Run in a separate process, because the allocator setting affects the whole process.
 SCRIPT = """
 import resource
 import sys

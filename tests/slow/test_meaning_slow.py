@@ -1,4 +1,4 @@
-"""Signs of another meaning: what each one sees, what it lets pass, and that no text can hurt it."""
+"""Test signs of a changed meaning on long hostile texts."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from distract.rewriting.fidelity.meaning import signs
 @pytest.mark.parametrize("piece", [*PIECES, "not ", "if a ", "then a b. ", "more than ", "A ", "a, "])
 def test_long_hostile_text_ends(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    # Nothing is timed here: a search that is not linear would take longer than any acceptable wait.
+    # No timing is needed: a superlinear search would not end within any acceptable wait.
     assert isinstance(signs(text, f"{text}x"), list)

@@ -1,4 +1,4 @@
-"""Test messages that once misled: each states the meaning and the correction within one line."""
+"""Test singular and plural in messages."""
 
 from __future__ import annotations
 

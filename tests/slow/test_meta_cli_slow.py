@@ -1,4 +1,4 @@
-"""``distract meta`` as a user meets it: published figures, live judges, run folders, wrong input, hostile names."""
+"""Test ``distract meta`` on the command line: published figures, live judges, run folders, hostile names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 from command_result import fits
 from test_meta_cli import ASKED, REPLAY, render, source, write, write_curly_data
-
-# Published runs of LLMBar.
-
 
 # Files of other formats, joined with labels.
 
@@ -25,7 +22,7 @@ def test_every_golden_file_replays_in_one_run(run: Any) -> None:
         assert f"judge {judge}\n" in ran.out
 
 
-# Judges that are asked.
+# Live judges.
 
 
 def test_each_judge_has_a_folder_and_all_share_one_document(run: Any) -> None:
@@ -50,7 +47,7 @@ def test_each_judge_has_a_folder_and_all_share_one_document(run: Any) -> None:
     assert "on the 6 comparisons that all of them have; strong, weak: gain over base" in text.words
     assert ran.document["panel"]["comparisons"] == 6
     fits(text.out)
-    # Their folders are judges too: what is replayed gives the same figures, with the labels that are in the rows.
+    # Run folders can be replayed and give the same figures, with the labels from their rows.
     replayed = run("meta", "--judge", "replay:all", "--json")
     assert replayed.code == 0
     assert replayed.document["results"] == [one for one in together if one["measure"] != "verdict_change_rate"]
@@ -80,13 +77,10 @@ def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     assert (after["excluded"], after["invalid"]) == (before["excluded"], before["invalid"])
 
 
-# The exit code says when nothing can be said.
-
-
 # Wrong input.
 
 
-# Hostile names, long ones, and many.
+# Hostile, long and numerous names.
 
 HOSTILE = ("[bold red]m[/] \x1b[31mred\n\x07", "x" * 200, "word " * 40, "名前" * 30, "‮")
 
@@ -136,6 +130,6 @@ def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
     text = render(source("j", *specs), source("k", *specs, shift=1), base="a-protocol-with-a-long-name-0")
     assert not [line for line in text.splitlines() if len(line.rstrip()) > 80]
     assert text.count("…") == 1, "the base as a title"
-    # Of ten pairs only the four with the base are shown, by judge.
+    # Each judge shows only the four of ten pairs that include the base.
     assert text.count("a-protocol-with-a-long-name-0 –") == 8
     assert "a-protocol-with-a-long-name-1 –" not in text

@@ -21,12 +21,6 @@ from distract.core.records import Row
 from distract.studies.meta.comparisons import Agreement, JudgeRows
 from distract.studies.meta.measures import figures
 
-# Random rows.
-
-
-# The second implementation.
-
-
 # They agree.
 
 
@@ -41,14 +35,11 @@ def test_judges_are_measured_one_by_one(one: list[JudgeRows], other: list[JudgeR
     alone = [*figures(one, CONTROLS), *figures(other, CONTROLS)]
     assert {*alone} <= {*whole}, "what is known of others changes no figure"
     for f in whole:
-        # Only places come on: of nothing, or of all that there is of the judge or of the data set.
+        # Measuring judges together adds only empty places, or copies of a judge's totals.
         assert not f.n or any(replace(f, data=g.data, subset=g.subset) == g for g in alone), f
 
 
-# Holm.
-
-
-# What changes nothing.
+# Invariances.
 
 
 def map_rows(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:
@@ -56,7 +47,7 @@ def map_rows(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:
 
 
 def index_figures(figures: Sequence[Agreement], name: Any = lambda protocol: protocol) -> dict[object, object]:
-    """Figures by what they are of, differences in the direction of the names that ``name`` gives protocols."""
+    """Figures by their key; differences follow the order of the names that ``name`` gives the protocols."""
     index: dict[object, object] = {}
     for f in figures:
         first, second = name(f.protocol), f.against and name(f.against)
@@ -109,7 +100,7 @@ def test_swapping_a_and_b_swaps_only_the_order_names(judged: list[JudgeRows], wh
 @given(judge_rows(), st.randoms(use_true_random=False))
 def test_rows_with_swapped_names_are_the_same_comparisons(judged: list[JudgeRows], rng: random.Random) -> None:
     mixed = map_rows(judged, lambda row: exchange(row) if rng.random() < 0.5 else row)
-    # Alpha and kappa are about the letters: which of two is called by which is in their marginals.
+    # Alpha and kappa depend on the letters, because their marginals count them.
     result, before = (
         index_figures([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged)
     )

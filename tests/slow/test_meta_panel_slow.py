@@ -1,4 +1,4 @@
-"""Several judges side by side: the panel against a naive implementation on random accuracies (ReIFE, section 6)."""
+"""Test the panel of judges against a naive implementation on random verdicts (ReIFE, section 6)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,12 @@ from distract.studies.meta.difficulty import BINS, Difficulty
 from distract.studies.meta.measures import figures
 from distract.studies.meta.panel import compare_judges
 
-# Correlations.
-
-
-# Difficulty.
-
-
 # Common comparisons.
 
 
 COMPARISONS = [(data, i) for data in ("d1", "d2") for i in range(3)]
 Answers = Mapping[str, Mapping[str, Mapping[tuple[str, int], Sequence[str | None]]]]
-"""By judge, by protocol, by comparison: what it said in each order."""
+"""The verdicts in each order, by judge, protocol and comparison."""
 VERDICTS = st.lists(st.sampled_from(["a", "b", "tie", "a", None]), min_size=2, max_size=2)
 UNEVEN = st.dictionaries(
     st.sampled_from(JUDGES[:3]),
@@ -70,7 +64,7 @@ def build_rows(answers: Answers, labels: Mapping[tuple[str, int], str | None]) -
 def test_judges_are_compared_on_their_common_comparisons(
     answers: Answers, labels: Mapping[tuple[str, int], str | None], base: str | None
 ) -> None:
-    # Ways of asking of which nothing can be said are none; nor is a judge that has no other.
+    # Ignore protocols without a measurable accuracy, and judges that have no other protocol.
     able = {
         judge: {protocol: said for protocol, said in by.items() if accuracy(said, labels) is not None}
         for judge, by in answers.items()
@@ -95,7 +89,7 @@ def test_judges_are_compared_on_their_common_comparisons(
         for judge, by in alike.items()
         if judge in able
     }
-    # See below for those without a verdict that is valid.
+    # Another test covers protocols without a valid verdict.
     assume(all(by and {*common} <= by.keys() for by in values.values()))
     got = compare_judges(judged, figures(judged), base)
     assert got is not None
@@ -123,7 +117,7 @@ def test_judges_are_compared_on_their_common_comparisons(
         never += right == 0
         always += right == len(verdicts)
     assert got.difficulty == Difficulty(len(shared), tuple(bins), never, always)
-    # What data sets agree on is about all that each of them holds.
+    # The correlation between data sets uses all comparisons of each set.
     sets = [answers for answers in got.correlations if answers.between == "data sets"]
     if {data for said in counted for data, _ in said} == {"d1", "d2"}:
         (correlation,) = sets

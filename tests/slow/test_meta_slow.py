@@ -1,4 +1,4 @@
-"""Test ``distract meta`` as plans and as a run: judged pairs, planted accuracies, controls, data sets, resuming."""
+"""Test the controls and the estimate of ``distract meta``."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend
 from distract.studies.estimate import estimate
-
-# Which pairs a label is about.
-
-
-# A run.
-
-
-# Data that list the better response always at the same place.
-
 
 # Controls.
 
@@ -62,7 +53,7 @@ def test_controls_repeat_the_same_pairs(tmp_path: Path, samples: int) -> None:
 @pytest.mark.parametrize("reads_slots", [True, False])
 @pytest.mark.parametrize("samples", [1, 3])
 def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samples: int, reads_slots: bool) -> None:
-    """A pair of which neither response changes would be answered from the store; one changed response is enough."""
+    """A control needs one changed response; a pair without any change would be answered from the store."""
     cases = [PLANTED[0], add_spaces(PLANTED[1], "x"), add_spaces(PLANTED[2], "y"), add_spaces(PLANTED[3]), PLANTED[4]]
     names, tally = ["base", "cot", "cot-consistency", "absolute"], Tally()
     judge = ScriptedBackend(fair, reads_slots=reads_slots)
@@ -76,19 +67,16 @@ def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samp
             assert null.keys != before.keys
             if null.excluded is None:
                 assert len(null.judgments) == len(before.judgments)
-            else:  # as the pair was before any control, and nothing of it was judged
+            else:  # equal to the pair before any control, and not judged
                 same = replace(null, attack="none", excluded=None)
                 assert same == replace(before, judgments=(), keys=(), tokens=(), shown=())
         for rule in ("score", "rating") if name == "absolute" else (None,):
             figure = find(measure(loaded), "verdict_change_rate", name, attack="null", rule=rule)
             assert (figure.k, figure.n, figure.excluded) == (0, 3, 2)
     assert UNCHANGED == "the control changes nothing in it"
-    # What a scripted judge knows of its slots is part of what it is asked.
+    # The slots that a scripted judge reads are part of its request.
     assert reads_slots or tally.made == len({key for row in loaded.rows for key in row.keys}), "nothing is asked twice"
     assert find(measure(loaded), "accuracy", "base").n == 10, "the pair itself is measured"
-
-
-# Runs of one judge that do not go together.
 
 
 # Resuming, reading back, estimating.
@@ -105,7 +93,7 @@ def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samp
 @pytest.mark.parametrize("number", [3, 10, 40])
 def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
     cases = [long(i, "xy"[i % 2]) for i in range(number)]
-    # One that reads texts: what a control leaves as it was is not asked again.
+    # This judge reads texts: a text that a control leaves unchanged is not judged again.
     job = ready(tmp_path, ScriptedBackend(fair, reads_slots=False), cases, names, **more)
     expected, tally = estimate(job), Tally()
     loaded = run(job, tally=tally)
@@ -117,9 +105,3 @@ def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: d
     assert expected.requests == pytest.approx(
         {name: len(request_keys) for name, request_keys in keys.items()}, rel=0.05
     )
-
-
-# Selection.
-
-
-# What cannot be done.

@@ -1,4 +1,4 @@
-"""Slow tests of the misbehaviour of writers."""
+"""Test detection of misbehaviour on long hostile texts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ HOSTILE = (*PIECES, "\n\n", ">\n", "# ", "actually ", "...", "here is a ", "i ",
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_long_hostile_text_takes_little_time(piece: str) -> None:
     text = piece * (100_000 // len(piece))
-    # Nothing is timed here: a pattern that backtracks would take longer than any acceptable wait.
+    # No timing is needed: a backtracking pattern would not end within any acceptable wait.
     assert inspect(("Go on.",), ("It is late.",), (text,), marker=len)[0]
     assert inspect(("Go on.",), (text,), ("It is late.",), marker=len)[0]

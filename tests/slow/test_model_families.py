@@ -57,7 +57,7 @@ SHARED = {
     "vocab_size_per_layer_input": 64,
     "hidden_size_per_layer_input": 8,
 }
-"""Layers that look at what others kept."""
+"""Settings of layers that reuse the cache of other layers."""
 
 FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama": ("Llama", {}, "packed"),
@@ -121,7 +121,7 @@ def read(judge: Transformers, sequences: Sequence[Tokens], budget: int, sharing:
 
 
 def read_alone(judge: Transformers, sequences: Sequence[Tokens]) -> Any:
-    """The same from the model as it comes, a forward for each."""
+    """The same probabilities from the unmodified model, with one forward pass per sequence."""
     import torch
 
     with torch.inference_mode():
@@ -130,14 +130,14 @@ def read_alone(judge: Transformers, sequences: Sequence[Tokens]) -> Any:
 
 
 def sequences_of(cuts: Sequence[tuple[int, int]]) -> list[Tokens]:
-    """That many tokens of one text, and then that many of others."""
+    """Sequences that begin with part of one text and continue with tokens of their own."""
     draw = Random(0)
     text = [draw.randrange(64) for _ in range(64)]
     return [tuple(text[:shared] + [draw.randrange(64) for _ in range(own)]) for shared, own in cuts]
 
 
 def torch_generated(judge: Transformers, prompt: Tokens, tokens: int) -> list[int]:
-    """The likeliest tokens, each from a forward over all before it."""
+    """The most likely tokens, each from a forward pass over all earlier ones."""
     import torch
 
     ids = list(prompt)
@@ -147,8 +147,8 @@ def torch_generated(judge: Transformers, prompt: Tokens, tokens: int) -> list[in
     return ids[len(prompt) :]
 
 
-# Branches after what is longer and shorter than a window, a prompt that starts another, one token, equal ones, and
-# longer ones than the context that longrope was trained on.
+# Branches after prefixes longer and shorter than a window, a prompt that starts another, one token, equal prompts, and
+# prompts longer than the training context of longrope.
 PROMPTS = sequences_of([(15, 3), (15, 15), (15, 2), (10, 4), (0, 1), (10, 0), (10, 0), (40, 2), (40, 9)])
 
 
@@ -159,7 +159,7 @@ def test_every_layout_reads_the_same_as_single_forwards(family: str) -> None:
     assert judge.prompt_mode == FAMILIES[family][2]
     ways: list[tuple[Sharing, bool]] = [(judge._sharing, judge._by_runs)]
     if judge.prompt_mode == "packed":
-        # What a GPU does, and what is done where a model takes no masks.
+        # The layout on a GPU, and the one for models without mask support.
         ways += [("packed", False), ("prefix", False)]
     for sharing, by_runs in ways:
         judge._attend_by_runs(by_runs)
@@ -237,7 +237,7 @@ def test_operation_counts_match_torch(family: str) -> None:
     forward = lay_out([PROMPTS[1]], 500)[0]
     with FlopCounterMode(display=False) as counter, torch.inference_mode():
         judge._loaded(torch.tensor([PROMPTS[1]]), logits_to_keep=1)
-    # It counts hidden pairs too; norms and biases are weights that are no matrices.
+    # Torch also counts masked pairs; norms and biases are weights but no matrices.
     count, heads, width = len(PROMPTS[1]), 4, 16 if family == "qwen3" else 8
     hidden = 4 * 2 * heads * width * (count**2 - forward.pairs)
     assert forward_operations(judge._loaded, len(forward.tokens), len(forward.reads), forward.pairs) == pytest.approx(

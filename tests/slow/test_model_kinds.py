@@ -1,4 +1,4 @@
-"""Models that are no judges: of another kind, or without all of their weights, they are refused in one line."""
+"""Test that models of another kind or with missing weights are refused in one line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_engine_decides_without_a_name(architectures: object) -> None:
 
 @pytest.fixture
 def llama(folders: dict[str, Path], tmp_path: Path) -> Path:
-    """A small model of its own for a test to damage."""
+    """A small model that one test may damage."""
     return Path(shutil.copytree(folders["llama"], tmp_path / "llama"))
 
 
@@ -82,7 +82,7 @@ def reward(llama: Path, tmp_path: Path) -> Path:
 
     folder = Path(shutil.copytree(llama, tmp_path / "reward"))
     config = transformers.AutoConfig.from_pretrained(llama)
-    with silence_transformers():  # a test reads what comes on stderr
+    with silence_transformers():  # a test reads stderr
         transformers.LlamaForSequenceClassification(config).save_pretrained(folder)
     return folder
 
@@ -104,12 +104,12 @@ def drop(folder: Path, name: str) -> None:
 
 
 def cut(file: Path) -> None:
-    """Take the end of a file away."""
+    """Truncate a file."""
     file.write_bytes(file.read_bytes()[:-1000])
 
 
 def garble(folder: Path) -> None:
-    """Put other weights, which are none, into the place of a checkpoint."""
+    """Replace a checkpoint by a damaged one."""
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02abc" * 1000)
 
@@ -199,7 +199,7 @@ def test_multimodal_model_can_judge(llama: Path) -> None:
 
 @pytest.fixture
 def hub(reward: Path, llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of a process that has org/llama and org/reward in its cache of the hub, and no network."""
+    """The environment of a process with org/llama and org/reward in its hub cache, and without a network."""
     for folder in (llama, reward):
         place = tmp_path / "hub" / f"models--org--{folder.name}"
         shutil.copytree(folder, place / "snapshots" / COMMIT)
@@ -234,7 +234,7 @@ def zero(file: Path) -> None:
     overwrite(file, file.read_bytes()[:-4000] + bytes(4000))
 
 
-def test_weights_changed_in_place_are_another_judge(run: Run, llama: Path) -> None:
+def test_weights_changed_in_place_give_another_identity(run: Run, llama: Path) -> None:
     command = ("attack", "--judge", f"transformers:{llama}", "--dtype", "float32", "--limit", "2")
     first = run(*command, "--protocol", "pairwise")
     assert first.code == 0
@@ -259,7 +259,7 @@ def test_folder_identity_covers_what_decides_its_replies(llama: Path, engine: ty
     assert identity() == first
     (llama / "chat_template.jinja").write_text("{{ messages[0].content }}")
     assert identity() != first
-    # Whoever names a commit answers for the folder.
+    # A named commit replaces the digest of the folder.
     assert identity(revision=COMMIT) == {**{k: v for k, v in first.items() if k != "weights"}, "revision": COMMIT}
 
 

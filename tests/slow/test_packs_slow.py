@@ -1,4 +1,4 @@
-"""The layout of forwards, by property: what each token sees is exactly its own sequence."""
+"""Test the layout of forwards by property: each token sees exactly its own sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every console block of README and docs prints what stands there.
+"""Test that every console block of README and docs prints the quoted output.
 
 ``<!-- not run: REASON -->`` above a block exempts it; ``<!-- slow: TIME -->`` leaves it to ``DISTRACT_PAGES=all``.
 """
@@ -18,7 +18,7 @@ from pages import Block, blocks, text_of
 import distract
 
 SESSION = "distract attack --attack sycophancy --limit 16 --out run"
-"""The run that several pages show, made once: a second one would say that its replies were stored."""
+"""The run that several pages show, made once, because a second run would report stored replies."""
 
 PRINTED = "session.txt"
 
@@ -26,7 +26,7 @@ VOLATILE = {
     r"runs/[0-9a-f]{12}": "runs/ID",
     r"\d{4}-\d{2}-\d{2} at \d{2}:\d{2} UTC": "DATE",
 }
-"""What differs from run to run: it has the same length, so that lines break at the same place."""
+"""Parts that differ between runs; each replacement has the same length, so that lines wrap alike."""
 
 
 def is_due(block: Block) -> bool:
@@ -52,13 +52,13 @@ def normalise(text: str) -> str:
 
 
 def matches(printed: str, text: str) -> bool:
-    """Whether a command printed what a page shows; a line with ``…`` alone stands for any lines or none."""
+    """Whether the output of a command matches a page; a line with ``…`` alone stands for any lines or none."""
     pattern = "(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^…\n", normalise(text), flags=re.MULTILINE))
     return re.fullmatch(pattern, normalise(printed)) is not None
 
 
 def write_shown_files(command: str, output: str, folder: Path) -> None:
-    """Write the files that a page shows with ``cat``, a line each."""
+    """Write the files that a page shows with ``cat``, given as one line each."""
     for name, line in zip(shlex.split(command)[1:], output.splitlines(), strict=True):
         (folder / name).write_text(f"{line}\n", encoding="utf-8")
 
@@ -82,7 +82,7 @@ def check(block: Block, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def session(smollm2: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the run of the README, and the replies of the embedded judge for what follows."""
+    """A folder with the run of the README and the stored replies of the embedded judge."""
     folder = tmp_path_factory.mktemp("session")
     (folder / PRINTED).write_text(run(SESSION, folder), encoding="utf-8")
     return folder

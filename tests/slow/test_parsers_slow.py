@@ -1,4 +1,4 @@
-"""Reading a verdict in a judge's own words: hostile texts one by one, published judgments, and what always holds."""
+"""Test parsing verdicts in a judge's own words on sealed and long texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from test_parsers import FORMATS, LABELS, load_texts, read
 
 OPEN = load_texts("open_verdicts.jsonl")
-"""Eighteen sets of 120 by writers who never saw the reader; rules were mended by each. The last six were sealed:
+"""Eighteen sets of 120 by writers who never saw the parser; each led to corrections. The last six were sealed:
 on their first runs 2, 1, 0, 1, 0 and 2 texts were read wrong, and 1, 1, 4, 2, 2 and 2 of 72 verdicts each missed."""
 
 

@@ -60,7 +60,7 @@ def test_unwritable_folder_keeps_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_this_machine_can_be_measured() -> None:
     pytest.importorskip("torch")
     rates = precision.measure_rates("cpu", seconds=0.001)
-    # From a slow phone to beyond any processor: more would mean that the time was not measured.
+    # The range covers a slow phone up to faster than any processor; a higher rate means that timing failed.
     assert 1e8 < rates["float32"] < 1e14
 
 
@@ -88,7 +88,7 @@ GB = 10**9
         (SimpleNamespace(), 4, "cpu", 100 * GB, 2048),
     ],
 )
-def test_forwards_grow_while_they_pay_and_fit(
+def test_forward_size_grows_while_it_helps_and_fits(
     config: SimpleNamespace, bytes_each: int, device: str, free: int | None, expected: int
 ) -> None:
     assert most_tokens(config, bytes_each, device, free) == expected

@@ -1,4 +1,4 @@
-"""Test ends of a command that are no verdict: code of plug-ins, broken streams, signals."""
+"""Test exits of a command without a verdict: plug-in errors, broken streams, signals."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_plugin_exceptions_never_become_verdicts(
 ) -> None:
     plugin(PLUGIN.format(hook=hook, error=error))
     ran = run(*GATE, *HOOKS[hook])
-    # What does not load is no plug-in: its name is unknown, and the reason is said there.
+    # A module that fails to load is no plug-in: its name is unknown, and the message states the reason.
     code = 2 if hook == "import" and error != "KeyboardInterrupt()" else 4
     assert (ran.code, "Traceback" in ran.err) == (code, False)
     assert ran.out == ""
@@ -91,7 +91,7 @@ def test_harmless_plugin_judges(run: Run, plugin: Callable[[str], None]) -> None
 
 @pytest.fixture(scope="module")
 def passing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a finished run ``r`` that passes a gate, and with no settings of anybody."""
+    """A folder with a finished run ``r`` that passes a gate, and without settings."""
     folder = tmp_path_factory.mktemp("passing")
     command = ("attack", "--judge", "planted:fair", "--protocol", "pairwise", "--attack", "sycophancy", "--out", "r")
     arguments = [sys.executable, "-m", "distract", *command, "--limit", "all"]

@@ -1,4 +1,4 @@
-"""Test the public face of ``import distract``: its names, their modules, and that nothing shadows them."""
+"""Test the public API of ``import distract``: its names, their modules, and that nothing shadows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 EVERYTHING = """
 import importlib, pkgutil, sys
 import distract
-# In a checkout its other folders lie beside, this one among them.
+# A checkout has its other folders beside the package, this one included.
 beside = ("benchmarks", "build", "conftest", "distract", "examples", "tests")
 def visit(package):
     for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):

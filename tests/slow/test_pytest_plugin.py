@@ -1,4 +1,4 @@
-"""The pytest plugin: what it costs, which tests it leaves out, which judge and store they get, and what it sums up."""
+"""Test the pytest plugin: its import cost, test selection, choice of judge and store, and summary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from distract.core import registry
 from distract.judging import judge
 from distract.models import opener
 
-# Imported here, since an inner run forgets what is first imported in it, and numpy cannot be imported twice.
+# Imported here, because an inner run forgets its own imports, and numpy cannot be imported twice.
 from distract.testing import invariants, summary
 
 IMPORTED = (invariants, judge, registry, opener, summary)
@@ -70,7 +70,7 @@ def judge(distract_store):
 
 
 def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """A run of pytest in this process, without what the outer one's plugins would add."""
+    """A run of pytest in this process, without the plugins of the outer run."""
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments)
 
 
@@ -89,7 +89,7 @@ print(*sorted(set(sys.modules) - before))
     assert done.stdout.split() == ["distract", "distract.testing", "distract.testing.plugin"]
 
 
-class TestWhichTestsRun:
+class TestTestSelection:
     @pytest.mark.parametrize(
         ("arguments", "passed", "left_out"),
         [
@@ -154,7 +154,7 @@ class TestWhichTestsRun:
         assert "Error" not in join_lines(result) + "\n".join(result.errlines)
 
 
-class TestWhichJudge:
+class TestJudgeChoice:
     @pytest.mark.parametrize(
         ("project", "arguments", "message"),
         [
@@ -195,7 +195,7 @@ class TestWhichJudge:
         assert "judge planted:fair: 2 calls made, 0 saved by the store" in result.outlines
         assert (pytester.path / "other").is_file()
 
-    def test_replies_lie_in_the_store_of_the_commands(self, pytester: pytest.Pytester) -> None:
+    def test_plugin_uses_the_store_of_the_commands(self, pytester: pytest.Pytester) -> None:
         away = """
 @pytest.fixture(autouse=True, scope="session")
 def away(tmp_path_factory):

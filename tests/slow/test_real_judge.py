@@ -1,4 +1,4 @@
-"""The whole tool on the real embedded judge: what a user runs, and what happens when it is killed."""
+"""Test the commands on the real embedded judge, and a run that is killed and resumed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_cases(path: Path) -> Path:
 
 
 def command(data: Path, out: Path, store: Path) -> list[str]:
-    # A small budget gives several forwards, so that there is a middle to be killed in.
+    # A small budget gives several forwards, so that the run can be killed between them.
     options = ["--attack", "sycophancy", "--generator", "rules", "--model-option", "batch-tokens=512", "--json"]
     where = ["--data", str(data), "--out", str(out), "--store", str(store)]
     return [sys.executable, "-m", "distract.cli.main", "attack", "--judge", "smollm2-135m", *options, *where]

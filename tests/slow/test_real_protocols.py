@@ -1,7 +1,7 @@
-"""Protocols on models that really compute: real prompts, real text, whatever verdicts come of it.
+"""Protocols on real models: real prompts and real texts, whatever the verdicts.
 
-Every protocol is judged by a small model of random weights, which writes what nobody foresaw; those of each kind by the
-embedded judge too, of which all of them would take minutes.
+A small model with random weights, which gives unpredictable texts, runs every protocol; the embedded judge runs one
+protocol of each kind, because all of them would take minutes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def test_one_protocol_of_each_kind_runs_on_the_embedded_judge(smollm2: Transform
 
 
 def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path, tokens: int) -> None:
-    """With so few tokens most verdicts in words are cut off: they are counted as invalid, and nothing else is."""
+    """Few tokens truncate most verdicts in words; only these count as invalid."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
     parameters = AuditConfig(
         "the judge",
@@ -51,15 +51,15 @@ def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path,
     responses = [r for r in case.originals if r.severity is None][:1] + [r for r in case.originals if r.severity]
     one, tally = replace(case, responses=tuple(responses)), Tally()
     with Store(folder / "s", model.identity) as store:
-        asked = model, store
-        (done,) = execute([audit_case(one, parameters)], {"judge": asked, "reference": asked}, tally=tally)
+        opened = model, store
+        (done,) = execute([audit_case(one, parameters)], {"judge": opened, "reference": opened}, tally=tally)
     rows = [row for row in done.rows if row.target is None]
     assert sorted(row.protocol for row in rows) == sorted(every)
     for row in rows:
         protocol = every[row.protocol]
         (judgment,) = row.judgments
         if judgment.failure is None:
-            # What two texts in conflict cannot decide is read from probabilities.
+            # Protocols with conflicting texts may fall back to probabilities.
             assert judgment.read == protocol.reads or protocol.calls.conflict
         else:
             assert judgment.failure in ("truncated", "no verdict", "no majority"), row

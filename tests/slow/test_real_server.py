@@ -30,7 +30,7 @@ AGAIN = ("429", "500", "cut", "reset", "garbage", "none", "two", "stall")
 
 
 def attack(url: str, folder: Path, *more: str) -> list[str]:
-    """A short run: the arguments of a process of its own."""
+    """The arguments of a short run in a separate process."""
     command = [sys.executable, "-m", "distract", "attack", "--judge", f"{url}#{NAME}", "--attack", "sycophancy"]
     command += ["--protocol", "pairwise", "--limit", "2", "--json", "--store", str(folder / "replies.sqlite")]
     return [*command, "--out", str(folder / "run"), *more]
@@ -49,7 +49,7 @@ def count_replies(folder: Path) -> int:
 
 @pytest.fixture(scope="module")
 def quiet(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
-    """The results of the run without any fault, and how many replies it took."""
+    """The results of the run without any fault, and its number of replies."""
     folder = tmp_path_factory.mktemp("quiet")
     done = run_command(attack(server, folder))
     assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int
 @pytest.mark.parametrize(
     ("fault", "message"), [("null", "no reply: empty reply"), ("refusal", "refused: I would rather not.")]
 )
-def test_refusal_of_a_real_judge_is_its_failure(fault: str, message: str, server: str, tmp_path: Path) -> None:
+def test_refusal_of_a_real_judge_is_a_failed_judgment(fault: str, message: str, server: str, tmp_path: Path) -> None:
     with FaultProxy(server, lambda content, time: fault) as proxy:
         done = run_command(attack(proxy.url, tmp_path))
     assert done.returncode == 3, done.stderr
@@ -108,7 +108,7 @@ def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tm
         assert json.loads(done.stdout)["results"] == quiet[0]
 
 
-def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
+def test_ctrl_c_ends_soon_keeps_replies_and_explains_resuming(
     server: str, quiet: tuple[Any, int], tmp_path: Path
 ) -> None:
     stalled, contents = True, list[str]()
@@ -126,7 +126,7 @@ def test_ctrl_c_ends_soon_keeps_replies_and_says_how_to_resume(
         ):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        # After a few seconds: the calls that are under way would take two minutes.
+        # The process must end within seconds; the calls under way would take two minutes.
         _, error_output = process.communicate(timeout=30)
         assert process.returncode == 130, error_output
         assert error_output.splitlines()[-1] == "distract: stopped; the same command resumes"

@@ -1,4 +1,4 @@
-"""The embedded model as generator, verifier and PrePair judge: real texts, mostly bad ones, and never a crash."""
+"""Test the embedded model as generator, verifier and PrePair judge: its texts are mostly bad and crash no run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_one_run_equals_recording_first_with_a_real_model(data: str, tmp_path: P
 
 
 def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2: Transformers) -> None:
-    # A cut analysis is used as far as it goes, and a short one does here.
+    # A truncated analysis is used, and a short one suffices here.
     out = tmp_path / "run"
     document = judge(data, out, smollm2, protocols=("prepair",), generator="rules", manner=Manner(answer_tokens=8))
     invalid = next(r for r in document["results"] if r["measure"] == "invalid_rate" and r["attack"] == "none")

@@ -1,4 +1,4 @@
-"""A store's file that is deleted, replaced, cut short or damaged while it is used, or was before."""
+"""Test a store's file that is deleted, replaced, truncated or damaged, before or during use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_run_with_a_lost_store_exits_with_4_and_resumes(
     def damaging(store: Store, replies: Sequence[tuple[bytes, Reply]]) -> None:
         batch = list(replies)
         put(store, batch)
-        if store.path == path:  # an estimate puts into memory
+        if store.path == path:  # an estimate uses a store in memory
             puts.append(len(batch))
             if len(puts) == 1:
                 damage(path)
@@ -119,6 +119,3 @@ def test_commands_report_any_damaged_page_in_one_line(
         assert "Traceback" not in ran.err
         assert ran.code in (2, 4)
         assert ran.err.splitlines()[-1].startswith("distract: s: ")
-
-
-# Other files.

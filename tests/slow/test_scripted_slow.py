@@ -1,4 +1,4 @@
-"""Planted judges do what their names say, under every protocol there is."""
+"""Test that planted judges follow their bias under every protocol."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from distract.core.records import Response
 from distract.core.registry import protocols
 
 
-# Those that show more than a case of two holds are driven in test_protocols.
+# test_protocols covers protocols that show more than two responses.
 @pytest.mark.parametrize("protocol", [name for name, p in protocols().items() if p.shows in (2, None)])
 class TestEveryProtocol:
     def test_strength_is_the_share_of_biased_cases(self, protocol: str) -> None:

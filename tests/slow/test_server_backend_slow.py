@@ -38,9 +38,6 @@ def test_streaming_backend_costs_nothing_to_construct() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-# How it is asked, and what is read
-
-
 # Faults
 
 
@@ -55,14 +52,14 @@ def test_transient_fault_costs_only_time(wrong: str, upstream: FakeServer) -> No
     requests = [words(f"{wrong} {i}") for i in range(24)]
     with FaultProxy(upstream.url, lambda content, time: wrong if time <= 2 and content[-1] in "048" else None) as proxy:
         replies = ask(backend(proxy.url, timeout=1.0 if wrong == "stall" else 20.0, concurrency=8), *requests)
-        # On a busy machine, others than the stalled ones may take too long as well.
+        # On a busy machine, requests other than the stalled ones may time out.
         assert set(proxy.times.values()) == {1, 3} or wrong == "stall"
     assert [reply.text for reply in replies] == [f"re: {wrong} {i}" for i in range(24)]
 
 
 def test_mixed_faults_at_64_concurrent_requests_lose_nothing(upstream: FakeServer) -> None:
     draw = random.Random(7)
-    # Stalls are rare, since each costs its time.
+    # Stalls are rare, because each takes a full timeout.
     weights = [0.1 if wrong == "stall" else 1.0 for wrong in FAULTS]
     drawn = {f"mixed {i}": draw.choices([*FAULTS, None], [*weights, 2.0], k=3) for i in range(200)}
     with FaultProxy(
@@ -83,7 +80,7 @@ def test_server_capabilities_are_probed_once() -> None:
 
 @pytest.mark.parametrize("digits", [1, 4299, 4300, 5000])
 def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., CommandResult], digits: int) -> None:
-    """The count of a reply that is stored, and the sum of many."""
+    """The token count of a stored reply, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
     attack = (
         "attack",

@@ -1,4 +1,4 @@
-"""Answers of any size: none is taken in whole that is too large, and reading a large one holds up no other."""
+"""Test answers of any size: oversized ones are cut off, and large ones delay no other."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_compression_bomb_is_unpacked_up_to_the_limit(encoding: str, monkeypatch
 
 
 def test_verdict_search_takes_linear_time() -> None:
-    """It takes seconds; where every place is looked for from the start, it takes many minutes."""
+    """The search takes seconds; restarting it at every token would take many minutes."""
     request = Request((Message("user", "x"),), choices=("A", "B"), prefill="[[")
     likely = (("A", -0.1),)
     for unit in (("[[", " "), ("[[", "A", "]] or [[", "B"), ("[[" * 400,)):

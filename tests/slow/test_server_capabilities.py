@@ -1,4 +1,4 @@
-"""How a server wants to be asked, found by probes: a run is the same whichever reply comes first."""
+"""Probes determine the request form of a server; a run does not depend on the order of replies."""
 
 from __future__ import annotations
 
@@ -41,27 +41,28 @@ def backend(url: str, **more: Any) -> OpenAI:
     return OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, **more})
 
 
-# A server of any manners, whose every answer follows from its request alone
+# Servers with various restrictions, whose answers depend on the request alone
 
 
 def judge(
     *,
     start: str = "continued",
     likely: int = 20,
-    logprobs: str = "told",
+    logprobs: str = "reported",
     system: bool = True,
     reasons: bool = False,
     odd: bool = False,
 ) -> Script:
-    """A judge with a mind of its own on each prompt.
+    """A judge whose verdict depends on the prompt.
 
     Args:
-        start: of an answer: ``continued``, ``ignored``, ``refused`` (by name) or ``rejected`` (without a reason).
-        likely: the most likely tokens that it tells of.
-        logprobs: ``told``, ``left out``, or ``refused``.
-        system: whether it takes a system's part.
+        start: how it handles the start of an answer: ``continued``, ``ignored``, ``refused`` (by name) or
+            ``rejected`` (without a reason).
+        likely: the largest number of likely tokens that it reports.
+        logprobs: ``reported``, ``left out``, or ``refused``.
+        system: whether it accepts a system message.
         reasons: whether it is a reasoning model.
-        odd: whether every other answer looks as if it dealt with the start in the other way.
+        odd: whether every other answer looks as if it handled the start in the other way.
     """
 
     def script(request: ReceivedRequest) -> dict[str, Any] | Answer:
@@ -81,7 +82,7 @@ def judge(
         if body.get("top_logprobs", 0) > likely:
             return refusal(400, f"Requested sample logprobs of 20, which is greater than max allowed: {likely}")
         labels = [label for label in "1234567" if f"[[{label}]]" in request.content] or ["A", "B", "C"]
-        # A model is of another mind when its answer was begun.
+        # The verdict changes if the answer has a given start.
         number = int.from_bytes(hashlib.sha256(f"{begun} {request.content}".encode()).digest()[:4], "big")
         first = "A" if request.is_probe else labels[number % len(labels)]
         share = 0.9 if request.is_probe else 0.5 + number % 400 / 1000
@@ -90,7 +91,7 @@ def judge(
         if is_odd and start == "continued":
             likes = {name: value / 3 for name, value in likes.items()}
         choice = token(first, likes)
-        tells = bool(body.get("logprobs")) and logprobs == "told"
+        tells = bool(body.get("logprobs")) and logprobs == "reported"
         if begun and start == "continued":
             text = first if body.get("max_tokens") == 1 else f"{first}]]"
             return completion(text, logprobs=[choice] if tells else None)
@@ -124,19 +125,18 @@ FILES = ("rows.jsonl", "summary.json", "rewrites.jsonl")
 
 
 def shuffle(script: Script, seed: int) -> Script:
-    """The same answers in another order."""
     draw = random.Random(seed)
 
     def late(request: ReceivedRequest) -> Answer:
         answer = script(request)
-        given = answer if isinstance(answer, Answer) else Answer(answer)
-        return Answer(given.body, given.status, given.headers, delay=draw.random() * 0.004)
+        answered = answer if isinstance(answer, Answer) else Answer(answer)
+        return Answer(answered.body, answered.status, answered.headers, delay=draw.random() * 0.004)
 
     return late
 
 
 def run_attack(url: str, folder: Path, *, concurrency: int = 16, **more: Any) -> Tally:
-    """A run with a store of its own, in ``folder``."""
+    """A run with its own store in ``folder``."""
     selected = session.select(data="tweakset", limit=2, attacks=("assertiveness",))
     judge = backend(url, concurrency=concurrency, **more)
     job = session.prepare(selected, set_up("j", judge, folder / "r", ["pairwise", "absolute", "prepair"]))
@@ -161,7 +161,7 @@ def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: 
         script = shuffle(MANNERS[kind], number)
         with FakeServer(script, owner="someone", probed=script) as server:
             tally = run_attack(server.url, tmp_path / str(number), concurrency=concurrency)
-            # What the probes have found out is not refused again.
+            # Features that the probes ruled out are not sent again.
             assert len(server.chats) == tally.made - len(PROBES)
         result.append(contents(tmp_path / str(number)))
         assert manifest(tmp_path / str(number))["complete"] is True
@@ -198,7 +198,7 @@ def test_killed_run_resumes_without_a_second_probe(kind: str, others: int, tmp_p
             run_attack(server.url, tmp_path / "killed", concurrency=1, attempts=1)
         left = 10**6
         run_attack(server.url, tmp_path / "killed")
-        # Killed between the probes, the second one is asked twice: the first time it got no answer.
+        # After a kill between the probes, the second probe is repeated, because it got no answer.
         assert len(server.probes) == 2 * len(probes) + (others < 0)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
@@ -213,7 +213,7 @@ def test_probes_are_kept_per_store(tmp_path: Path) -> None:
         assert (tally.made, len(server.probes)) == (0, probes)
         run_attack(server.url, tmp_path / "two")
         assert len(server.probes) == 2 * probes
-        # Of all that is stored, only what a probe found can say so.
+        # The stored probe result alone must suffice.
         with sqlite3.connect(tmp_path / "one" / "store") as db:
             db.execute("delete from replies where reply not like '%systemless%'")
         db.close()
@@ -227,7 +227,7 @@ PICKY = ("continue_final_message", "logprobs", "temperature", "top_p", "seed", "
 
 
 def picky(request: ReceivedRequest) -> dict[str, Any] | Answer:
-    """Takes everything from probes; of other requests it refuses what their digits say."""
+    """Accepts all options of probes, and refuses those that the digits of other requests name."""
     for number, name in enumerate(PICKY):
         if str(number) in request.content and name in request.body:
             return refusal(400, f"{name} is not taken here", param=name)

@@ -1,4 +1,4 @@
-"""Commands that ask a server which does whatever a server may do: they end well, and lose and betray nothing."""
+"""Test commands against a faulty server: they end cleanly, lose no reply and reveal no key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loopback import FakeServer, ReceivedRequest, completion, token
 COMMON = "--judge openai:m --generator rules --attack sycophancy --protocol pairwise --limit all --out run --store s"
 COMMANDS = {
     "attack": f"attack {COMMON}",
-    # A gate that is not told to trust what is stored asks some of it again: is that still the same judge?
+    # Without --trust-store, a gate repeats some stored requests to check that the judge is unchanged.
     "gate": f"gate --trust-store --max-flip-rate 0.5 --max-invalid-rate 0.5 {COMMON}",
 }
 CONCURRENCY = 2
@@ -26,7 +26,7 @@ REDIRECTS = {f"a redirect to another host, {status}": status for status in (301,
 
 
 def fair(request: ReceivedRequest) -> dict[str, Any]:
-    """A judge that no style distracts, so that a gate can pass."""
+    """A judge without bias, so that a gate can pass."""
     places = {author: request.content.find(f"what {author} would") for author in "xy"}
     winner = "C" if min(places.values()) < 0 else "AB"[places["x"] > places["y"]]
     return completion(winner, logprobs=[token(winner, {winner: 0.9, "A": 0.04, "B": 0.03} | {winner: 0.9})])
@@ -34,7 +34,7 @@ def fair(request: ReceivedRequest) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Reference:
-    """How a command ends, and what it writes, where nothing is wrong."""
+    """The exit code and the files of a command without a fault."""
 
     code: int
     files: dict[str, bytes]
@@ -42,7 +42,7 @@ class Reference:
 
 @dataclass
 class House:
-    """Where commands run."""
+    """The servers and folders of the commands."""
 
     server: Faulty
     elsewhere: FakeServer
@@ -90,13 +90,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def read_run_files(folder: Path) -> dict[str, bytes]:
-    """The files of a run that are always the same."""
+    """The reproducible files of a run."""
     files = [file for file in (folder / "run").glob("*") if file.name not in ("manifest.json", "run.json")]
     return {file.name: file.read_bytes() for file in files}
 
 
 def draw_strikes(draw: Random) -> tuple[str, Callable[[int], bool]]:
-    """When a fault happens: always, once, from some request on, for a while, or at random."""
+    """The requests that a fault affects: all, one, all from some request on, a range, or random ones."""
     first, seed = draw.randint(1, 14), draw.random()
     return draw.choice(
         [
@@ -110,13 +110,13 @@ def draw_strikes(draw: Random) -> tuple[str, Callable[[int], bool]]:
 
 
 def count_valid(folder: Path) -> int:
-    """Verdicts in a run."""
+    """The number of verdicts in a run."""
     lines = (folder / "run" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
     return sum(judgment["failure"] is None for line in lines for judgment in json.loads(line)["judgments"])
 
 
 def wait_for_end(process: Process, command: str) -> int:
-    """Its exit code, one of ours, which says nothing that is not so and betrays nothing."""
+    """The exit code, after checks that it is known and justified, and that no file reveals the key."""
     code = process.wait()
     assert "Traceback" not in process.err, process.err
     assert code in (0, 1, 2, 3, 4), process.err
@@ -146,7 +146,7 @@ def check(house: House, name: str, folder: Path, draw: Random) -> None:
     house.server.begin(None, lambda number: False)
     again = wait_for_end(house.run(command, folder), command)
     lost = answered & set(house.server.answered)
-    # What is under way when a command gives up a server is given up too.
+    # Requests under way when a command gives up a server are lost.
     assert len(lost) <= (4 * CONCURRENCY if code == 4 else 0), f"{len(lost)} answers lost to {message}"
     if not fault.changes:
         assert again == reference.code, message

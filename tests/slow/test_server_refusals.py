@@ -44,7 +44,7 @@ def is_complete(folder: Path) -> bool:
 
 
 def ask(url: str, folder: Path, *contents: str, **more: Any) -> tuple[list[Reply], int]:
-    """The replies to requests in words, in order, and how many the store holds of them."""
+    """The replies to text requests, in order, and the number of them in the store."""
     model = backend(url, concurrency=1, **more)
     with Store(folder / "s", model.identity) as store:
         models: dict[Any, Any] = {"judge": (model, store)}
@@ -105,7 +105,7 @@ def test_only_content_refusals_are_stored(answer: Answer, expected: str, is_stor
         assert [reply.text for reply in replies[::2]] == ["fine", "fine"]
         assert (replies[1].failure or "").startswith(expected)
         assert (replies[1].answered, stored) == (is_stored, 2 + is_stored)
-        # The same command asks again for what was not kept, and for nothing else.
+        # The same command repeats exactly the requests without a stored reply.
         before = len(server.chats)
         ask(server.url, tmp_path, "one", "odd", "two")
         assert {request.content for request in server.chats[before:]} == (set() if is_stored else {"odd"})
@@ -161,17 +161,17 @@ def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) 
         assert (len(server.probes), len(server.chats)) == (1, 0)
 
 
-# As a user meets it
+# Commands
 
 
 def rating(request: ReceivedRequest) -> dict[str, Any]:
-    """Rates a response by its words, in a way of its own."""
+    """Rates a response by a hash of its words."""
     number = hashlib.sha256(request.content.encode()).digest()[0] % 7 + 1
     return completion(str(number), logprobs=[token(str(number), {str(number): 0.9})], finish="length")
 
 
 def fail_share(share: float, fault: Answer) -> Script:
-    """Turns down a share of all requests."""
+    """Rejects a share of all requests."""
     return lambda request: (
         fault if hashlib.sha256(request.content.encode()).digest()[1] < 256 * share else rating(request)
     )

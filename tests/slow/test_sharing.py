@@ -1,4 +1,4 @@
-"""Two commands at once on one store: nothing is asked twice, and one takes over from another that dies."""
+"""Test two commands on one store: no request is sent twice, and one takes over from another that dies."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def local(folder: Path, out: str, store: str = "s") -> CommandProcess:
 
 @pytest.fixture(scope="module")
 def lone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, int]:
-    """A folder with the run of each judge alone, and how much each asked."""
+    """A folder with the run of each judge alone, and its number of requests."""
     folder = tmp_path_factory.mktemp("lone")
     with HeldServer() as server, at_server(server, folder, "server") as one:
         server.free()
@@ -151,7 +151,7 @@ def test_killed_command_frees_its_run_folder_at_once(lone: tuple[Path, int, int]
 
 
 class Together(Shuffled):
-    """A stream that is not asked for more before all threads have opened theirs."""
+    """A stream that opens only after all threads have reached this point."""
 
     def __init__(self, barrier: threading.Barrier, **more: Any) -> None:
         super().__init__(**more)
@@ -213,6 +213,6 @@ def test_unlockable_store_is_used_and_reported(tmp_path: Path, monkeypatch: pyte
         with Store(tmp_path / "s", {"model": "one"}) as store:
             assert len(list(execute([plan(), plan()], {"judge": (backend, store)}, tally=tally))) == 2
         messages.append([line for line in usage_lines(tally, {}) if "cannot be locked" in line])
-    # Where all is stored, nobody has to wait for anybody.
+    # If all replies are stored, no process waits for another.
     assert [len(lines) for lines in messages] == [1, 0]
     assert messages[0][0].startswith(f"warning: the store cannot be locked ({tmp_path / 's.lock'}: No locks available)")

@@ -19,7 +19,7 @@ SIGNALS = pytest.mark.parametrize(
 )
 LAST = "distract: stopped; the same command resumes"
 FOR_EVER = "from distract.core import signals\nsignals.GRACE = 10000.0"
-"""A wait that a test does not see the end of: what ends before has not waited."""
+"""A wait longer than any test: code that ends earlier has not waited."""
 
 HALTED = """
 from distract.models.server import stream
@@ -30,7 +30,7 @@ def told(self):
     return given_up
 stream.ThreadedStream.halt = told
 """
-"""Says when nothing more is sent to a server."""
+"""Signals the end of sending to a server."""
 
 TOLD = """
 from distract.models.server import requests
@@ -40,7 +40,7 @@ def told(self, seconds):
     print("paused", flush=True)
 requests.Limiter.pause = told
 """
-"""Says when a server has asked for a pause."""
+"""Signals that a server has requested a pause."""
 
 LOCAL = f"""
 {FOR_EVER}

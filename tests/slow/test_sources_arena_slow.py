@@ -1,4 +1,4 @@
-"""Files of votes: every form gives the same matches, and whatever is wrong is one line that names its place."""
+"""Test the memory use of reading files of votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reply store: keys, transactions, two processes, damage."""
+"""Test two processes that write to one reply store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn rewrites: their strength, what they shrink to, and how a failing one is replayed without asking the model."""
+"""Test drawn rewrites: strength, shrinking, and replay of a failure without the model."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def test_few_draws_are_rejected(attack: str | None, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(drawn_rewrites, "_is_changed", counted)
     kinds = None if attack == "severity-3" else ["prose"]
     assert len(draw_examples(strategies.rewrites(attack, kinds=kinds), 30)) == 30
-    # Plain prose has nothing that this control changes: it is given a sentence that has, which is one try more.
+    # This control changes nothing in plain prose, so a sentence that it changes is added, which costs one more try.
     assert attempts.count(False) <= (len(attempts) // 2 if attack in ("null", None) else len(attempts) // 10)
 
 
 class Counting:
-    """A planted judge that counts what it is asked."""
+    """A planted judge that counts its requests."""
 
     def __init__(self) -> None:
         self.planted = make_planted("bold")
@@ -70,7 +70,7 @@ class Counting:
 
 
 def run_failing_test(chosen: settings) -> tuple[str, int]:
-    """One run of a test that fails, in a process that remembers nothing: its message and the requests it made."""
+    """The message and the number of requests of a failing test, run without memory of earlier runs."""
     backend = Counting()
     with Judge("bold", backend) as judge:
 
@@ -90,7 +90,7 @@ def run_failing_test(chosen: settings) -> tuple[str, int]:
     return str(raised.value), backend.asked
 
 
-# Both ways of hypothesis: what failed is kept and comes first; or the same examples are drawn again.
+# Hypothesis either keeps the failing example and tries it first, or draws the same examples again.
 @pytest.mark.parametrize("again", [False, True], ids=["kept", "drawn again"])
 def test_failing_example_replays_without_the_model(
     again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

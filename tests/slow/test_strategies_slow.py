@@ -1,4 +1,4 @@
-"""Test strategies: kinds of texts, written cases and cases from data, and how each shrinks."""
+"""Test that strategies draw different responses, and the message without hypothesis."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ ENCODINGS = {
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_path: Path) -> None:
     write(tmp_path)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_", "GITHUB"))}
-    environment = {**kept, "COLUMNS": "80", "TERM": "dumb", **ENCODINGS[encoding]}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_", "GITHUB"))}
+    environment = {**inherited, "COLUMNS": "80", "TERM": "dumb", **ENCODINGS[encoding]}
     ran = subprocess.run([sys.executable, "-c", DRIVER], cwd=tmp_path, env=environment, capture_output=True, check=True)
     codes = [int(code) for code in (tmp_path / "codes").read_text().split()]
     out, err = (text.decode("ascii" if encoding == "C" else encoding) for text in (ran.stdout, ran.stderr))
@@ -112,7 +112,7 @@ def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_pat
     for line in re.split(r"[\r\n]+", out + err):
         assert not re.match(r"\s*::", line) or (encoding == "ascii" and gate.match(line)), line
         assert not re.search(r"##\w*\[", line) or gate.match(line), line
-    # Files are what they are everywhere.
+    # The encoding of the terminal does not affect files.
     assert "水" in "".join(ElementTree.parse(tmp_path / "j.xml").getroot().itertext())
     assert "水" in (tmp_path / "s.md").read_text(encoding="utf-8")
     if encoding == "ascii":

@@ -1,4 +1,4 @@
-"""Length-controlled Bradley-Terry against plain loops, statsmodels, and lengths whose worth is planted."""
+"""Test length-controlled Bradley-Terry on many matches: parts, draws and memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distract.stats.ratings.draws import draw
 
 
 def test_many_matches_are_processed_in_parts() -> None:
-    # More matches than are kept as rows, and the same ones each counted for itself.
+    # More matches than are kept as rows, against the same matches counted one by one.
     matches = plant_matches(4, 40_000, 50, 60)
     ratings = rate_style_control(matches)
     theta = fit_naively(matches)
@@ -53,5 +53,5 @@ def test_memory_does_not_grow_with_matches() -> None:
         tracemalloc.stop()
         return most
 
-    # Six times as many matches; the rest is how the last of the parts falls.
+    # Six times as many matches; the allowance covers the size of the last part.
     assert peak(600_000) < 1.5 * peak(100_000)

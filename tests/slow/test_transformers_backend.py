@@ -1,4 +1,4 @@
-"""Verdicts from real and from tiny random models: however forwards are laid out, the numbers are the same."""
+"""Test verdicts from real and tiny random models: the layout of forwards does not change the numbers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def deviation(one: dict[int, Reply], other: dict[int, Reply]) -> float:
 
 @pytest.fixture(scope="module")
 def small(smollm2: Transformers) -> Transformers:
-    """The same judge with forwards so small that everything is cut, kept and packed."""
+    """The same judge with forwards so small that prompts are split, cached and packed."""
     judge = embedded_judge(batch_tokens=150)
     vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="packed", _by_runs=True)
     return judge
@@ -129,7 +129,7 @@ def test_embedded_identity_imports_no_torch() -> None:
     assert embedded_judge(dtype="bfloat16").identity["dtype"] == "bfloat16"
 
 
-def test_prompts_beyond_the_context_are_data(smollm2: Transformers) -> None:
+def test_oversized_prompt_is_a_failed_reply(smollm2: Transformers) -> None:
     requests = [absolute("long", "word " * 9000), ROUND[2], Request((Message("user", "word " * 9000),))]
     replies = ask(smollm2, requests)
     count = len(smollm2._chat.encode(requests[0]).prompt)

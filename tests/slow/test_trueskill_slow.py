@@ -1,4 +1,4 @@
-"""TrueSkill against the library of that name, its functions against integrals, scalar code against that of arrays."""
+"""Test the exact error function of TrueSkill against the library."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ PROTOCOLS = ("absolute", "cot", "cot-consistency", "metric", "multi-role-round1"
 
 
 def answer_moodily(request: Request) -> Reply:
-    """A judge whose answers depend on nothing but the request: some say nothing, some too much, some never come."""
+    """A judge whose answers depend on the request alone: some are empty, some too long, some missing."""
     mood = random.Random(request.key).choice(["verdict", "verdict", "silent", "cut", "refused", "away"])
     outcomes = [text for _, text in request.slots.outcomes] if request.slots else []
     if mood == "verdict" or not outcomes:
@@ -48,7 +48,7 @@ def test_every_unreadable_answer_is_kept_once(tmp_path: Path) -> None:
     loaded = run_attack(tmp_path / "r", tmp_path / "s", ScriptedBackend(answer_moodily))
     records = texts(tmp_path / "r")
     assert {one["protocol"] for one in records} == {*PROTOCOLS}
-    # What the judge of this test says for a verdict is no ranking.
+    # The verdict text of this judge is no ranking.
     assert {one["text"] for one in records if one["protocol"] != "rank"} == {HOSTILE, "At length: it", ""}
     assert len({one["key"] for one in records}) == len(records)
     rows = {(r.case, r.design, r.protocol, r.attack, r.target, r.a, r.b): r for r in loaded.rows}
@@ -85,7 +85,7 @@ def test_unread_file_is_outside_the_run_and_survives_a_kill(tmp_path: Path) -> N
     for name in names:
         assert (tmp_path / "r" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert "texts.jsonl" not in json.loads((tmp_path / "r" / "manifest.json").read_text())["checksums"]
-    (tmp_path / "r" / "texts.jsonl").unlink()  # as in a run of before
+    (tmp_path / "r" / "texts.jsonl").unlink()  # as in a run of an earlier version
     assert load(tmp_path / "r").flaw is None
     assert load(tmp_path / "r").rows == whole.rows
     assert [*unread_lines(tmp_path / "r")] == []

@@ -1,6 +1,6 @@
-"""vLLM as a backend: on its real engine where it is installed, and on one that is planted everywhere.
+"""vLLM as a backend: on the real engine if it is installed, and on a planted engine everywhere.
 
-The first kind runs where vLLM has its environment: ``pytest -m vllm tests/slow/test_vllm_backend.py``.
+The first kind needs the environment of vLLM: ``pytest -m vllm tests/slow/test_vllm_backend.py``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def deviation(one: list[Reply], other: list[Reply]) -> float:
     return max(abs(x - y) for a, b in pairs for x, y in zip(a.probabilities or (), b.probabilities or (), strict=True))
 
 
-# What needs no engine.
+# Tests without an engine.
 
 
 def test_identity_imports_nothing_and_states_its_settings() -> None:
@@ -141,7 +141,7 @@ def test_empty_request_set_starts_nothing() -> None:
 
 
 class Planted:
-    """What ``vllm.LLM`` is to ``Engine``; the likelier a token, the lower its number."""
+    """A stand-in for ``vllm.LLM``; tokens with lower numbers are more likely."""
 
     def __init__(self, **options: Any) -> None:
         if "fails" in options["model"]:
@@ -187,7 +187,7 @@ FAILURES = {
 
 @pytest.fixture(params=["named", "top"])
 def planted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vllm]:
-    """A judge on the planted engine, of a version that lets tokens be named and of one that does not."""
+    """A judge on the planted engine, in a version that accepts named tokens and in one that does not."""
 
     def newer(logprob_token_ids: Any = None, **options: Any) -> dict[str, Any]:
         return {**options, "logprob_token_ids": logprob_token_ids}
@@ -293,7 +293,7 @@ def test_nothing_writes_to_stdout_while_an_engine_loads(capfd: pytest.CaptureFix
     assert sorted(captured.err.split()) == ["child", "printed", "written"]
 
 
-# What needs it.
+# Tests with an engine.
 
 
 @pytest.mark.vllm
@@ -314,9 +314,9 @@ def test_all_ways_of_reading_agree(real: Vllm) -> None:
 def test_verdicts_agree_with_transformers(real: Vllm, smollm2: Transformers) -> None:
     chats = real._chat, smollm2._chat
     assert chats[0].encode_all(ROUND) == chats[1].encode_all(ROUND)
-    found, expected = ask(real, ROUND), ask(smollm2, ROUND)
-    assert deviation(found, expected) <= 1e-3
-    for one, other in zip(found, expected, strict=True):
+    replies, expected = ask(real, ROUND), ask(smollm2, ROUND)
+    assert deviation(replies, expected) <= 1e-3
+    for one, other in zip(replies, expected, strict=True):
         assert one.mass == pytest.approx(other.mass, abs=1e-3)
         assert (one.finish, one.tokens_in) == (other.finish, other.tokens_in)
 
@@ -346,7 +346,7 @@ def test_samples_are_reproducible_and_distinct(real: Vllm) -> None:
 
 
 @pytest.mark.vllm
-def test_prompts_beyond_the_context_are_data(real: Vllm, smollm2: Transformers) -> None:
+def test_oversized_prompt_is_a_failed_reply(real: Vllm, smollm2: Transformers) -> None:
     requests = [absolute("long", "word " * 9000), Request((Message("user", "word " * 9000),)), ROUND[0]]
     replies = ask(real, requests)
     assert replies[:2] == ask(smollm2, requests)[:2]
@@ -405,6 +405,6 @@ def test_interrupted_process_ends_at_once_silently(real: Vllm) -> None:
         assert process.stdout.readline() == "under way\n", process.stderr.read()
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        # The stories would take minutes; most of what it takes is Python's, which takes all that vLLM imports apart.
+        # The stories would take minutes; most of the remaining time is Python's shutdown of vLLM's modules.
         rest, errors = process.communicate(timeout=30)
         assert (process.returncode, rest.splitlines()[-1], errors) == (0, "interrupted", "")

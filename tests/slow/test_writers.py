@@ -1,4 +1,4 @@
-"""Writers: what a run's rewriting code is known by, and where a change of several turns went."""
+"""Test the identity of a run's rewriting code, and the location of changes in conversations."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ from distract.studies import execution
 
 Command = Callable[..., CommandResult]
 
-OF_COMMANDS = {"as_json", "dry_run", "verbose", "profile", "junit", "github", "summary"}
-"""Options about what a command prints."""
+OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "summary", "verbose"}
+"""Options about the output of a command."""
 
 TEXT: Any = "A text, of the wrong type."
 
@@ -40,7 +40,7 @@ PLANTED: Mapping[str, Any] = {"judge": "planted:bold=0.7", "attacks": ["sycophan
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The files of a run that do not say when it was."""
+    """The files of a run that contain no time."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("manifest.json", "lock")}
 
 
@@ -93,7 +93,7 @@ def test_run_is_loaded_and_not_repeated(run: Command) -> None:
     assert distract.Run.read("mine").notes == (distract.Run.read("mine").flaw,)
 
 
-def test_fresh_asks_again(run: Command) -> None:
+def test_fresh_repeats_the_requests(run: Command) -> None:
     def epoch(**more: Any) -> int:
         assert distract.attack(**PLANTED, out="mine", **more).notes == ()
         number: int = json.loads(Path("mine/manifest.json").read_text())["epoch"]
@@ -132,7 +132,7 @@ def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pyt
         result.to_frame()
 
 
-def test_cases_may_be_data(run: Command) -> None:
+def test_data_may_be_a_list_of_cases(run: Command) -> None:
     cases = distract.load("tweakset")[:9]
     Path("cases.jsonl").write_text("".join(f"{native.format_line(case)}\n" for case in cases), encoding="utf-8")
     result = distract.attack(**PLANTED, data=cases, out="mine")

@@ -137,13 +137,13 @@ def test_incomparable_responses_give_a_row_with_the_reason() -> None:
     }
 
 
-def test_single_design_asks_only_its_own_questions() -> None:
+def test_single_design_sends_only_its_own_requests() -> None:
     one = case(responses=[X, Y], preferred="x")
     assert {r.design for r in audit(one, designs=frozenset({"fixed"})).rows} == {"fixed"}
     assert {r.design for r in audit(one, designs=frozenset({"flip"})).rows} == {"flip"}
 
 
-def test_only_open_pairs_are_asked_with_their_controls() -> None:
+def test_only_open_pairs_are_judged_with_their_controls() -> None:
     pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
     bold = replace(LOUDER, name="bolder")
     places = frozenset({("pairwise", "louder"), ("absolute", "bolder")})
@@ -161,7 +161,7 @@ def test_only_open_pairs_are_asked_with_their_controls() -> None:
         done = audit(one, designs=frozenset({design}), **changes)
         keys = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
         assert keys == {*places, ("pairwise", "control"), ("absolute", "control")}
-        # What is asked is what is asked without it.
+        # The requests equal those of the complete design.
         every = audit(one, designs=frozenset({design}), **{**changes, "only": None}).rows
         pairs = {(row.protocol, row.attack) for row in done.rows}
         assert done.rows == [row for row in every if (row.protocol, row.attack) in pairs]
@@ -179,7 +179,7 @@ def test_score_is_requested_once_for_many_comparisons() -> None:
                 tally=tally,
             )
         )
-    # x, y, the louder rewrites of both, and the good one's control, which a planted judge knows by its name; the
+    # x, y, the louder rewrites of both, and the good one's control, whose name a planted judge reads; the
     # control of the one that lost changes nothing in it and is not judged again.
     assert tally.made == 5
 
@@ -263,9 +263,9 @@ def test_verifier_adds_reasons_and_evidence() -> None:
 
     arguments = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
     done = audit(case(responses=[X, Y], preferred="x"), "garbage", **arguments)
-    assert [(made.is_accepted, dict(made.evidence)["verifier"]) for made in done.rewrites] == [(True, "banana")]
+    assert [(result.is_accepted, dict(result.evidence)["verifier"]) for result in done.rewrites] == [(True, "banana")]
     done = audit(case(responses=[X, Y], preferred="y"), "garbage", **arguments)
-    assert [made.reasons for made in done.rewrites] == [("verifier: not the same",)]
+    assert [result.reasons for result in done.rewrites] == [("verifier: not the same",)]
     assert ("Red is a colour.", "Certainly! Red is a colour.") in requests
 
 

@@ -27,7 +27,7 @@ FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.j
 
 
 class Failing:
-    """A planted judge that is asked so many times, and then does something else."""
+    """A planted judge that changes its behaviour after a number of requests."""
 
     def __init__(self, most: int | None = None, instead: Callable[[], Reply] = Reply) -> None:
         self._inner, self._most, self._instead = make_planted("bold"), most, instead
@@ -55,7 +55,7 @@ def run_attack(
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
-    """A run with two smallest flips; no test changes it."""
+    """A run with two smallest flips; tests must not change it."""
     folder = tmp_path_factory.mktemp("finished")
     return run_attack(Failing(), folder / "r", folder / "s")[0]
 
@@ -87,7 +87,7 @@ def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedR
         }
         assert 0 < len(flip["edits"]) < flip["of"]
         assert apply_edits(record.original, record.edits) == record.turns
-    # Counted again: a word once in each flip.
+    # A second count: each word once per flip.
     words = Counter[tuple[str, str]]()
     for flip in document["flips"]:
         for change in ("added", "removed"):
@@ -205,23 +205,23 @@ def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: Loaded
 
 
 def test_command_and_report_show_the_same(run: Run) -> None:
-    made = run(*ONE, "--minimal", "3", "--out", "r", "--verbose")
-    assert made.code == 0
+    ran = run(*ONE, "--minimal", "3", "--out", "r", "--verbose")
+    assert ran.code == 0
     assert (
         "not in this estimate: the search afterwards for the smallest part that still flips, in at most 3 flips"
-        in made.err
+        in ran.err
     )
-    assert "Words that flip this judge" in made.out
-    assert "beyond added 2/3" in made.words
-    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in made.words
-    assert made.out == run("report", "r", "--verbose").out + "\nrun folder: r\n"
+    assert "Words that flip this judge" in ran.out
+    assert "beyond added 2/3" in ran.words
+    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in ran.words
+    assert ran.out == run("report", "r", "--verbose").out + "\nrun folder: r\n"
     as_json = run(*ONE, "--minimal", "3", "--out", "r", "--json")
     assert "no call is made" in as_json.err
     assert as_json.out == Path("r/summary.json").read_text(encoding="utf-8") == run("report", "r", "--json").out
     Path("r/manifest.json").unlink()
     assert run("report", "r", "--json").document["minimal"] == as_json.document["minimal"]
-    assert run("report", "r", "--verbose").out == made.out.removesuffix("\nrun folder: r\n")
-    fits(made.out)
+    assert run("report", "r", "--verbose").out == ran.out.removesuffix("\nrun folder: r\n")
+    fits(ran.out)
 
 
 def test_without_flips_there_is_nothing_to_explain(run: Run) -> None:
@@ -250,7 +250,7 @@ def test_data_location_is_recorded_verbatim_and_decides_nothing(run: Run, tmp_pa
     assert record["source"]["data"] == "d.jsonl"  # a finished run is not written again
 
 
-def test_hostile_texts_are_shown_and_do_nothing(run: Run) -> None:
+def test_hostile_texts_are_shown_without_effect(run: Run) -> None:
     names = {"x": "[red]x", "y": "[/]y"}
     texts = {
         "x": "It is certainly [bold]red[/bold].\x1b[2J",

@@ -68,13 +68,13 @@ constraints = st.lists(
 
 
 @by_attack
-@given(text=texts, kept=constraints, seed=seeds)
+@given(text=texts, satisfied=constraints, seed=seeds)
 def test_rewriting_is_deterministic_and_keeps_constraints(
-    attack: Attack, text: str, kept: tuple[Constraint, ...], seed: int
+    attack: Attack, text: str, satisfied: tuple[Constraint, ...], seed: int
 ) -> None:
-    new = attack.rewrite(text, kept, seed)
-    assert new == attack.rewrite(text, kept, seed)
-    assert [check(c, new) for c in kept] == [check(c, text) for c in kept]
+    new = attack.rewrite(text, satisfied, seed)
+    assert new == attack.rewrite(text, satisfied, seed)
+    assert [check(c, new) for c in satisfied] == [check(c, text) for c in satisfied]
 
 
 @given(

@@ -227,7 +227,7 @@ def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) 
             assert s.low <= s.rating <= s.high
             assert 1 <= s.rank_low <= s.rank <= s.rank_high <= len(played.models)
     assert all("\x1b" not in note and len(note) < 800 for note in board.notes)
-    # Some systems learn even from what does not vary: they have a prior.
+    # Systems with a prior rate even matches without variation.
     if known and (system in (POINTS, CLOSED) or "varies" not in message):
         assert any(message in note for note in board.notes) or not message, board.notes
 
@@ -254,7 +254,7 @@ def test_model_missing_from_a_draw_keeps_its_rating() -> None:
     standing = next(s for s in build_board(matches(rows), POINTS).standings if s.model == "z")
     assert standing.error is not None
     assert standing.low is not None
-    # On two prompts: one degree of freedom, though the board has five.
+    # Two prompts give one degree of freedom, though the board has five.
     assert standing.rating - standing.low == pytest.approx(stats.t.ppf(0.975, 1) * standing.error)
 
 
@@ -347,8 +347,11 @@ def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
 @pytest.mark.parametrize("name", ratings.systems())
 def test_every_default_parses_on_the_command_line(name: str) -> None:
     system = ratings.get_system(name)
-    given = {key: value for key, value in system.parameters.items() if value is not None}
-    assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in given.items())) == (system, given)
+    parameters = {key: value for key, value in system.parameters.items() if value is not None}
+    assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in parameters.items())) == (
+        system,
+        parameters,
+    )
 
 
 @pytest.mark.parametrize(

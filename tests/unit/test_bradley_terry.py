@@ -62,7 +62,7 @@ def random_rows(
 
 
 def rate_naively(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: Any = 0.0) -> Any:
-    """Strengths in logits: one match after another, maximised by scipy; ``mean`` is that of the prior, in logits."""
+    """Strengths in logits, fitted match by match with scipy; ``mean`` is the prior mean in logits."""
     ridge = (LOGIT / sd) ** 2
 
     def loss(theta: Any) -> tuple[float, Any]:
@@ -79,7 +79,7 @@ def rate_naively(rows: Played, models: Sequence[str], sd: float = 1000.0, mean: 
     start = np.zeros(len(models))
     fit = optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}).x
 
-    # Near the optimum the loss no longer tells points apart; its slope does.
+    # Near the optimum the loss is too flat to compare points, so compare its slope.
     def steep(theta: Any) -> Any:
         return loss(theta)[1]
 
@@ -162,7 +162,7 @@ def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
     assert one is not None
     assert two is not None
     assert np.sqrt(np.diag(one) / np.diag(two)) == pytest.approx(np.full(5, math.sqrt(2)), rel=1e-4)
-    # The same prompts judged twice are no more prompts.
+    # Judging the same prompts twice adds no prompts.
     one, two = (rate_bradley_terry(matches_of(some), prior=3e4).covariance for some in (rows, rows * 2))
     assert one == pytest.approx(two, rel=1e-3)
 
@@ -171,7 +171,7 @@ def test_one_prompt_per_match_equals_no_prompts() -> None:
     rows = [(a, b, o, str(i)) for i, (a, b, o, _) in enumerate(random_rows(4, 60, 6))]
     expected = rate_bradley_terry(matches_of(rows, False)).covariance
     assert rate_bradley_terry(matches_of(rows)).covariance == pytest.approx(expected)
-    # One prompt more that has no match says nothing, but takes the general way.
+    # A further prompt without a match adds no information but selects the general code path.
     matches = replace(matches_of(rows), prompts=(*map(str, range(60)), "unused"))
     assert rate_bradley_terry(matches).covariance == pytest.approx(expected)
 
@@ -288,7 +288,7 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
     draws = draw(0, 60, matches.clusters)
     assert draws.weights is not None
     assert matches.cluster is not None
-    # Moved by a Newton step of plain dense algebra, nothing moves by more than a millionth of a point.
+    # A Newton step in plain dense algebra changes no rating by more than a millionth of a point.
     ridge = (LOGIT / 1000) ** 2
     replicates = redraw(matches, draws)
     x = np.zeros((count, models))

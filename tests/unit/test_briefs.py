@@ -24,7 +24,7 @@ SCORED = st.tuples(st.floats(1, 7), st.floats(1, 7)).map(lambda pair: scored(pai
 
 @st.composite
 def some_rows(draw: st.DrawFn) -> list[Row]:
-    """A baseline of each case and, for some, the attacked pair; by a protocol that compares and one that scores."""
+    """A baseline of each case and, for some, the attacked pair, under a comparing and a scoring protocol."""
     results = []
     for number in range(draw(st.integers(0, 6))):
         for protocol in ("p", "absolute"):

@@ -156,7 +156,7 @@ def test_severity_check_counts_broken_constraints(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["a\nb\n", "the a the b\n", "x y x\n"])
 def test_difference_of_long_repetitive_texts_is_bounded(line: str) -> None:
     text = line * (100_000 // len(line))
-    # Nothing is timed here: a search that is not bounded would take longer than any acceptable wait.
+    # No timing is needed: an unbounded search would not end within any acceptable wait.
     assert mark_difference(text, f"{text}c", colour=False).plain.endswith(("c+}", "{+c+}"))
 
 

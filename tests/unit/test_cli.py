@@ -1,4 +1,4 @@
-"""Test the command line as a user meets it: exit codes, one-line errors, JSON, run folders."""
+"""Test the command line: exit codes, one-line errors, JSON, run folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from distract.core.runs import load
 
 PLANTED = ("--generator", "rules", "--limit", "8")
-"""A part of the built-in set, which the gate's tests judge as a whole."""
+"""A part of the built-in set; the tests of the gate judge all of it."""
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +148,7 @@ def test_explicit_choices_must_fit_the_data(run: Any) -> None:
     assert (ran.code, "no case says which response is good" in ran.err) == (2, True)
     ran = run("attack", "--judge", "planted:fair", "--data", pairs, "--generator", "recorded")
     assert (ran.code, "write them with --generator rules" in ran.err) == (2, True)
-    # By default what does not fit is left out and said.
+    # By default, inapplicable measures are left out with a message.
     ran = run(*base, "--data", singles, "--json")
     assert (ran.code, "flip_rate does not apply" in ran.err) == (0, True)
     assert not [r for r in ran.results if r["measure"] == "flip_rate"]
@@ -292,7 +292,7 @@ def test_file_is_written_even_if_no_rewrite_is_accepted(run: Any) -> None:
     assert "no rewrite was accepted" in ran.err
 
 
-def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
+def test_prepair_works_in_attack_gate_and_report(run: Any) -> None:
     options = ("--judge", "planted:longer", *PLANTED, "--protocol", "prepair", "--attack", "prolixity", "--out", "r")
     ran = run("attack", *options, "--json")
     assert (ran.code, ran.figure("flip_rate", attack="prolixity")["n"]) == (0, 8)
@@ -304,22 +304,22 @@ def test_prepair_goes_through_attack_gate_and_report(run: Any) -> None:
     assert request_counts["judge"]["text"] == len(sides)
 
 
-def test_judging_its_own_kin_is_named_in_report_and_document(run: Any) -> None:
-    kin = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
-    write("d.jsonl", {**pair(), "responses": [*single()["responses"], kin]})
+def test_judging_its_own_family_is_reported(run: Any) -> None:
+    own_response = {"author": "planted:fair", "text": "Blue might be one of the nicest colours."}
+    write("d.jsonl", {**pair(), "responses": [*single()["responses"], own_response]})
     assert json.loads(run("attack", "--judge", "planted:fair", "--data", "d.jsonl", "--json").out)["self_judging"] == []
     loaded = json.loads(Path(next(Path(".distract/runs").iterdir()), "run.json").read_text())
     assert loaded["parameters"]["asking"] is None
 
 
 def test_attack_without_eligible_pairs_is_inconclusive(run: Any) -> None:
-    """A judge that follows the order ends in ties before any rewrite: each verdict is valid, none is eligible."""
+    """A judge that follows the order ties before any rewrite, so every verdict is valid and no pair eligible."""
     attack = ("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--attack", "prolixity")
     for more in ((), ("--json",)):
         ran = run(*attack, "--measure", "flip_rate", *more)
         assert ran.code == 3
         assert "no figure could be measured: no comparison is eligible and has a valid verdict" in ran.err
-    # It has others: a good response beside its own rewrite, and whatever is asked for by name.
+    # Other figures exist: a good response beside its own rewrite, and an explicitly requested measure.
     assert run(*attack).code == 0
     assert run(*attack, "--measure", "order_inconsistency").code == 0
 

@@ -40,7 +40,7 @@ def make_row(protocol: str = "pairwise", attack: str = "none") -> Callable[..., 
 
 
 def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
-    """A judge that gives the first outcome whatever it is asked, in words that ``said`` changes."""
+    """A judge that always gives the first outcome, in words that ``said`` changes."""
 
     def answer(request: Request) -> Reply:
         outcomes = dict(request.slots.outcomes) if request.slots else {}
@@ -59,7 +59,7 @@ def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Reques
 FIRST = words(lambda request: "first")
 
 
-# What stands first.
+# The leading side.
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
         (None, X, Y, None),
         ("z", X, Y, None),
         ("x", Y, Z, None),
-        # What was made worse on purpose is not what people preferred.
+        # A response made worse on purpose is never preferred by the label.
         ("x", LOW, Y, None),
         ("x", X, LOW, "a"),
         ("x", LOW, X, "b"),
         ("x", X, X, None),
-        # Who is called tie is no tie.
+        # An author named "tie" is no tie.
         ("y", Response("tie", ("Hm.",)), Y, "b"),
     ],
 )
@@ -133,7 +133,7 @@ def test_response_is_named_by_author_attack_and_severity() -> None:
     assert side(Response("x", ("t",), attack="null", severity=1)) == Side("x", "null", 1)
 
 
-# Plans of somebody else.
+# Foreign plans.
 
 
 def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:
@@ -320,10 +320,10 @@ def test_plan_lists_each_request_once_with_its_usage() -> None:
     assert types == [list, list], "answered as a whole, so that the keys do not hang on how replies come"
 
 
-# What cannot be judged.
+# Unjudgeable pairs.
 
 
-def test_unjudgeable_pair_is_excluded_with_the_reason_unasked() -> None:
+def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
     for name, one, reason in (
         ("strong-reference", PAIR, "no reference in the data"),
         ("triadic", PAIR, "fewer than 3 responses"),
@@ -346,7 +346,7 @@ def test_unjudgeable_pair_is_excluded_with_the_reason_unasked() -> None:
         ("triadic", (X, Y), True, "fewer than 3 responses"),
     ],
 )
-def test_rewrite_stands_for_one_response(
+def test_rewrite_replaces_one_response(
     name: str, responses: tuple[Response, ...], only_pairs: bool, reason: str | None
 ) -> None:
     assert exclusion_reason(protocols()[name], case(responses=responses), False, only_pairs) == reason
@@ -363,14 +363,14 @@ def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple
     )
 
 
-def test_rotating_protocol_shows_as_many_as_it_wants() -> None:
+def test_rotating_protocol_chooses_how_many_it_shows() -> None:
     one = Comparison(case(responses=(X, Y, Z)), X, Y)
     row, rounds = drive(judge_comparison(make_row("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
     assert (len(row.judgments), row.shown) == (3, ())
     assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
 
 
-# Asked once more.
+# Resampling.
 
 
 def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
@@ -404,7 +404,7 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
 @pytest.mark.parametrize(
     ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
 )
-def test_resampling_without_samples_is_excluded_and_asks_nothing(name: str, samples: int) -> None:
+def test_resampling_without_samples_is_excluded_unasked(name: str, samples: int) -> None:
     before, again, first_requests, more = judge_twice(name, Manner(samples=samples))
     assert again == make_row(name, RESAMPLED)(excluded="nothing is sampled")
     assert {r.key for r in more} == {r.key for r in first_requests}

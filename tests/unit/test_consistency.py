@@ -62,7 +62,7 @@ def find(figures: Sequence[PlacedFigure], measure: str, protocol: str, third: st
 
 
 def judge_by(value: Callable[[Request, Response], float]) -> Callable[[Request], Reply]:
-    """A judge that prefers more of a value, whatever it is asked."""
+    """A judge that prefers the larger value under any protocol."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
@@ -88,7 +88,7 @@ def authors(request: Request) -> list[str]:
 
 
 def cyclic(request: Request, response: Response) -> float:
-    """How many of the others it is before, where w is before x, x before y and y before w; z is last."""
+    """The number of other responses it beats, where w beats x, x beats y, y beats w, and all beat z."""
     before = {("w", "x"), ("x", "y"), ("y", "w"), ("w", "z"), ("x", "z"), ("y", "z")}
     return sum((response.author, other) in before for other in authors(request))
 
@@ -97,17 +97,17 @@ CYCLE = judge_by(cyclic)
 TIES = judge_by(lambda request, response: 0.0)
 ALPHABETIC = judge_by(lambda request, response: -ord(response.author[0]))
 SWAYED = judge_by(lambda request, response: ord(response.author[0]) * (1 if "w" in authors(request) else -1))
-"""Reverses everything where w is shown."""
+"""A judge that reverses its preferences if w is shown."""
 
 
 def fair(request: Request) -> Reply:
-    """The planted judge to which nothing is a distraction."""
+    """The planted judge without a bias."""
     ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
     return reply
 
 
 def ties_or_four(request: Request) -> Reply:
-    """A tie, and the middle of the scale for a response alone."""
+    """A judge that always ties, and rates a single response in the middle of the scale."""
     if request.slots and len(request.slots.shown) == 1:
         return Reply(probabilities=tuple(float(choice == "4") for choice in request.choices), mass=1.0)
     return TIES(request)
@@ -158,7 +158,7 @@ def test_one_original_per_author_is_compared() -> None:
 # Requests.
 
 
-def test_pair_is_shown_alone_in_both_orders_and_asked_once() -> None:
+def test_pair_is_shown_alone_in_both_orders_and_judged_once() -> None:
     _, rounds = drive(design.judge_case(make_case(), ConsistencyConfig("j", (protocols()["rank"],), 100)), ALPHABETIC)
     two = [tuple(authors(request)) for requests in rounds for request in requests if len(authors(request)) == 2]
     assert sorted(two) == sorted(permutations("wxyz", 2))
@@ -195,7 +195,7 @@ def test_triples_with_a_common_pair_share_its_answers() -> None:
 
 
 def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "xyz") -> list[Row]:
-    """A triple for each table: the outcomes of its first against its second, first against third, second and third."""
+    """A triple for each table of outcomes: first against second, first against third, second against third."""
     rows = []
     for number, table in enumerate(tables):
         for (one, other), result in zip(combinations(range(3), 2), table, strict=True):
@@ -216,7 +216,7 @@ def pairwise_wins(table: Sequence[Outcome | None]) -> dict[tuple[int, int], bool
 
 
 def classify_naively(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
-    """The definition as DESIGN words it: intransitive, and whether there is a chain at all."""
+    """The definition in DESIGN: whether the triple is intransitive, and whether it has a chain."""
     wins = pairwise_wins(table)
     chains = [(p, r) for p, q, r in permutations(range(3)) if wins[p, q] and wins[q, r]]
     return any(not wins[end] for end in chains), bool(chains)
@@ -281,7 +281,7 @@ def test_always_tying_judge_has_no_chain_and_no_reversal() -> None:
     assert find(results, "chain_rate", "pairwise").n == 4
 
 
-def test_consistent_judge_is_cleared_by_every_protocol() -> None:
+def test_consistent_judge_is_consistent_under_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
     rows = judge_cases(fair, make_case(), names=names)
     results = figures(rows, {name: protocols()[name].rules for name in names})
@@ -294,19 +294,19 @@ def test_consistent_judge_is_cleared_by_every_protocol() -> None:
 
 def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
     results = figures(judge_cases(SWAYED, make_case()), RULES)
-    # Of the twelve choices of a pair from w, x, y and z, six have w as a third response.
+    # Six of the twelve choices of a pair and a third response from w, x, y and z have w third.
     for place in ("first", "last"):
         figure = find(results, "choice_set_sensitivity", "rank", place)
         assert (figure.k, figure.n) == (6, 12)
         assert find(results, "choice_set_tie_change", "rank", place).k == 0
 
 
-def test_verdict_for_the_third_response_is_a_change() -> None:
+def test_verdict_for_the_third_response_counts_as_a_change() -> None:
     rows = judge_cases(ALPHABETIC, make_case(), names=["triadic"])
     results = figures(rows, {"triadic": ()})
     for place in ("first", "last"):
         assert find(results, "choice_set_sensitivity", "triadic", place).k == 0
-        # Of the pairs without w, w takes the verdict from one of the two sets; unless x does from the other.
+        # For pairs without w, w wins one of the two sets and x may win the other.
         pairs = [(set(four[:2]), set(four[2:])) for four in permutations("wxyz") if four[2] < four[3]]
         changed = sum((min(pair) < min(others)) != (min(pair) < max(others)) for pair, others in pairs)
         assert find(results, "choice_set_tie_change", "triadic", place).k == changed
@@ -341,7 +341,7 @@ def test_inapplicable_measures_are_listed_without_figures() -> None:
     assert {f.measure for f in figures(rows, rules)} == {"intransitivity", "chain_rate"}
 
 
-def test_unjudged_is_excluded_and_verdictless_is_invalid() -> None:
+def test_unjudged_set_is_excluded_and_missing_verdict_invalid() -> None:
     rows = [*rows_of([("a", "a", "a"), ("a", None, "b"), ("tie", "a", "a")])]
     figure = find(figures(rows[:-1], {"pairwise": ()}), "intransitivity", "pairwise")
     assert (figure.k, figure.n, figure.invalid, figure.excluded) == (0, 1, 1, 1)
@@ -379,7 +379,7 @@ def run(job: Job[ConsistencyResult], tally: Tally, store: Path) -> LoadedRun:
 
 
 class Breaking:
-    """A backend that answers one by one and fails after so many replies."""
+    """A backend that answers one request at a time and fails after a number of replies."""
 
     def __init__(self, inner: ScriptedBackend, after: int) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
@@ -554,7 +554,7 @@ def test_default_protocols_are_pairwise_and_rank(command: Any) -> None:
     sets = {
         (a.author, b.author, third.author) for a, b, *others in draw_quadruples(make_case(), 4, 0) for third in others
     }
-    # The same three in the same order may be one set with its third response last and another with it first.
+    # The same three responses in the same order may form two sets: one with the third response last, one with it first.
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.
     comparisons, requests = 9 + 9 + 2 * len(sets), 18 + len(lists)
@@ -583,7 +583,7 @@ def test_damaged_run_restarts_from_the_stored_replies(command: Any, name: str, t
     before = file.read_bytes()
     file.write_text(text)
     code, out, err = command(*arguments)
-    if name == "run.json":  # nobody can tell whose run it was
+    if name == "run.json":  # the judge of the run is unknown
         assert (code, out, file.read_text()) == (2, "", text)
     else:
         assert (code, out, ", 0 made" in err) == (0, whole, True)

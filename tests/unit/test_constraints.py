@@ -281,7 +281,7 @@ def test_every_kind_is_checked_both_ways() -> None:
 
 
 @pytest.mark.parametrize(("raw", "expected"), DESCRIPTIONS)
-def test_constraints_describe_themselves(raw: dict[str, Any], expected: str) -> None:
+def test_constraints_have_descriptions(raw: dict[str, Any], expected: str) -> None:
     assert describe(parse(raw)) == expected
 
 
@@ -291,7 +291,7 @@ def test_description_is_one_line_with_every_argument(raw: dict[str, Any]) -> Non
     assert description[0].isupper()
     assert description.endswith((".", '."'))
     assert "\n" not in description
-    # A relation is said in words, and a language by its name.
+    # Descriptions give a relation in words and a language by its name.
     skipped = {"kind", "relation", "capital_relation", "let_relation", "language"}
     for value in (v for name, v in raw.items() if name not in skipped and v != 1):
         assert all(str(part).strip() in description for part in (value if isinstance(value, list) else [value]))

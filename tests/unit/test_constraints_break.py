@@ -27,7 +27,7 @@ GOOD = [
     for response in case["responses"][:1]
 ]
 EACH = [(name, text, all_, index) for name, text, all_ in GOOD for index in range(3)]
-"""Each good response of the embedded set with its constraints, and which of them to break."""
+"""Each good response of the embedded set with its constraints, and those to break."""
 
 SENTENCES = (
     "The river rose 3 metres in 1997, and nobody was hurt.",
@@ -191,7 +191,7 @@ COMPLIANT: dict[str, Callable[[Draw, str], tuple[Raw, str]]] = {
     "startend:end_checker": end,
     "startend:quotation": lambda draw, text: ({}, f'"{text}"'),
 }
-"""For each kind, what makes a text follow it: the arguments and the text."""
+"""For each kind, arguments and a text that satisfies them."""
 
 
 def test_every_kind_except_language_can_be_broken() -> None:

@@ -140,7 +140,7 @@ def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypat
     for name in ("x" * 5000, f"llmbar:{'x' * 5000}", "a\0b", "llmbar:a\0b"):
         with pytest.raises(DataError, match=r"no such file|cannot be read"):
             load(name)
-    # A file may be called like a spec.
+    # A file may be named like a spec.
     (tmp_path / "reife:x.jsonl").write_text(with_())
     monkeypatch.chdir(tmp_path)
     assert load("reife:x.jsonl").format == "native"
@@ -248,7 +248,7 @@ def test_built_in_sets_load(name: str) -> None:
     assert data.name == name
 
 
-def test_every_reader_describes_itself() -> None:
+def test_every_reader_has_a_description() -> None:
     assert all(reader.summary for reader in READERS.values())
 
 
@@ -256,11 +256,11 @@ REIFE = {"instruction": "Name a sea.", "output_1": "Baltic", "output_2": "Alps",
 
 
 class Missing(Exception):
-    """What the hub's client raises for a data set that is not there."""
+    """The error that the hub's client raises for a missing data set."""
 
 
 class Array:
-    """What a table gives for a list of numbers."""
+    """The type that a table returns for a list of numbers."""
 
     def tolist(self) -> list[float]:
         return [1.0, float("nan")]
@@ -268,7 +268,7 @@ class Array:
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A hub of our own: what it holds by (name, config), and what its two calls raise."""
+    """A fake hub: its data by (name, config), and the errors of its two calls."""
     state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
 
     def dataset_info(name: str, timeout: float) -> None:

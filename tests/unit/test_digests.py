@@ -19,7 +19,7 @@ CONFIG = "config.json"
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with files of a model, which count as written long ago."""
+    """A folder with model files that count as old."""
     monkeypatch.setattr(module, "SETTLE_TIME", -(10**12))
     folder = tmp_path / "model"
     folder.mkdir()

@@ -97,7 +97,7 @@ def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -
     assert ratings.rating.mean() == pytest.approx(1000.0, abs=1e-9)
 
 
-def test_ties_alone_leave_all_level() -> None:
+def test_ties_alone_give_equal_ratings() -> None:
     assert set(elo.rate(table([(a, b, "tie") for a, b in permutations(NAMES, 2)] * 9)).rating) == {1000.0}
 
 
@@ -128,7 +128,7 @@ def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.
         pytest.param(simulate_matches(3, 5000), 1e-320, id="a k of nothing"),
     ],
 )
-def test_all_is_played_where_the_beginning_matters(played: list[Match], k: float) -> None:
+def test_whole_order_is_played_if_its_beginning_matters(played: list[Match], k: float) -> None:
     assert elo.rate(table(played), k=k, order="file").rating == pytest.approx(rate_naively(played, k), rel=1e-6)
 
 
@@ -171,7 +171,7 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
         ends = []
         for index in range(orders.count):
             again = replay_matches(played, orders.last(index, len(played)).tolist(), times)
-            # Models of which no match is drawn stay where they begin.
+            # Models without a drawn match keep their initial rating.
             start = [(name, other, "tie") for name, other in zip(matches.models, matches.models[1:], strict=False)]
             ends.append(rate_naively(start + again, 32.0))
         assert rating == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
@@ -186,7 +186,7 @@ def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> No
     assert (elo.redraw(matches, ones, **options) == rating).all()
 
 
-def test_draws_also_play_only_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_play_only_the_end_of_an_order(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulate_matches(3, 4000), [f"p{at // 8}" for at in range(4000)])
     drawn = draw(0, 6, 500)
     short = elo.redraw(matches, drawn, k=32.0, shuffles=2)
@@ -229,7 +229,7 @@ def test_few_orders_spread_like_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
         ({"k": 0.0}, "k: expected a number above 0, found 0.0"),
         ({"k": float("nan")}, "k: expected a number above 0, found nan"),
@@ -241,13 +241,13 @@ def test_few_orders_spread_like_all() -> None:
         ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
     ],
 )
-def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
-        elo.rate(matches, **given)
+        elo.rate(matches, **parameters)
     assert str(error.value) == message
     with pytest.raises(UsageError):
-        elo.redraw(matches, draw(0, 2, 1), **given)
+        elo.redraw(matches, draw(0, 2, 1), **parameters)
 
 
 def test_elo_is_discovered_and_records_its_parameters() -> None:

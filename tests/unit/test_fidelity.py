@@ -125,7 +125,7 @@ def test_faithful_rewrite_is_accepted(original: str, rewrite: str) -> None:
 
 @pytest.mark.parametrize(("reason", "original", "rewrite"), REJECTED)
 def test_unfaithful_rewrite_is_rejected_with_the_reason(reason: str, original: str, rewrite: str) -> None:
-    assert any(found.startswith(reason) for found in reasons(original, rewrite)), reasons(original, rewrite)
+    assert any(slugs.startswith(reason) for slugs in reasons(original, rewrite)), reasons(original, rewrite)
 
 
 def test_number_of_turns_stays() -> None:
@@ -133,9 +133,9 @@ def test_number_of_turns_stays() -> None:
 
 
 def test_facts_stay_in_their_turn() -> None:
-    found = inspect(PROMPT, ("It takes 3 hours.", "It costs 9 euros."), ("It takes 9 hours.", "It costs 3 euros."))[0]
-    assert "number lost: 3" in found
-    assert "number lost: 9" in found
+    reasons = inspect(PROMPT, ("It takes 3 hours.", "It costs 9 euros."), ("It takes 9 hours.", "It costs 3 euros."))[0]
+    assert "number lost: 3" in reasons
+    assert "number lost: 9" in reasons
 
 
 def test_empty_turn_may_stay_empty() -> None:
@@ -156,8 +156,10 @@ def test_severity_breaks_exactly_as_many_constraints() -> None:
     both = (NO_COMMA, Constraint("change_case:english_lowercase"))
     for rewrite, broken in (("it is late, now", 1), ("It is late, now", 2)):
         for severity in (1, 2):
-            found, evidence = inspect(PROMPT, ("it is late now",), (rewrite,), both, severity=severity)
-            assert found == (() if severity == broken else (f"severity: {broken} constraints broken, not {severity}",))
+            reasons, evidence = inspect(PROMPT, ("it is late now",), (rewrite,), both, severity=severity)
+            assert reasons == (
+                () if severity == broken else (f"severity: {broken} constraints broken, not {severity}",)
+            )
             assert len(str(dict(evidence)["constraints_broken"]).split(", ")) == broken
     assert inspect(PROMPT, ("it is late now",), ("it is late now",), both, severity=1)[0] == ("unchanged",)
     assert inspect_severity("It is late, now", both, 2)[0] == ()
@@ -222,10 +224,10 @@ REMEMBERED = [found for module in MODULES for found in vars(module).values() if 
 
 
 @given(drawn, drawn)
-def test_memory_changes_no_result(one: str, other: str) -> None:
+def test_caching_changes_no_result(one: str, other: str) -> None:
     pairs = [(one, other), (other, one), (one, other), (one, f"{other} {one}")]
-    found = [inspect(PROMPT, (original,), (rewrite,), marker=len) for original, rewrite in pairs]
-    for (original, rewrite), before in zip(pairs, found, strict=True):
+    results = [inspect(PROMPT, (original,), (rewrite,), marker=len) for original, rewrite in pairs]
+    for (original, rewrite), before in zip(pairs, results, strict=True):
         for function in REMEMBERED:
             function.cache_clear()
         assert inspect(PROMPT, (original,), (rewrite,), marker=len) == before
@@ -233,8 +235,8 @@ def test_memory_changes_no_result(one: str, other: str) -> None:
 
 @given(drawn | st.text(st.sampled_from("`~a@.w:/h1-\n ")))
 def test_fast_searches_agree_with_plain_patterns(text: str) -> None:
-    assert url_spans(text) == [found.span() for found in facts.URL.finditer(text)]
-    assert code_spans(text) == [found.span() for found in facts._CODE.finditer(text)]
+    assert url_spans(text) == [matches.span() for matches in facts.URL.finditer(text)]
+    assert code_spans(text) == [matches.span() for matches in facts._CODE.finditer(text)]
     lower = text.casefold()
     dates = {f"{numbers.MONTH[m[1] or m[4]]} {int(m[2] or m[3])}" for m in numbers._DATE.finditer(lower)}
     dates |= {*numbers.DAY.findall(lower), *numbers._SLASHES.findall(lower)}

@@ -21,7 +21,7 @@ from distract.core.runs import load
 from distract.core.store import Store
 from distract.studies.make.rewrites import save
 
-# What a user names.
+# Paths named by the user.
 
 
 def decide(junit: Path | None, summary: Path | None) -> None:
@@ -183,7 +183,7 @@ ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--pr
 
 
 def foreign(path: Path, kind: str, victim: Path) -> None:
-    """Put something else in the place of a file of ours."""
+    """Replace a file of distract by something else."""
     path.unlink(missing_ok=True)
     match kind:
         case "link":
@@ -203,7 +203,7 @@ def test_run_never_writes_through_foreign_links(
 ) -> None:
     victim = tmp_path / "victim"
     assert run(*ATTACK, "--out", "r").code == 0
-    (tmp_path / "r" / "manifest.json").unlink()  # so that it is begun again
+    (tmp_path / "r" / "manifest.json").unlink()  # so that the run restarts
     victim.write_text((tmp_path / "r" / name).read_text() if name == "run.json" else "years of work")
     before = victim.read_text()
     foreign(tmp_path / "r" / name, kind, victim)

@@ -48,7 +48,7 @@ def test_cuda_visible_devices_is_honoured(selection: str | None, expected: list[
 
 
 @given(st.text(alphabet="0123,-GPUabMIG ", max_size=20))
-def test_any_selection_is_part_of_the_installed_gpus(selection: str) -> None:
+def test_any_selection_is_a_subset_of_the_installed_gpus(selection: str) -> None:
     visible = filter_visible(DEVICES, selection)
     assert set(visible) <= set(DEVICES.values())
     assert len(visible) == len(set(visible))

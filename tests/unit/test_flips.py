@@ -119,7 +119,7 @@ def test_severities_separate_rewrites_of_one_author() -> None:
         assert (flip.original, flip.rewrite) == ("broken", "broken!")
 
 
-# In 32nds, so that sums are exact and equal is equal.
+# Shares are multiples of 1/32, so that sums and comparisons are exact.
 SHARES = st.tuples(st.integers(0, 32), st.integers(0, 32)).map(
     lambda cut: (min(cut) / 32, (max(cut) - min(cut)) / 32, (32 - max(cut)) / 32)
 )
@@ -146,7 +146,7 @@ def mean(row_: Row, place: int) -> float:
 
 
 def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
-    """A second count, from the weights themselves: the loser becomes the unique winner."""
+    """A second count from the weights: the loser becomes the unique winner."""
     results = []
     for one in rows:
         for other in rows:

@@ -24,7 +24,7 @@ from distract.models.scripted import ScriptedBackend
 
 
 class Shuffled:
-    """A streaming backend that answers in any order, a few at a time, and can break or be stopped."""
+    """A streaming backend that answers a few requests at a time in any order, and can fail or be stopped."""
 
     reads_slots = False
 
@@ -52,7 +52,7 @@ class Shuffled:
         return self._taken(self._random.sample(sorted(self._under_way), count))
 
     def halt(self) -> list[int]:
-        """Half of what is under way would only have waited."""
+        """Drop half of the requests under way, as if they had only been queued."""
         self.halted = len(self.asked)
         given_up = sorted(self._under_way)[1::2]
         for ticket in given_up:
@@ -61,7 +61,7 @@ class Shuffled:
         return given_up
 
     def close(self) -> Batch:
-        """One more reply came while the backend was being closed."""
+        """Close the stream; at the first call, one more reply arrives."""
         self.closed += 1
         return self._taken(sorted(self._under_way)[:1]) if self.closed == 1 else []
 
@@ -156,7 +156,7 @@ def test_replies_survive_any_end_and_the_rest_is_asked_next(cause: BaseException
         with pytest.raises(type(cause)):
             list(execute(plans(), {"judge": (broken, store)}))
         count = len(store)
-        # Those that were collected, and the one that came while the backend was being closed.
+        # The collected replies, and the one that arrived during closing.
         assert count >= 6
         tally = Tally()
         results = list(execute(plans(), {"judge": (resumed, store)}, tally=tally))
@@ -177,7 +177,7 @@ def test_replies_under_way_are_kept_when_a_plan_fails(tmp_path: Path) -> None:
     assert len(backend.asked) == backend.halted
 
 
-def test_unanswered_request_is_shared_and_asked_again_next_run(tmp_path: Path) -> None:
+def test_unanswered_request_is_shared_and_repeated_next_run(tmp_path: Path) -> None:
     backend, tally = Shuffled(capacity=2), Tally()
     plans = [steps("lost", [1]), steps("lost", [1]), steps("found", [1]), steps("lost", [1])]
     with Store(tmp_path / "s", backend.identity) as store:
@@ -235,7 +235,7 @@ def test_draining_yields_replies_before_a_failure(cause: BaseException) -> None:
 
 
 class Signalled(Shuffled):
-    """One during whose sixth request a signal comes."""
+    """A backend that receives a signal during its sixth request."""
 
     def collect(self, timeout: float) -> Batch:
         if len(self.asked) >= 6 and not self.halted and not is_stopping():
@@ -257,7 +257,7 @@ def test_signal_waits_for_requests_under_way_and_sends_no_more(tmp_path: Path, b
 
 
 class Probed(Shuffled):
-    """One that has to be asked a probe first, during which a signal comes."""
+    """A backend that must be probed first, and receives a signal during the probe."""
 
     probes = (request("probe"),)
 
@@ -270,7 +270,7 @@ class Probed(Shuffled):
         raise AssertionError("a run that is being stopped learns nothing more")
 
 
-def test_signal_during_one_models_probe_waits_for_the_others(tmp_path: Path) -> None:
+def test_signal_during_a_probe_waits_for_other_models(tmp_path: Path) -> None:
     writer, judge = Shuffled(capacity=5), Probed()
 
     def plan(number: int) -> Plan[None]:

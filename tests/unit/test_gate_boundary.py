@@ -25,7 +25,7 @@ alphas = st.one_of(st.sampled_from([0.05, 0.0125, 1e-6, 0.5]), st.floats(1e-9, 0
 
 @cache
 def as_integers(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]:
-    """The rates and the threshold as whole numbers over one denominator, which is exact for floats."""
+    """The rates and the threshold as whole numbers over one denominator, so that arithmetic on floats is exact."""
     parts = [Fraction(rate) for rate in bet_rates(threshold, side).tolist()]
     below = max(part.denominator for part in [*parts, Fraction(threshold)])
     return below, tuple(int(part * below) for part in parts), int(Fraction(threshold) * below)
@@ -40,22 +40,22 @@ def evidence(threshold: float, side: Direction, ones: int, zeros: int) -> Fracti
 
 
 def is_enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
-    """Whether so many hits are evidence enough."""
+    """Whether this number of hits is sufficient evidence."""
     pair = (hits, others) if side == "above" else (others, hits)
     return evidence(threshold, side, *pair) * Fraction(alpha) >= 1
 
 
 def chance(threshold: float, side: Direction) -> Fraction:
-    """Chance of a hit at the threshold."""
+    """The chance of a hit at the threshold."""
     return Fraction(threshold) if side == "above" else 1 - Fraction(threshold)
 
 
 Step = tuple[Fraction, list[Fraction]]
-"""The chance at the threshold to be decided by then, and that of each number of hits without a decision."""
+"""The chance at the threshold of a decision so far, and of each number of hits without a decision."""
 
 
 def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
-    """By going every single way of n outcomes."""
+    """The step computed by enumerating all sequences of n outcomes."""
     rate, decided, left = chance(threshold, side), Fraction(0), [Fraction(0)] * (n + 1)
     for way in product((0, 1), repeat=n):
         weight = rate ** sum(way) * (1 - rate) ** (n - sum(way))
@@ -67,7 +67,7 @@ def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
 
 
 def least_end(step: Step, alpha: float) -> int:
-    """The fewest hits that an end may decide by: that many or more, and what was decided before, within alpha."""
+    """The minimum number of hits for a decision at the end that keeps the total error within alpha."""
     decided, left = step
     return next(hits for hits in range(len(left) + 1) if decided + sum(left[hits:]) <= Fraction(alpha))
 

@@ -1,4 +1,4 @@
-"""Test the gate as a user, a CI system and an attacker meet it: exit codes, outputs, requests."""
+"""Test the gate command: exit codes, outputs, requests, hostile input."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ THRESHOLD = ("--max-flip-rate", "0.1")
 GATE = ("gate", *RULES, *THRESHOLD)
 PAIRWISE = ("--protocol", "pairwise")
 GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors="0"/></testsuites>'
-"""What an earlier gate left that passed."""
+"""The JUnit file of an earlier gate that passed."""
 
 
 @pytest.fixture(autouse=True)
 def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs these tests may be a CI system."""
+    """Remove the variables of a CI system that runs these tests."""
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
         monkeypatch.delenv(name, raising=False)
 
 
 class Counted:
-    """A planted judge, or another one, that counts what it is asked and may break."""
+    """A planted judge, or another one, that counts its requests and may fail."""
 
     def __init__(self, inner: ScriptedBackend, breaks_after: int | None, error: BaseException) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
@@ -58,7 +58,7 @@ Watch = Callable[..., list[Counted]]
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Opens planted judges, or one given, so that their calls are counted and they break after so many."""
+    """Opens planted judges, or a given one, with their calls counted and an optional failure after some of them."""
 
     def install(
         breaks_after: int | None = None, error: BaseException | None = None, judge: ScriptedBackend | None = None
@@ -80,7 +80,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def cases(number: int, **more: Any) -> list[dict[str, Any]]:
-    """Cases with a prompt each, whose responses the null attack changes too."""
+    """Cases with one prompt each, whose responses the null attack changes."""
     return [
         {
             "id": f"c{i}",
@@ -117,13 +117,13 @@ def is_green(path: str) -> bool:
 
 
 def count_calls(ran: CommandResult) -> int:
-    """The calls that a command says it made."""
+    """The number of calls that a command reports."""
     (message,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
     return int(message.partition("stored, ")[2].split()[0].replace(",", ""))
 
 
 def commands(log: str) -> list[str]:
-    """The lines of a log that the runner of GitHub Actions takes for commands, in both of its ways to write them."""
+    """The lines of a log that the runner of GitHub Actions reads as commands, in both of their notations."""
     annotations, word = list[str](), ""
     for one in log.splitlines():
         if word:
@@ -136,7 +136,7 @@ def commands(log: str) -> list[str]:
     return annotations
 
 
-# What it is for.
+# Decisions.
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,10 @@ def commands(log: str) -> list[str]:
     ],
 )
 def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[str, ...], code: int) -> None:
-    given = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
-    ran = run("gate", *RULES, "--judge", judge, *PAIRWISE, *given, "--json", "--junit", "j.xml", "--summary", "s.md")
+    arguments = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
+    ran = run(
+        "gate", *RULES, "--judge", judge, *PAIRWISE, *arguments, "--json", "--junit", "j.xml", "--summary", "s.md"
+    )
     assert ran.code == code, ran.err
     assert is_green("j.xml") == (code == 0)
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
@@ -179,7 +181,7 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
     assert {check["decision"] for check in ran.document["checks"]} == {decision}
 
 
-# What it costs.
+# Costs.
 
 
 @pytest.mark.parametrize("reads_slots", [False, True])
@@ -192,7 +194,7 @@ def test_budget_holds_where_cases_share_texts(run: Run, watch: Watch, reads_slot
 
 
 def test_budget_holds_within_a_case(run: Run, watch: Watch) -> None:
-    """A case that the budget cuts off has been paid for as far as it came; the verdicts rest on less."""
+    """The budget pays for part of the case that it cuts off, which does not enter the verdicts."""
     opened = watch()
     ran = run(*GATE, "--judge", "planted:fair", "--protocol", "prepair", "--budget", "33", "--json")
     assert ran.document["effort"]["calls"] <= opened[0].asked <= 33
@@ -224,7 +226,7 @@ def test_exhausted_budget_is_explained(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_gate_stopped_by_a_signal_is_never_green(run: Run, watch: Watch, number: int, code: int) -> None:
+def test_gate_stopped_by_a_signal_never_passes(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     watch(breaks_after=10, error=StopSignal(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
@@ -233,7 +235,7 @@ def test_gate_stopped_by_a_signal_is_never_green(run: Run, watch: Watch, number:
     assert "Traceback" not in ran.err
 
 
-# What may not pass.
+# Runs that may not pass.
 
 
 def single(name: str) -> dict[str, Any]:
@@ -262,7 +264,7 @@ def test_too_little_evidence_never_passes(
 
 
 def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
-    """Nobody can tell at greater length what must stay as short as it is."""
+    """A length limit makes every longer rewrite unfaithful."""
     short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9}
     data = write("d.jsonl", cases(40, constraints=[short]))
     ran = run(*GATE, "--judge", "planted:fair", "--data", data, *PAIRWISE, "--json")
@@ -297,7 +299,7 @@ def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
         ("--judge", "planted:fair"),
     ],
 )
-def test_no_error_leaves_an_older_result_green(run: Run, wrong: tuple[str, ...]) -> None:
+def test_error_never_leaves_an_older_passing_result(run: Run, wrong: tuple[str, ...]) -> None:
     write("d.jsonl", cases(3))
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", *wrong)
@@ -371,7 +373,7 @@ def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) 
 # Noise and baselines.
 
 NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
-"""In one order only it always prefers somebody."""
+"""In a single order, this judge never ties."""
 
 
 def test_missing_controls_are_an_error(run: Run) -> None:
@@ -464,7 +466,7 @@ def test_plan_gate_prints_the_required_number(run: Run) -> None:
 NASTY = "::error::boom ##[error]x ]]> <b>&amp; |`@team` ::set-output name=x::y"
 
 
-def test_hostile_names_reach_no_terminal_log_or_parser(
+def test_hostile_names_are_escaped_in_terminal_log_and_files(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     data = [{**case, "id": f"{NASTY}{i}"} for i, case in enumerate(cases(40))]

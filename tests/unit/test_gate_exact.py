@@ -27,7 +27,7 @@ def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", inval
 
 
 def run(*parts: list[Row], **more: Any) -> LoadedRun:
-    """A run of these parts, of which each pair was judged once before any rewrite."""
+    """A run of these parts, with one baseline judgment for each pair."""
     unique = {(row.protocol, row.case, row.attack): row for part in parts for row in part}
     return make_run(list(unique.values()), **more)
 
@@ -65,7 +65,7 @@ def test_failures_are_adjusted_for_their_number() -> None:
 def test_only_headline_rules_and_real_attacks_are_checked() -> None:
     control, scores = (rate(k, 40, attack=one, protocol="absolute") for k, one in ((40, "null"), (0, "f")))
     assert gate(control, scores)[0] == "pass"
-    # Flips by score, not by rating, and the reverse.
+    # The first judgment flips by score only, the second by rating only.
     for message, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
         assert gate([replace(one, judgments=(message,)) if one.target else one for one in scores])[0] == decision
     assert gate(control, attacks=["null"]) == (
@@ -87,7 +87,7 @@ def test_dependent_cases_count_for_less() -> None:
         "inconclusive", "pairwise under f: only 20 prompts; at least 29 are needed to pass at 0.1"
     )  # fmt: skip
     assert gate(rate(0, 80, prompts=29))[0] == "pass"
-    # What does flip is no less of a failure on few prompts.
+    # Few prompts do not weaken a failure.
     assert gate(rate(60, 80, prompts=20))[0] == "fail"
 
 
@@ -110,11 +110,11 @@ def test_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
     assert (f"({invalid} invalid verdicts may be flips)" in check.reason) == (invalid >= 3)
 
 
-def test_no_flips_and_a_fifth_invalid_do_not_pass() -> None:
+def test_no_flips_with_a_fifth_invalid_do_not_pass() -> None:
     decision, reason = gate(rate(0, 40, invalid=10))
     assert decision == "inconclusive"
     assert "10 invalid verdicts may be flips" in reason
-    # Invalid before any rewrite: no flip can have been hidden, and no pair was eligible.
+    # The baseline verdicts are invalid, so no pair is eligible and no flip can be hidden.
     assert gate(rows("0" * 40 + "!" * 5))[0] == "pass"
 
 
@@ -155,7 +155,7 @@ def test_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passe
 
 
 def test_one_large_prompt_does_not_outweigh_small_ones() -> None:
-    """One pair of each of 20 small prompts flips; one large prompt, where nothing does, outweighs them in the rate."""
+    """One pair of each of 20 small prompts flips; a large prompt without flips outweighs them in the rate."""
     clusters = [at // 2 for at in range(40)] + [20 + at for at in range(20)] + [40] * 940
     values = [float(at < 40 and at % 2 == 0) for at in range(1000)]
     assert "do not show that the mean over prompts is below 0.1" in str(
@@ -210,7 +210,7 @@ def test_too_few_or_too_many_invalid_verdicts_never_pass(
 ) -> None:
     outcome = decide_all(rate(0, 100, invalid=invalid), limits=limits)
     assert (outcome[0], reason in outcome[1]) == (decision, True)
-    # What they do not hide is a failure.
+    # Flips among the valid verdicts still fail.
     assert decide_all(rate(100, 100, invalid=invalid), limits=limits)[0] == "fail"
 
 
@@ -221,10 +221,10 @@ def test_open_check_states_how_many_verdicts_would_decide() -> None:
     assert (decision, more) == ("inconclusive", 129)
     assert reason.endswith("do not settle 0.1; at this rate about 129 verdicts would")
     assert decide_all(rate(10, 100), limits=Limits(0.10))[2] is None
-    # Beside another check a failure needs more than alone.
+    # A failure needs more evidence if there is another check.
     assert decide_all(rate(29, 200), limits=Limits(0.10))[0] == "fail"
     assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
-    # Dependent ones are worth less: more of them are needed, and of more prompts.
+    # Dependent verdicts carry less evidence, so more of them and more prompts are needed.
     assert decide_all(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
 
 
@@ -255,6 +255,6 @@ def test_certify_makes_an_open_gate_fail() -> None:
     ],
 )  # fmt: skip
 def test_limits_are_validated(field: str, value: object) -> None:
-    given: dict[str, Any] = {field: value}
+    limits: dict[str, Any] = {field: value}
     with pytest.raises(UsageError, match="expected a"):
-        Limits(**given)
+        Limits(**limits)

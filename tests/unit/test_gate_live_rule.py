@@ -30,17 +30,17 @@ BOTH = (P, F)
 MEASURES: tuple[Measure, ...] = ("flip_rate", "excess_flip_rate", "flip_rate_rise")
 
 Came = bool | None | str
-"""Of a pair under an attack: whether it flips, None without a valid verdict, or why it was excluded."""
+"""Result of a pair under an attack: whether it flips, None without a valid verdict, or why it is excluded."""
 
 
-def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
-    """The rows of one pair of responses, of which the second loses before any attack."""
+def pair(case: str, prompt: str, outcomes: Mapping[Asked, Came], before: Judgment | None = None) -> list[Row]:
+    """The rows of one pair of responses; the second loses before any attack."""
     pair_rows = []
-    for protocol in dict.fromkeys(protocol for protocol, _ in came):
+    for protocol in dict.fromkeys(protocol for protocol, _ in outcomes):
         result = before or verdict("a")
         rows = [row(case, [result], protocol=protocol, cluster=prompt)]
-        for (mine, attack), flip in came.items():
-            if mine == protocol:
+        for (name, attack), flip in outcomes.items():
+            if name == protocol:
                 why = flip if isinstance(flip, str) else None
                 message = [] if why else [verdict(None if flip is None else "b" if flip else "a")]
                 rows.append(
@@ -51,7 +51,7 @@ def pair(case: str, prompt: str, came: Mapping[Asked, Came], before: Judgment | 
 
 
 def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure, **own: Any) -> dict[str, Any]:
-    """Of a run with prompts of so many pairs."""
+    """Parameters of a run whose prompts have these numbers of pairs."""
     limits = own.pop("limits", Limits(0.1))
     places: list[CheckKey] = [(*key, measure) for measure in measures or MEASURES[:1] for key in checks]
     return {
@@ -61,13 +61,13 @@ def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure
     }
 
 
-def singles(came: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
-    """One pair a prompt, under all checks the same."""
-    return [one for at, flip in enumerate(came) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
+def singles(outcomes: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
+    """One pair per prompt, with the same outcome under all checks."""
+    return [one for at, flip in enumerate(outcomes) for one in pair(f"c{at}", f"p{at}", dict.fromkeys(places, flip))]
 
 
-def decide_gate(came: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> GateVerdict:
-    return replay_gate(parameters(places, (1,) * most, **own), singles(came, places)).verdict()
+def decide_gate(outcomes: Sequence[Came], most: int, places: Sequence[Asked] = (P,), **own: Any) -> GateVerdict:
+    return replay_gate(parameters(places, (1,) * most, **own), singles(outcomes, places)).verdict()
 
 
 def monitor_of(gate: LiveGate, place: Asked) -> Monitor:
@@ -80,7 +80,7 @@ def only_check(verdict: GateVerdict) -> Check:
 
 
 def run_live(config: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead: int = 1) -> tuple[LiveGate, list[Row]]:
-    """As the loop does: judge as many prompts at once as may be, of what is open, until nothing is."""
+    """Mimic the loop: judge batches of prompts under the open checks until none is open."""
     gate, rows, left = LiveGate(config), list[Row](), list(prompts)
     while left and gate.open:
         count, open_checks = max(gate.batch_size(), ahead), gate.open
@@ -128,8 +128,8 @@ def test_judgments_after_a_decision_count_only_as_effort() -> None:
 
 
 def test_passed_check_drops_out_and_others_continue() -> None:
-    came = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
-    gate, rows = run_live(parameters(BOTH, (1,) * 80), came)
+    pairs = [pair(f"c{at}", f"p{at}", {P: False, F: at % 12 == 5}) for at in range(80)]
+    gate, rows = run_live(parameters(BOTH, (1,) * 80), pairs)
     first, second = gate.verdict().checks
     assert (first.decision, first.n) == ("pass", monitor_of(gate, P).n)
     assert first.n < 50 < second.n
@@ -142,8 +142,8 @@ def test_passed_check_drops_out_and_others_continue() -> None:
 
 
 def test_failure_ends_the_gate() -> None:
-    came = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
-    gate, rows = run_live(parameters(BOTH, (1,) * 80), came)
+    pairs = [pair(f"c{at}", f"p{at}", {P: False, F: True}) for at in range(80)]
+    gate, rows = run_live(parameters(BOTH, (1,) * 80), pairs)
     verdict = gate.verdict()
     left, failed = verdict.checks
     assert (verdict.decision, failed.decision) == ("fail", "fail")
@@ -158,7 +158,7 @@ def test_failure_ends_the_gate() -> None:
 
 
 def test_cases_that_share_a_prompt_count_as_one() -> None:
-    """The same flips, in prompts of their own and in prompts of four: dependent ones are less evidence."""
+    """The same flips in prompts of one pair and of four: dependent pairs carry less evidence."""
     single = only_check(decide_gate([True] * 40, 40))
     rows = [one for at in range(40) for one in pair(f"c{at}", f"p{at // 4}", {P: True})]
     gate = replay_gate(parameters([P], (4,) * 10), rows)
@@ -202,14 +202,14 @@ def test_budget_leaves_pairs_and_is_reported() -> None:
 
 
 def test_flaw_is_never_a_pass() -> None:
-    for came in ([False] * 60, [True] * 60):
-        verdict = replay_gate(parameters([P], (1,) * 60), singles(came)).verdict("the run was cut off")
+    for pairs in ([False] * 60, [True] * 60):
+        verdict = replay_gate(parameters([P], (1,) * 60), singles(pairs)).verdict("the run was cut off")
         assert (verdict.decision, verdict.reason) == ("inconclusive", "the run was cut off")
         assert verdict.effort is not None
         assert verdict.effort.stopped == "the run was cut off"
 
 
-def test_nothing_judged_is_inconclusive() -> None:
+def test_gate_without_judgments_is_inconclusive() -> None:
     verdict = decide_gate([], 60)
     check = only_check(verdict)
     assert (verdict.decision, check.n, check.value, check.lower, check.p_value) == ("inconclusive", 0, None, None, None)
@@ -217,13 +217,13 @@ def test_nothing_judged_is_inconclusive() -> None:
 
 
 def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
-    """A pair that flips, with what its controls say; "none" for one that was not made."""
-    came: dict[Asked, Came] = {P: flip}
+    """A pair that flips, with the outcomes of its controls; "none" for a missing control."""
+    outcomes: dict[Asked, Came] = {P: flip}
     if null != "none":
-        came["pairwise", NULL] = null
+        outcomes["pairwise", NULL] = null
     if again != "none":
-        came["pairwise", RESAMPLED] = again
-    return pair("c", "p", came)
+        outcomes["pairwise", RESAMPLED] = again
+    return pair("c", "p", outcomes)
 
 
 @pytest.mark.parametrize(
@@ -233,16 +233,16 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
         (noise_rows(null=True), 0.5, 0.5, 1),
         (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
         (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
-        # Where it changes nothing in the text, a second sample is the noise.
+        # If the control leaves the text unchanged, a second sample measures the noise.
         (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
         (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
         (noise_rows(again=False), 1.0, 1.0, 1),
         (noise_rows(null=True, again=False), 0.5, 0.5, 1),
         (noise_rows(null=False, again=True), 1.0, 1.0, 1),
-        # Where nothing is sampled either, the same question has the same answer.
+        # Without sampling, the same request has the same answer.
         (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
         (noise_rows(), 1.0, 1.0, 1),
-        # Noise that could not be read may have been a flip or none.
+        # An unreadable noise verdict may or may not have been a flip.
         (noise_rows(null=None), 0.5, 1.0, 0),
         (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
         (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
@@ -264,8 +264,8 @@ def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
 
 
 def test_excess_over_noise_decides() -> None:
-    def of(came: dict[Asked, Came], limits: Limits) -> Check:
-        rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", came)]
+    def of(outcomes: dict[Asked, Came], limits: Limits) -> Check:
+        rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", outcomes)]
         config = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
         return only_check(replay_gate(config, rows).verdict())
 
@@ -283,7 +283,7 @@ def test_excess_over_noise_decides() -> None:
 
 
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
-    """What the record of a run holds of the baseline's flips."""
+    """The baseline's flips in the record of a run."""
     rows = singles(flips, [place])
     pairs = [[*unit, flip] for unit, flip in pair_flips(rows, None, place[1])[0].items()]
     return [{"protocol": place[0], "attack": place[1], "flips": pairs}]
@@ -295,7 +295,7 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
         ([True] * 20, [False] * 20, "fail"),
         ([False] * 20, [True] * 20, "pass"),
         ([True] * 120, [True] * 120, "pass"),
-        # What does not show a rise shows no absence of one.
+        # Missing evidence of a rise is no evidence of its absence.
         ([False] * 42, [False] * 42, "inconclusive"),
         ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
         ([False] * 110 + [None] * 10, [False] * 120, "pass"),
@@ -330,7 +330,7 @@ def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
 
 
 def test_prompts_with_several_pairs_report_their_mean() -> None:
-    """One prompt of eight pairs that all flip, beside many of one or two that do not."""
+    """One prompt has eight pairs that all flip; many others have one or two that do not."""
     sizes = [8, *[1, 2] * 60]
     rows = [
         one

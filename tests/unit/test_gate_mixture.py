@@ -23,7 +23,7 @@ shares = st.floats(0, 1, allow_subnormal=False)
 
 
 def stakes(threshold: float, side: Direction, z: Sequence[Fraction]) -> Fraction:
-    """The mean stake after these values, without any rounding but that of the rates."""
+    """The mean stake after these values, exact except for the rounding of the rates."""
     t = Fraction(threshold)
     total = Fraction(0)
     for rate in bet_rates(threshold, side).tolist():
@@ -49,7 +49,7 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
 
 @each("side", SIDES)
 @each("threshold", THRESHOLDS)
-def test_bet_rates_lie_strictly_on_their_side(threshold: float, side: Direction) -> None:
+def test_bet_rates_are_strictly_on_their_side(threshold: float, side: Direction) -> None:
     rates = bet_rates(threshold, side)
     assert rates.shape == (BETS,)
     low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)
@@ -84,9 +84,9 @@ def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Dir
 def test_no_bet_gains_under_dependent_prompt_values(
     threshold: float, side: Direction, values: list[float], data: st.DataObject
 ) -> None:
-    """Any distribution of prompts whose values are expected on the wrong side, whatever they have to do with another.
+    """Any distribution of prompts whose expected value lies on the wrong side, with any dependence between prompts.
 
-    Prompts are mixed with an extreme one just so far that the mean of all is the threshold.
+    Prompts are mixed with an extreme one so that the mean equals the threshold.
     """
     t, width = Fraction(threshold), data.draw(st.integers(len(values), 8))
     total = sum(map(Fraction, values), Fraction(0)) - len(values) * t

@@ -21,7 +21,7 @@ from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOu
 
 
 def make_outcome(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> PromptOutcome:
-    """A prompt with so many flips, pairs that hold, verdicts invalid after the rewrite, and before it."""
+    """A prompt with these numbers of flips, stable pairs, and verdicts invalid after and before the rewrite."""
     low, high = (1.0,) * hits + (0.0,) * (misses + unread), (1.0,) * (hits + unread) + (0.0,) * misses
     return PromptOutcome(pairs, low, high, hits + misses, hits, unread + lost)
 
@@ -64,7 +64,7 @@ def test_outcomes_after_a_decision_are_ignored() -> None:
 def test_always_flipping_judge_fails_at_once(threshold: float) -> None:
     monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
     assert (monitor.decision, monitor.k) == ("fail", monitor.n)
-    # The chance of so many hits at the threshold, or before it one less.
+    # The chance of that many hits in a row at the threshold.
     assert threshold**monitor.n <= 0.05
 
 
@@ -83,14 +83,14 @@ def test_invalid_verdict_limits_delay_a_pass_and_never_fail() -> None:
     assert play(unread, [LOST] * 20 + [MISS] * 79).decision is None
     assert play(unread, [LOST] * 20 + [MISS] * 80).decision == "pass"
     assert play_to_end(unread, [LOST] * 20 + [MISS] * 60).decision == "inconclusive"
-    # 25 of 120 are more than a fifth already, whatever comes.
+    # 25 of 120 already exceed a fifth, whatever follows.
     lost = play_to_end(unread, [LOST] * 25)
     assert (lost.decision, lost.reason, lost.left) == ("inconclusive", "settled", 95) or lost.reason == "end"
 
 
 @st.composite
 def trials(draw: st.DrawFn) -> Hypothesis:
-    """A test whose prompts have one pair each, or several, or unequally many."""
+    """A hypothesis whose prompts have one pair each, several, or different numbers."""
     pairs = draw(
         st.integers(1, 120).map(lambda n: (1,) * n)
         | st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
@@ -111,7 +111,7 @@ def trials(draw: st.DrawFn) -> Hypothesis:
 
 @st.composite
 def prompts(draw: st.DrawFn, test: Hypothesis) -> list[PromptOutcome]:
-    """Outcomes of all prompts, in any order, in runs of similar ones."""
+    """Outcomes of all prompts, in any order, in runs of similar outcomes."""
     pairs = list(draw(st.permutations(test.pairs))) if len(set(test.pairs)) > 1 else list(test.pairs)
     outcomes: list[PromptOutcome] = []
     while len(outcomes) < len(pairs):
@@ -152,7 +152,7 @@ def test_statements_beside_a_decision_agree_with_it(data: st.DataObject) -> None
 
 
 def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
-    """The p-value is small just where it fails; each bound is on the side of the threshold that the decision says."""
+    """The p-value is small only for failures; each bound is on the side of the threshold that fits the decision."""
     p = monitor.p_value
     if not monitor.prompt_count:
         assert p is None
@@ -173,8 +173,8 @@ def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
 
 
 @pytest.mark.parametrize(("hits", "decision"), [(0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail")])
-def test_waiting_pass_is_reconsidered(hits: int, decision: str) -> None:
-    """A rate was shown to be below the threshold; flips that come while it waits for ``min_n`` count all the same."""
+def test_delayed_pass_is_reconsidered(hits: int, decision: str) -> None:
+    """The rate is shown to be below the threshold; flips observed before ``min_n`` is reached still count."""
     test = Hypothesis(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
     monitor = play_to_end(test, [MISS] * 60 + [HIT] * hits + [MISS] * (50 - hits))
     assert monitor.decision == decision
@@ -183,7 +183,7 @@ def test_waiting_pass_is_reconsidered(hits: int, decision: str) -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
-    """As data with one response to each prompt have them."""
+    """Data with one response per prompt have such prompts."""
     monitor = Monitor(Hypothesis(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
     assert monitor.batch_size() >= 1
     for _ in range(3):
@@ -193,7 +193,7 @@ def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
 
 
 @given(st.lists(st.sampled_from([HIT, MISS, MISS, NEITHER, NEITHER]), min_size=1, max_size=60))
-def test_single_look_is_decided_by_its_end(some: list[PromptOutcome]) -> None:
+def test_single_batch_is_decided_at_its_end_in_any_order(some: list[PromptOutcome]) -> None:
     test = Hypothesis(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
     forth, back = play_to_end(test, some), play_to_end(test, some[::-1])
     assert (forth.decision, forth.reason) == (back.decision, "end")
@@ -203,7 +203,7 @@ def test_single_look_is_decided_by_its_end(some: list[PromptOutcome]) -> None:
 
 
 def is_at_most(level: float, wrong: int, of: int) -> bool:
-    """Whether a share is no more than chance above a level."""
+    """Whether a share exceeds a level by no more than chance."""
     return wrong <= level * of + 3 * math.sqrt(level * (1 - level) * of)
 
 
@@ -214,14 +214,14 @@ class Together(NamedTuple):
     """Many gates of several checks at once.
 
     Attributes:
-        said: 0 for a check that was left open, 1 for a failure, 2 for a pass, 3 for inconclusive; (gates, checks).
-        n: comparisons of each.
-        k: flips of each.
-        p: of each.
-        adjusted: by Holm.
+        decisions: 0 for open, 1 for a failure, 2 for a pass, 3 for inconclusive; (gates, checks).
+        n: comparisons of each check.
+        k: flips of each check.
+        p: p-value of each check.
+        adjusted: p-values adjusted by Holm.
     """
 
-    said: Ints
+    decisions: Ints
     n: Ints
     k: Ints
     p: Floats
@@ -229,7 +229,7 @@ class Together(NamedTuple):
 
 
 def table() -> Ints:
-    """What a check says after n comparisons with k flips, all eligible, whatever came before; 0 to go on."""
+    """The decision after n eligible comparisons with k flips, whatever came before; 0 means continue."""
     limits = boundary(T, ALPHA / CHECKS, ALPHA, MOST)
     result = np.zeros((MOST + 1, MOST + 1), np.int64)
     for n in range(1, MOST + 1):
@@ -246,7 +246,7 @@ def table() -> Ints:
 
 
 def simulate(flips: NDArray[np.bool_]) -> Together:
-    """Gates that end with their first failure, from flips of shape (most, gates, checks)."""
+    """Gates that end with their first failure, computed from flips of shape (most, gates, checks)."""
     limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
     ones, zeros = outcome_gains(T, "above")
     k = np.zeros(flips.shape[1:], np.int64)
@@ -268,7 +268,7 @@ def simulate(flips: NDArray[np.bool_]) -> Together:
 
 
 def draw_correlated_flips(gates: int) -> NDArray[np.bool_]:
-    """One check at .15 and four at the threshold that flip only where it does, shape (most, gates, checks)."""
+    """One check at .15 and four at the threshold that flip only together with it, shape (most, gates, checks)."""
     rng = np.random.default_rng(5)
     first = rng.random((MOST, gates, 1)) < 0.15
     return np.concatenate([first, first & (rng.random((MOST, gates, CHECKS - 1)) < T / 0.15)], axis=2)
@@ -277,10 +277,10 @@ def draw_correlated_flips(gates: int) -> NDArray[np.bool_]:
 def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
     gates = 4000
     simulation = simulate(draw_correlated_flips(gates))
-    failed = (simulation.said == 1) | ((simulation.said == 0) & (simulation.adjusted <= ALPHA))
+    failed = (simulation.decisions == 1) | ((simulation.decisions == 0) & (simulation.adjusted <= ALPHA))
     assert failed[:, 0].mean() > 0.1
     assert is_at_most(ALPHA, int(failed[:, 1:].any(axis=1).sum()), gates)
-    assert is_at_most(ALPHA, int((simulation.said[:, 1:] == 2).any(axis=0).max()), gates)
+    assert is_at_most(ALPHA, int((simulation.decisions[:, 1:] == 2).any(axis=0).max()), gates)
 
 
 @pytest.mark.parametrize(
@@ -289,13 +289,13 @@ def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
         (0.20, (45,) * 24, 50, "pass"),  # .02 of their pairs flip
         (0.10, (2, 3, 5, 8, 13, 60) * 10, 50, "pass"),
         (0.10, (2, 3, 5, 8, 13, 60) * 10, 3, "fail"),
-        (0.10, (45,) * 24, 10**9, "inconclusive"),  # so few prompts may be all alike by chance
+        (0.10, (45,) * 24, 10**9, "inconclusive"),  # a few prompts may all be equal by chance
     ],
 )
 def test_prompts_of_uneven_size_are_decided(
     threshold: float, sizes: tuple[int, ...], flips_in: int, decision: str
 ) -> None:
-    """Every so manieth pair flips, as prompts come in a drawn order; a value is the mean of its prompt."""
+    """Pairs flip at regular intervals in a random order of prompts; the value of a prompt is the mean of its pairs."""
     monitor = Monitor(Hypothesis(threshold, 0.05, 0.05, sizes))
     pairs = 0
     for size in np.random.default_rng(1).permutation(sizes).tolist():
@@ -325,7 +325,7 @@ def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pai
 
 @pytest.mark.parametrize("pairs", [1, 4])
 def test_unread_verdicts_count_against_either_decision(pairs: int) -> None:
-    """As flips for a pass, as none for a failure; those unread before the rewrite are not among the eligible."""
+    """They count as flips against a pass, and as none against a failure; pairs unread at baseline are ineligible."""
     test = Hypothesis(0.1, 0.05, 0.05, (pairs,) * 40)
     clean = [make_outcome(pairs, 0, pairs)]
     assert play_to_end(test, clean * 40).decision == "pass"
@@ -355,7 +355,7 @@ def test_few_eligible_pairs_delay_a_pass_and_never_a_failure() -> None:
     ],
 )
 def test_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
-    """Fails above 0, passes below .05; between them it waits for more."""
+    """A rise fails above 0 and passes below .05; between them the check continues."""
     kinds = [PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [
         PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
     ] * there

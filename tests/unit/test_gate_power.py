@@ -74,7 +74,7 @@ def test_required_number_agrees_with_brute_force(threshold: float, share: float,
     assert n == (many[short[-1]] + 1 if len(short) else 1)
 
 
-def test_power_is_a_sawtooth_in_n() -> None:
+def test_power_is_not_monotonic_in_n() -> None:
     n = analyse_power(0.1, 0.05, 0.9, 0.95).finished.n
     smaller = [less for less in range(1, n) if chance(PASSES, less, 0.05) >= 0.9]
     assert smaller
@@ -82,7 +82,7 @@ def test_power_is_a_sawtooth_in_n() -> None:
 
 
 @each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
-def test_live_cap_is_the_smallest_with_the_power(rate: float, power: float, checks: int) -> None:
+def test_live_cap_is_the_smallest_that_reaches_the_power(rate: float, power: float, checks: int) -> None:
     power_plan = analyse_power(0.1, rate, power, 0.95, checks)
     assert power_plan.live is not None
     alphas = (1 - 0.95) / checks, 1 - 0.95

@@ -52,18 +52,18 @@ NOTHING = "no comparison is eligible and valid in both runs"
         ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
         ("0000", "1111", "inconclusive",
          "a rise of -5.4 to 100.0 points may be more than 5; at these rates about 59 comparisons would tell"),
-        # No rise seen is no rise shown: a few cases cannot tell.
+        # A few cases cannot show the absence of a rise.
         ("0" * 42, "0" * 42, "inconclusive", "a rise of -5.3 to 7.0 points may be more than 5"),
         ("0" * 60, "0" * 60, "pass", "upper bound of the rise 4.998 points is below 5"),
         ("0" * 59, "0" * 59, "inconclusive", None),
         ("0" * 20, "1" * 4 + "0" * 16, "inconclusive", "a rise of "),
         ("0" * 15 + "1" * 5, "1" * 15 + "0" * 5, "fail", None),
         ("1" * 20, "0" * 20, "pass", "upper bound of the rise -71.561 points is below 5"),
-        # A rise that is shown and too small to matter.
+        # A significant rise that is too small to matter.
         ("0" * 1000, "1" * 20 + "0" * 980, "pass",
          "the flip rate rose from 0.0% to 2.0%, but the upper bound of the rise 2.893 points is below 5"),
         ("0" * 100, "0" * 70 + "?" * 30, "inconclusive", "30 of 100 verdicts are invalid: more than 0.2 of them"),
-        # Each of them may be a flip of this run only.
+        # Each invalid verdict may hide a flip of this run only.
         ("0" * 100, "0" * 97 + "???", "inconclusive", "a rise of -2.3 to 7.6 points may be more than 5"),
         ("0" * 200, "0" * 199 + "?", "pass", None),
         ("0" * 200, "?" + "0" * 199, "pass", None),
@@ -171,7 +171,7 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
 
 
 def test_failures_are_adjusted_for_their_number() -> None:
-    # Five more of eight are a rise by themselves, and chance among two.
+    # A rise by five of eight is significant for one check, but not for two.
     old = make_run([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
     new = make_run([*rows("11111000"), *rows("0" * 8, attack="g")])
     verdict = decide(old, new, Limits())
@@ -192,7 +192,7 @@ def test_one_open_check_keeps_the_others_from_passing() -> None:
     assert verdict.reason.startswith("pairwise under g: a rise of ")
 
 
-def test_passing_gate_says_so() -> None:
+def test_passing_gate_states_the_reason() -> None:
     two = [*rows("0" * 80), *rows("0" * 80, attack="g")]
     old, new = make_run(two, "before"), make_run(two)
     assert decide(old, new, Limits()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"
@@ -205,10 +205,10 @@ def test_passing_gate_says_so() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "threshold", "decision"),
     [
-        # As often as before, and more often than accepted.
+        # The rate is unchanged but above the threshold.
         ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.1, "fail"),
         ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.5, "pass"),
-        # Less often than accepted, and more often than before.
+        # The rate is below the threshold but has risen.
         ("0" * 200, "1" * 40 + "0" * 160, 0.5, "fail"),
         ("0" * 40, "0" * 40, 0.1, "inconclusive"),
     ],

@@ -1,4 +1,4 @@
-"""Test the gate's table in ``pyproject.toml``: its values, what overrides it, and errors in it."""
+"""Test the gate's table in ``pyproject.toml``: its values, precedence and errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write_file(folder: Path, text: str | bytes, name: str = SHARED_FILE) -> Path
 
 
 def refusal_message(path: Path) -> str:
-    """What a file is told that cannot be used: one printable line that names the file first."""
+    """The error message for an unusable file: one printable line that begins with the file name."""
     with pytest.raises(DataError) as caught:
         load_settings(path)
     message = str(caught.value)
@@ -89,7 +89,7 @@ def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("options", "expected"),
     [
         (
             {},
@@ -107,8 +107,8 @@ def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
         ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
     ],
 )
-def test_command_line_wins_over_the_file(tmp_path: Path, given: dict[str, Any], expected: Limits) -> None:
-    assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), given) == expected
+def test_command_line_wins_over_the_file(tmp_path: Path, options: dict[str, Any], expected: Limits) -> None:
+    assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), options) == expected
 
 
 def test_out_of_range_option_is_refused_with_and_without_a_file() -> None:
@@ -117,7 +117,7 @@ def test_out_of_range_option_is_refused_with_and_without_a_file() -> None:
             merge_limits(settings, {"max_flip_rate": 2.0})
 
 
-class TestWhereItIs:
+class TestFileLocation:
     def test_nearest_file_counts_even_without_the_table(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         inner = tmp_path / "a" / "b"
         inner.mkdir(parents=True)
@@ -125,7 +125,7 @@ class TestWhereItIs:
         top = write_file(tmp_path, WHOLE)
         limits = load_settings()
         assert limits == load_settings(top) != {}
-        (tmp_path / "a" / SHARED_FILE).mkdir()  # no file
+        (tmp_path / "a" / SHARED_FILE).mkdir()  # missing file
         assert load_settings() == limits
         middle = write_file(inner, "[project]\nname = 'other'\n")
         assert load_settings() == {}
@@ -298,7 +298,7 @@ def test_any_value_of_any_key_is_settings_or_one_line(
 
 
 def _toml(value: object) -> str:
-    """A value as TOML writes it."""
+    """A value in TOML notation."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_toml(str(key))} = {_toml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
@@ -309,7 +309,7 @@ def _toml(value: object) -> str:
     return text.replace("\x7f", "\\u007f").encode("utf-8", "replace").decode()
 
 
-class TestWhatStandsBesideTheGate:
+class TestSettingsOutsideTheGate:
     def test_gate_ignores_the_judge_and_store_of_tests(self, tmp_path: Path) -> None:
         path = write_file(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
         assert load_settings(path) == load_settings(write_file(tmp_path, WHOLE))
@@ -327,7 +327,7 @@ class TestWhatStandsBesideTheGate:
         project = read_project(write_file(tmp_path, text))
         assert (project.judge, project.store, project.command("gate")) == expected
 
-    def test_store_lies_beside_the_file_that_names_it(self, tmp_path: Path) -> None:
+    def test_store_path_is_relative_to_the_file_that_names_it(self, tmp_path: Path) -> None:
         assert read_project(write_file(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
 
     @pytest.mark.parametrize("value", ["3", "true", "['a']", "''", "' '", "{ a = 1 }"])

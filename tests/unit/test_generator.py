@@ -47,9 +47,9 @@ def write_rewrite(
         text = answer(request)
         return Reply(text) if isinstance(text, str) else text
 
-    made, rounds = drive(rewrite(make_generator("w", asking), one, one.originals[0], attack, seed), reply)
-    assert made is not None
-    return made, rounds
+    result, rounds = drive(rewrite(make_generator("w", asking), one, one.originals[0], attack, seed), reply)
+    assert result is not None
+    return result, rounds
 
 
 def slugs(rewrite: Rewrite) -> set[str]:
@@ -132,7 +132,7 @@ def test_rejected_rewrite_is_retried_with_the_reasons() -> None:
     evidence = dict(rewrite_result.evidence)
     assert evidence["attempts"] == 3
     assert "unchanged" in str(evidence["rejected_before"])
-    # Every attempt draws anew.
+    # Every attempt uses another seed.
     assert [batch[0].sample for batch in rounds] == [0, 1, 2]
 
 
@@ -165,7 +165,7 @@ def test_prompt_holds_every_part_and_roles_never_change() -> None:
         user = messages[1].content
         assert "# What the user asked\nSay {response}\n" in user
         assert f"# Response to rewrite\n{hostile}\n" in user
-        # Neither requirement is met, and neither may begin to be.
+        # The original breaks both requirements, and the rewrite may not start to meet them.
         assert "must not begin to:\n- " in user
 
 
@@ -180,7 +180,7 @@ def test_turns_are_rewritten_one_by_one_in_order() -> None:
     assert "## User, turn 1\nFirst?\n\n## Assistant, turn 1\nMaybe one.\n\n## User, turn 2\nAnd then?" in second
 
 
-def test_empty_turn_stays_empty_and_costs_nothing() -> None:
+def test_empty_turn_stays_empty_without_a_request() -> None:
     two = Case("c", ("First?", "And then?"), (Response("x", ("Maybe one.", "")),))
     rewrite_result, rounds = write_rewrite(lambda request: "Certainly one.", one=two)
     assert (rewrite_result.response.turns, len(rounds[0])) == (("Certainly one.", ""), 1)

@@ -1,4 +1,4 @@
-"""What GitHub Actions is told of a gate: commands that nothing breaks out of, and a summary in which nothing is markup.
+"""GitHub Actions output of a gate: escaped commands, and a summary without foreign markup.
 
 Commands are read back as the runner reads them, the summary by a Markdown parser.
 """
@@ -29,7 +29,7 @@ Drawn = tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]
 
 
 def read(command: str) -> tuple[str, str, str]:
-    """Level, title and message of a command, as the runner takes it apart."""
+    """Level, title and message of a command, as the runner parses it."""
     assert len(command.splitlines()) == 1
     assert command.isprintable() or all(c.isprintable() or c.isspace() or ord(c) > 127 for c in command)
     empty, head, data = command.split("::", 2)
@@ -67,7 +67,7 @@ SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusi
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("gate_verdict", "expected"),
     [
         (verdict("pass", SOUND, SOUND), [("notice", "distract gate: pass")]),
         (verdict("inconclusive", OPEN), [("warning", "distract gate: inconclusive: pairwise under prolixity")]),
@@ -83,10 +83,12 @@ SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusi
         (verdict("fail", BAD, SOUND), [("error", "distract gate: fail: pairwise under prolixity")]),
     ],
 )  # fmt: skip
-def test_annotation_summarises_the_gate(given: Verdict, expected: list[tuple[str, str]]) -> None:
-    annotations = [read(command) for command in github.annotations(given, {})]
+def test_annotation_summarises_the_gate(gate_verdict: Verdict, expected: list[tuple[str, str]]) -> None:
+    annotations = [read(command) for command in github.annotations(gate_verdict, {})]
     assert [(level, title) for level, title, _ in annotations] == expected
-    assert given.reason in annotations[0][2] or any(one.reason in annotations[0][2] for one in given.checks)
+    assert gate_verdict.reason in annotations[0][2] or any(
+        one.reason in annotations[0][2] for one in gate_verdict.checks
+    )
 
 
 def test_command_is_escaped_for_the_runner() -> None:
@@ -100,12 +102,12 @@ def test_command_is_escaped_for_the_runner() -> None:
 
 
 @given(hostile())
-def test_no_text_breaks_out_of_its_annotation(drawn: Drawn) -> None:
-    given, flips, _ = drawn
-    annotations = [read(command)[0] for command in github.annotations(given, flips)]
-    bad = [one for one in findings(given) if one.state != "pass"]
+def test_no_text_escapes_its_annotation(drawn: Drawn) -> None:
+    gate_verdict, flips, _ = drawn
+    annotations = [read(command)[0] for command in github.annotations(gate_verdict, flips)]
+    bad = [one for one in findings(gate_verdict) if one.state != "pass"]
     assert len(annotations) == max(1, len(bad))
-    assert given.decision == "pass" or {"error", "warning"} & {*annotations}
+    assert gate_verdict.decision == "pass" or {"error", "warning"} & {*annotations}
 
 
 def test_summary_matches_the_golden_file() -> None:
@@ -114,11 +116,11 @@ def test_summary_matches_the_golden_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "heading"),
+    ("gate_verdict", "heading"),
     [(verdict("pass", SOUND), "PASS"), (verdict("fail", BAD), "FAIL"), (verdict("inconclusive"), "INCONCLUSIVE")],
 )
-def test_heading_states_the_result(given: Verdict, heading: str) -> None:
-    lines = github.summary(given, {}, judge="j").splitlines()
+def test_heading_states_the_result(gate_verdict: Verdict, heading: str) -> None:
+    lines = github.summary(gate_verdict, {}, judge="j").splitlines()
     assert lines[0] == f"## distract gate: {heading}"
     assert ("<details>" in lines) == (heading == "FAIL")
 
@@ -126,8 +128,8 @@ def test_heading_states_the_result(given: Verdict, heading: str) -> None:
 def test_hostile_text_is_shown_without_effect() -> None:
     evil = "a|b <b>x</b> **y** [l](m) @team #12 https://x.example www.x.example \x1b[1m\nz `c` \\ _u_ ~~s~~ &amp;"
     flip = replace(FLIP, case=evil, original=evil, rewrite=evil + "!")
-    given = verdict("fail", check("fail", protocol=evil, reason=evil), reason=evil, notes=(evil,))
-    text = github.summary(given, {(evil, "prolixity"): (flip,)}, judge=evil)
+    gate_verdict = verdict("fail", check("fail", protocol=evil, reason=evil), reason=evil, notes=(evil,))
+    text = github.summary(gate_verdict, {(evil, "prolixity"): (flip,)}, judge=evil)
     cleaned = evil.replace("\x1b", "\\x1b").replace("\n", " ")
     assert html.unescape(text).replace("\u2060", "").count(cleaned) == 9
     assert "@\u2060team #\u206012 https:\u2060//x.example www\u2060.x.example" in html.unescape(text)
@@ -135,7 +137,7 @@ def test_hostile_text_is_shown_without_effect() -> None:
 
 
 def assert_inert(text: str, rows: int) -> None:
-    """A Markdown text that holds a table of so many rows, no markup but ours, and nothing that links."""
+    """Check for a Markdown text with a table of this many rows, without foreign markup or links."""
     tokens = MARKDOWN.parse(text)
     inline = [child for token in tokens for child in token.children or ()]
     kinds = {token.type for token in (*tokens, *inline)}
@@ -145,7 +147,7 @@ def assert_inert(text: str, rows: int) -> None:
     assert [token.type for token in tokens].count("tr_open") == (rows + 1 if rows else 0)
     assert [token.type for token in tokens].count("td_open") == 8 * rows
     assert not re.search(r"(?i)[@#][^\u2060 ]|://|www\.", html.unescape(text).removeprefix("## "))
-    lists = 0  # that one list holds another is somebody's text
+    lists = 0  # a nested list would come from a foreign text
     for token in tokens:
         lists += (token.type == "bullet_list_open") - (token.type == "bullet_list_close")
         assert lists <= 1
@@ -154,10 +156,10 @@ def assert_inert(text: str, rows: int) -> None:
 
 @given(hostile())
 def test_no_text_becomes_markup(drawn: Drawn) -> None:
-    given, flips, judge = drawn
-    text = github.summary(given, flips, judge=judge)
-    assert_inert(text, rows=len(given.checks))
-    failed = [one for one in given.checks if one.decision == "fail"]
+    gate_verdict, flips, judge = drawn
+    text = github.summary(gate_verdict, flips, judge=judge)
+    assert_inert(text, rows=len(gate_verdict.checks))
+    failed = [one for one in gate_verdict.checks if one.decision == "fail"]
     assert text.count("<details>") == text.count("</details>") == len(failed)
     assert text.count("\n- original:") <= len(failed)
 

@@ -29,7 +29,7 @@ def write(path: Path, *rows: Any) -> str:
     return str(path)
 
 
-def test_prompts_meet_their_responses(tmp_path: Path) -> None:
+def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
     other = {**PROMPT, "key": "b", "prompt": "No answer here."}
     unknown = {**PROMPT, "key": 9, "prompt": "Odd.", "instruction_id_list": ["odd:kind"]}
     data = write(tmp_path / "prompts.jsonl", PROMPT, other, unknown)
@@ -52,7 +52,7 @@ def test_prompts_meet_their_responses(tmp_path: Path) -> None:
         }
         assert loaded.size == 3
     assert load(data, [first]).checksum != load(data, [first, second]).checksum
-    # Under another author the same text is another run.
+    # The same text by another author gives another run.
     renamed = write(tmp_path / "other-name.jsonl", ANSWER, stray)
     assert load(data, [first]).checksum != load(data, [renamed]).checksum
 

@@ -159,11 +159,11 @@ def test_korn_graubard_follows_its_definition(rows: list[tuple[float, int]], con
 
 
 def test_few_prompts_with_all_the_variance_count_little() -> None:
-    """One of 24 prompts flips as a whole: with 23 degrees of freedom that looked like 24 trials."""
+    """One of 24 prompts flips as a whole; 23 degrees of freedom would make it look like 24 trials."""
     values = [1.0] * 45 + [0.0] * 23 * 45
     clusters = [i // 45 for i in range(24 * 45)]
     assert effective_n(values, clusters, 0.05) < 2
-    # The tail is that of the bound: at a half it has no quantile, and none is needed.
+    # The bound sets the tail; at one half it has no quantile and needs none.
     assert effective_n(values, clusters, 0.5) == pytest.approx(effective_n(values, clusters, 0.49))
     assert effective_n(values, clusters, 0.05) > effective_n(values, clusters, 0.025)
 
@@ -192,7 +192,7 @@ def test_repeating_every_trial_adds_no_evidence() -> None:
     once = effective_n(values, range(40))
     repeated = effective_n([v for v in values for _ in range(5)], [i for i in range(40) for _ in range(5)])
     assert repeated == pytest.approx(once, rel=0.13)
-    # Repetitions that never differ are no more than their clusters.
+    # Repetitions that never differ carry no more evidence than their clusters.
     assert effective_n([0.0] * 200, [i // 5 for i in range(200)]) == 40
 
 
@@ -250,7 +250,7 @@ def test_paired_difference_follows_its_definition(rows: list[tuple[float, float,
     m = effective_n_by_definition([a - b for a, b in zip(first, second, strict=True)], clusters, (1 - confidence) / 2)
     assume(m is not None)
     assert m is not None
-    # One pair more of each discordant kind, counts scaled to the effective number (Bonett and Price, 2012).
+    # Add one pair of each discordant kind; scale counts to the effective number (Bonett and Price, 2012).
     up = sum(a > b for a, b in zip(first, second, strict=True)) / len(rows) * m + 1
     down = sum(a < b for a, b in zip(first, second, strict=True)) / len(rows) * m + 1
     p, q = up / (m + 2), down / (m + 2)
@@ -264,7 +264,7 @@ def test_paired_difference_follows_its_definition(rows: list[tuple[float, float,
 @pytest.mark.parametrize(("rise", "n"), [(0.05, 60), (0.05, 124), (0.1, 29), (0.1, 61), (0.02, 160)])
 @pytest.mark.parametrize("fell", [0.0, 0.01, 0.05, 0.2])
 def test_upper_bound_of_a_rise_is_seldom_too_low(rise: float, n: int, fell: float) -> None:
-    """Summed over all the counts that there can be."""
+    """Coverage is summed over all possible counts."""
     rose = rise + fell
     below = 0.0
     for differ in range(n + 1):
@@ -286,7 +286,7 @@ def test_rise_is_shown_only_if_its_test_shows_it(up: int, down: int, rest: int, 
     assert high >= (up - down) / (up + down + rest) - 1e-9
     if low > 0:
         assert mcnemar_above(up, down) <= 1 - confidence
-    # Without a pair that fell, the share that rose is bounded exactly.
+    # If no pair fell, the bound of the risen share is exact.
     assert rise_bounds(up, 0, up + rest + 1, confidence)[1] >= upper_bound(up, up + rest + 1, confidence) - 1e-12
 
 

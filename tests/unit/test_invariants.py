@@ -29,7 +29,7 @@ PAIR = case(responses=(X, Y))
 
 
 def add_drawn_rewrites(*rewrites: Response) -> Case:
-    """A pair with rewrites as a strategy draws them."""
+    """A pair with rewrites, drawn like a strategy draws them."""
     lineages = tuple(Lineage(one, DRAWN) for one in rewrites)
     return replace(case(responses=(X, Y, *rewrites)), lineages=lineages)
 
@@ -57,7 +57,7 @@ def make_choosing_judge(best: Best) -> ScriptedBackend:
 
 
 def make_preferring_judge(value: Callable[[Response], float]) -> ScriptedBackend:
-    """A judge that prefers more of something."""
+    """A judge that prefers the larger value of a measure."""
 
     def best(request: Request) -> str:
         assert request.slots is not None
@@ -88,8 +88,8 @@ def message(test: Callable[[], InvariantFinding], kind: type[InvariantFailure] =
     return str(failed.value).splitlines()
 
 
-class TestMadeJudges:
-    """Each of them violates one invariant by what it is."""
+class TestViolatingJudges:
+    """Each judge violates one invariant by construction."""
 
     def test_circular_judge_is_not_transitive(self, judge: Open) -> None:
         def best(request: Request) -> str:
@@ -123,7 +123,7 @@ class TestMadeJudges:
         assert lines[0] == "triadic verdict between two responses reverses when a different third one is shown"
         assert [line.split()[0] for line in lines[3:7]] == ["third", "verdict", "third", "verdict"]
 
-    def test_verdict_for_the_third_response_reverses_nothing(self, judge: Open) -> None:
+    def test_verdict_for_the_third_response_is_no_reversal(self, judge: Open) -> None:
         silent = judge(make_preferring_judge(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
         assert invariants.independent_of_irrelevant_response(silent, THREE).n == 3
 
@@ -153,7 +153,7 @@ class TestMadeJudges:
         assert fickle.tally.made == call_count
 
 
-class TestForms:
+class TestStrictAndStatisticalForms:
     def test_one_case_equals_a_list_of_it(self, judge: Open) -> None:
         for backend in (make_planted("fair"), make_planted("first"), make_planted("garbage")):
             both = judge(backend)
@@ -229,7 +229,7 @@ class TestForms:
         assert lines[1].startswith("  clearest pairwise verdict changes when")
 
 
-class TestWhatSaysNothing:
+class TestNoEvidence:
     @pytest.mark.parametrize(
         "test",
         [
@@ -268,7 +268,7 @@ class TestWhatSaysNothing:
             (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
         ],
     )
-    def test_failure_message_says_why(
+    def test_failure_message_states_the_reason(
         self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str
     ) -> None:
         longer = judge(make_preferring_judge(lambda one: len(one.text)))
@@ -470,7 +470,7 @@ def test_case_without_evidence_fails(judge: Open) -> None:
     assert message_lines[0] == "transitive (pairwise) is undecided: no case tests it"
 
 
-def test_data_set_stands_for_its_cases_and_a_name_for_no_judge(judge: Open) -> None:
+def test_data_set_is_accepted_for_cases_but_no_name_for_a_judge(judge: Open) -> None:
     fair = judge(make_planted("fair"))
     assert invariants.swap_consistent(fair, load("tweakset"), max_violation_rate=0.2).decision == "pass"
     with pytest.raises(UsageError, match="swap_consistent: expected a judge, found str"):

@@ -49,7 +49,7 @@ def words(text: str) -> list[str]:
         ("`**code**  - x`\n```\n# not a head\n* x\n```", []),
     ],
 )
-def test_changes_are_as_described(text: str, expected: list[str]) -> None:
+def test_changes_match_their_descriptions(text: str, expected: list[str]) -> None:
     assert restyle(text) == expected
 
 

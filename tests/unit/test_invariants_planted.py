@@ -18,14 +18,14 @@ from distract.testing.invariants import Inconclusive, InvariantFailure, Invarian
 
 TWEAKS = datasets.load("tweakset").cases[:6]
 
-# So alike that the second is longer only until the first is set in richer markdown.
+# Nearly equal lengths: richer markdown makes the first response the longer one.
 CLOSE = case(
     "close", responses=(Response("x", ("Red and green.\n\nBlue.",)), Response("y", ("Red and green.\n\nBlues.",)))
 )
 
 
 def triple(number: int) -> Case:
-    """Three responses whose lengths take turns."""
+    """Three responses whose order of lengths varies with the number."""
     texts = {
         author: f"{author} says {'more ' * (number % every)}{number}."
         for author, every in zip("xyz", (2, 3, 5), strict=True)
@@ -121,7 +121,7 @@ def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: st
 
 
 def biased_cases(prefix: str, number: int) -> list[Case]:
-    """Pairs of which the loser wins by its rewrite wherever the judge goes by boosters."""
+    """Pairs whose loser wins with its rewrite if the judge counts boosters."""
     texts = {"x": "It may be red.", "y": "It may be blue."}
     responses = [
         *(Response(author, (text,)) for author, text in texts.items()),

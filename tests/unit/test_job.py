@@ -49,7 +49,7 @@ def plan_row(name: str) -> Plan[CaseResult]:
 def job(
     out: Path, backend: ScriptedBackend, first: Sequence[str], *more: Sequence[str]
 ) -> tuple[Job[Any], list[list[str]]]:
-    """A job in stages, and what each of the later ones saw when it was begun: rows given, then rows on disk."""
+    """A job in stages, and the rows that each later stage received and found on disk at its start."""
     seen = list[list[str]]()
 
     def stages(rows: Sequence[Row], _: Sequence[Rewrite]) -> Iterator[Plans]:
@@ -67,7 +67,7 @@ def run_job(job: Job[Any], tally: Tally | None = None) -> LoadedRun:
     return finish(job, job.out.parent / "store", tally).run
 
 
-def test_each_stage_sees_the_stored_rows_of_earlier_stages(tmp_path: Path) -> None:
+def test_each_stage_receives_the_stored_rows_of_earlier_stages(tmp_path: Path) -> None:
     result, seen = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a", "b"], ["c"], [], ["d"])
     done = run_job(result)
     assert seen == [["a", "b"]] * 2 + [["a", "b", "c"]] * 4

@@ -33,7 +33,7 @@ def make_comparison(number: int = 0) -> Comparison:
 
 
 def ask_in_turn(*contents: str) -> Plan[list[Reply]]:
-    """A plan that asks one question after the other."""
+    """A plan that sends one request after the other."""
     replies: list[Reply] = []
     for content in contents:
         replies += yield [request(content)]
@@ -41,7 +41,7 @@ def ask_in_turn(*contents: str) -> Plan[list[Reply]]:
 
 
 class Counting:
-    """A backend that answers everything, and notes each round that it is asked."""
+    """A backend that answers everything and records each round of requests."""
 
     reads_slots = False
 
@@ -114,7 +114,7 @@ def test_replies_before_a_model_failure_are_stored(store: Path) -> None:
             assert other.run(ask_in_turn("three", "one")) == [CERTAIN] * 2
 
 
-def test_unanswered_model_is_an_error_and_no_verdict(store: Path) -> None:
+def test_unanswering_model_is_an_error_and_no_verdict(store: Path) -> None:
     silence = Reply(failure=f"{NO_REPLY}: timed out, 5 attempts")
     script = {"one": CERTAIN, "two": silence, "three": Reply(failure="refused")}
     backend = ScriptedBackend(lambda request: script[request.messages[0].content], reads_slots=False)
@@ -129,7 +129,7 @@ def test_unanswered_model_is_an_error_and_no_verdict(store: Path) -> None:
         assert (judge.tally.made, judge.tally.stored) == (3, 2)
 
 
-def test_streaming_backend_works_too(store: Path) -> None:
+def test_streaming_backend_works(store: Path) -> None:
     class Line:
         capacity = 2
 
@@ -175,7 +175,7 @@ def test_reference_model_receives_only_its_requests(store: Path) -> None:
 
 
 @pytest.mark.parametrize(("manner", "number"), [(Manner(), 2), (Manner("given"), 1), (Manner("swapped"), 1)])
-def test_judge_follows_its_manner(store: Path, manner: Manner, number: int) -> None:
+def test_judge_applies_its_orders_and_samples(store: Path, manner: Manner, number: int) -> None:
     with Judge.open("planted:first", store=store, manner=manner) as judge:
         judgments = judge.judgments(make_comparison())
         assert [one.preferred for one in judgments] == {"both": ["a", "b"], "given": ["a"], "swapped": ["b"]}[
@@ -198,7 +198,7 @@ def test_each_sample_is_a_request(store: Path) -> None:
         assert judge.tally.made == 3
 
 
-def test_closed_judge_says_so_and_keeps_its_counts(store: Path) -> None:
+def test_closed_judge_refuses_calls_and_keeps_its_counts(store: Path) -> None:
     judge = Judge.open(FAIR, store=store)
     judge.judgments(make_comparison())
     judge.close()

@@ -1,6 +1,6 @@
-"""JUnit XML of a gate: what continuous integration reads is what was decided, whatever the names hold.
+"""JUnit XML of a gate: it states the decision, whatever the names contain.
 
-``data/junit.xsd`` is what the schemas of Ant and of Jenkins both demand.
+``data/junit.xsd`` combines the requirements of the schemas of Ant and Jenkins.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ BEGAN = datetime(2026, 11, 22, 3, 4, 5, tzinfo=UTC)
 TAGS = {"pass": None, "skipped": "skipped", "fail": "failure", "inconclusive": "error"}
 
 
-def document(given: Verdict, flips: Any = FLIPS, judge: str = "planted:longer", **more: Any) -> str:
-    return format_junit(given, flips, judge=judge, **{"began": BEGAN, "seconds": 1.25, **more})
+def document(gate_verdict: Verdict, flips: Any = FLIPS, judge: str = "planted:longer", **more: Any) -> str:
+    return format_junit(gate_verdict, flips, judge=judge, **{"began": BEGAN, "seconds": 1.25, **more})
 
 
 def faults(text: str) -> list[tuple[str, str, str | None]]:
@@ -86,11 +86,11 @@ SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail",
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("gate_verdict", "expected"),
     [
         (verdict("inconclusive"), [GATE]),
         (verdict("fail"), [GATE]),
-        (verdict("pass"), [GATE]),  # no gate says so, and no document of it is green
+        (verdict("pass"), [GATE]),  # no gate produces this, and its document does not pass
         (verdict("pass", SOUND), [("f", "distract.pairwise", None)]),
         (verdict("pass", skipped(attack="f")), [("f", "distract.pairwise", "skipped"), GATE]),
         (verdict("inconclusive", SOUND), [("f", "distract.pairwise", None), GATE]),
@@ -104,10 +104,10 @@ SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail",
         ),
     ],
 )  # fmt: skip
-def test_each_check_has_its_outcome(given: Verdict, expected: list[tuple[str, str, str | None]]) -> None:
-    assert faults(document(given)) == expected
+def test_each_check_has_its_outcome(gate_verdict: Verdict, expected: list[tuple[str, str, str | None]]) -> None:
+    assert faults(document(gate_verdict)) == expected
     if GATE in expected:
-        assert f'<error type="inconclusive" message="{given.reason}">' in document(given)
+        assert f'<error type="inconclusive" message="{gate_verdict.reason}">' in document(gate_verdict)
 
 
 def test_times_are_in_utc_and_name_no_machine() -> None:
@@ -126,13 +126,13 @@ def test_characters_forbidden_in_xml_are_shown() -> None:
 
 @given(hostile())
 def test_no_text_adds_or_hides_a_case(drawn: tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]) -> None:
-    given, flips, judge = drawn
-    tags = [tag for _, _, tag in faults(document(given, flips, judge))]
+    gate_verdict, flips, judge = drawn
+    tags = [tag for _, _, tag in faults(document(gate_verdict, flips, judge))]
     expected = [
-        "failure" if one.state == "inconclusive" and one.check and given.certify
+        "failure" if one.state == "inconclusive" and one.check and gate_verdict.certify
         else "error" if one.check is None
         else TAGS[one.state]
-        for one in findings(given)
+        for one in findings(gate_verdict)
     ]  # fmt: skip
     assert tags == expected
-    assert given.decision == "pass" or "failure" in tags or "error" in tags
+    assert gate_verdict.decision == "pass" or "failure" in tags or "error" in tags

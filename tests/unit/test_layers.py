@@ -1,4 +1,4 @@
-"""The law of floors: imports point down, ``TYPE_CHECKING`` included. Read with ``ast``; nothing is imported."""
+"""Layering rule: imports point down, ``TYPE_CHECKING`` included. Modules are parsed with ``ast``, not imported."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ("judges", "attacks", "leaderboards")
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
-FACE, TABLE = "distract", "_MODULES"
-ENTRANCES = (FACE, "distract.__main__")
+PUBLIC_PACKAGE, TABLE = "distract", "_MODULES"
+ENTRY_POINTS = (PUBLIC_PACKAGE, "distract.__main__")
 
-FLOORS = (
+LAYERS = (
     ("cli", "testing"),
     ("studies",),
     ("report", "rewriting"),
@@ -23,16 +23,16 @@ FLOORS = (
     ("models", "data", "stats"),
     ("core",),
 )
-"""From the top; a room sees the floors below its own. The rooms are the folders of ``distract``."""
+"""The layers from top to bottom. Each package is a folder of ``distract`` and may import only from lower layers."""
 
 SEEN = {plugins: ("core", "data", "judging", "stats", "rewriting", plugins) for plugins in PLUGINS}
-"""What plug-ins see."""
+"""The packages that plug-ins may import from."""
 
 ABOVE = frozenset({"gate", "explain", "make"})
-"""Studies that rest on ``attack``; no other study sees another."""
+"""Studies that import from ``attack``; other studies are independent."""
 
 REGISTRY = "distract.core.registry"
-"""Finds plug-ins and studies at run time, by the name of their folder."""
+"""The module that finds plug-ins and studies at run time, by the name of their folder."""
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
@@ -46,7 +46,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def public() -> dict[str, str]:
-    """The module that defines each name which ``distract`` offers."""
+    """The defining module of each public name."""
     tree = ast.parse((ROOT / "distract" / "__init__.py").read_text())
     tables = [one.value for one in tree.body if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == TABLE]
     (table,) = map(ast.literal_eval, tables)
@@ -54,9 +54,9 @@ def public() -> dict[str, str]:
 
 
 def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
-    """The modules of ours that a module imports, wherever in it and for whatever reason.
+    """The modules of distract that a module imports, at any place in its code.
 
-    What is imported from ``distract`` counts as imported from where it is defined.
+    A name imported from ``distract`` counts as imported from its defining module.
     """
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
@@ -78,9 +78,10 @@ def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
 
 
 def graph(files: Mapping[str, Path]) -> dict[str, set[str]]:
-    """What each module imports of the others; the face only names what others define, and imports it when asked."""
+    """The modules that each module imports; the public package only maps names to modules and imports them lazily."""
     return {
-        name: set() if name == FACE else {*imports(name, path, files.keys())} - {name} for name, path in files.items()
+        name: set() if name == PUBLIC_PACKAGE else {*imports(name, path, files.keys())} - {name}
+        for name, path in files.items()
     }
 
 
@@ -111,29 +112,31 @@ def cycles(edges: Mapping[str, Set[str]]) -> list[list[str]]:
     return groups
 
 
-def room(name: str) -> str:
-    """The room of a module: a folder of ``distract``, each study one of its own (what studies share is ``studies``)."""
+def package_of(name: str) -> str:
+    """The package of a module: a folder of ``distract``; each study is its own package, and ``studies`` is shared."""
     parts = name.split(".")[1:]
-    assert parts, f"{name} stands in no room"
+    assert parts, f"{name} is in no package"
     if parts[0] == "studies" and (ROOT / "distract" / "studies" / Path(*parts[1:2])).is_dir():
         return "/".join(parts[:2])
     return parts[0]
 
 
-def rooms(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
-    """The same between rooms."""
+def package_imports(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
+    """The imports between packages."""
     merged: dict[str, set[str]] = {}
     for name, others in edges.items():
-        if name not in ENTRANCES:
-            merged.setdefault(room(name), set()).update({room(other) for other in others} - {room(name)})
+        if name not in ENTRY_POINTS:
+            merged.setdefault(package_of(name), set()).update(
+                {package_of(other) for other in others} - {package_of(name)}
+            )
     return merged
 
 
 def is_allowed(importer: str, imported: str) -> bool:
-    """Whether a room may see another one."""
+    """Whether a package may import from another."""
     if importer in SEEN:
         return imported in SEEN[importer]
-    height = {one: len(FLOORS) - at for at, floor in enumerate(FLOORS) for one in floor}
+    height = {one: len(LAYERS) - at for at, layer in enumerate(LAYERS) for one in layer}
     parts, its = importer.split("/"), imported.split("/")
     if parts[0] == its[0] == "studies":
         return len(its) == 1 or (its[1] == "attack" and parts[-1] in ABOVE)
@@ -141,18 +144,18 @@ def is_allowed(importer: str, imported: str) -> bool:
 
 
 def find_upward(edges: Mapping[str, Set[str]]) -> set[tuple[str, str]]:
-    """Imports that the law does not allow."""
+    """Imports that the layering rule forbids."""
     return {
         (name.removeprefix("distract."), other.removeprefix("distract."))
         for name, others in edges.items()
-        if name not in ENTRANCES
+        if name not in ENTRY_POINTS
         for other in others
-        if room(name) != room(other) and not is_allowed(room(name), room(other))
+        if package_of(name) != package_of(other) and not is_allowed(package_of(name), package_of(other))
     }
 
 
 def steps_by_hand(source: str) -> bool:
-    """Whether code steps a generator, rather than leave that to ``plan.drive``, ``plan.tap`` and ``plan.gather``."""
+    """Whether code steps a plan itself instead of using ``plan.drive``, ``plan.tap`` or ``plan.gather``."""
     nodes = list(ast.walk(ast.parse(source)))
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return "StopIteration" in names or any(isinstance(node, ast.Attribute) and node.attr == "send" for node in nodes)
@@ -167,8 +170,8 @@ def test_files_form_no_cycle() -> None:
     assert cycles(EDGES) == []
 
 
-def test_rooms_form_no_cycle() -> None:
-    assert cycles(rooms(EDGES)) == []
+def test_packages_form_no_cycle() -> None:
+    assert cycles(package_imports(EDGES)) == []
 
 
 def test_imports_point_down() -> None:
@@ -203,14 +206,14 @@ def test_public_name_counts_as_its_module(code: str, imported: str, tmp_path: Pa
     assert [*imports("distract.judges.mine", tmp_path / "mine.py", FILES.keys())] == [imported]
 
 
-def test_every_room_has_a_floor_and_entries_are_few() -> None:
+def test_every_package_has_a_layer_and_entries_are_few() -> None:
     folder = ROOT / "distract"
     entries = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
-    assert {one for one in entries if (folder / one).is_dir()} == {room for floor in FLOORS for room in floor}
+    assert {one for one in entries if (folder / one).is_dir()} == {package for layer in LAYERS for package in layer}
     assert len(entries) <= 13
 
 
-def test_plugin_sees_no_study_through_the_public_face() -> None:
+def test_plugin_sees_no_study_through_the_public_api() -> None:
     edges = {"distract.judges.mine": {PUBLIC["attack"]}, "distract.attacks.mine": {PUBLIC["Case"]}}
     assert find_upward(edges) == {("judges.mine", "cli.api")}
 

@@ -1,4 +1,4 @@
-"""Test ``distract leaderboard`` as a user meets it: boards, attacks on boards, wrong input."""
+"""Test ``distract leaderboard`` on the command line: boards, attacks on boards, wrong input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def votes(path: str, rows: list[tuple[str, str, str]] | None = None, prompts: in
 
 
 def data(path: str, cases: int = 6, models: str = "wxyz") -> str:
-    """Answers that differ in length, so that the planted judge of length ranks them."""
+    """Answers of different lengths, so that the planted judge of length ranks them."""
     hedged = "I think it might be {} of the reasons, and perhaps it could be more. "
     lines = [
         {

@@ -27,7 +27,7 @@ from distract.studies.leaderboard.pairings import draw_balanced, round_robin
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 
 
-# Who plays whom.
+# Match design.
 
 
 @given(st.lists(names, min_size=1, max_size=8), st.integers(1, 120), st.integers())
@@ -66,7 +66,7 @@ def test_seed_draws_other_matches() -> None:
     assert len({str(draw_balanced(models, 10, seed)) for seed in range(5)}) > 1
 
 
-# What is judged.
+# Judged matches.
 
 
 def make_case(name: str = "c1", authors: str = "wxyz") -> Case:
@@ -77,7 +77,7 @@ def make_case(name: str = "c1", authors: str = "wxyz") -> Case:
 
 
 def alphabetic(request: Request) -> Reply:
-    """Prefers who comes first in the alphabet, and a rewritten response to any other."""
+    """Prefers a rewritten response to any other, then the first author in the alphabet."""
     assert request.slots is not None
     outcomes, responses = dict(request.slots.outcomes), request.slots.shown
     values = [(response.attack is not None, -ord(response.author[0])) for response in responses]
@@ -116,7 +116,7 @@ def play(t: TournamentConfig, cases: Sequence[Case], chosen: Mapping[str, frozen
     return rows + [row for one in cases for row in drive(judge_attacks(one, t, chosen), alphabetic)[0].rows]
 
 
-def test_all_models_meet_and_only_changed_matches_are_rejudged() -> None:
+def test_all_models_are_paired_and_only_changed_matches_rejudged() -> None:
     cases = [make_case(f"c{i}") for i in range(3)]
     t = tournament(cases)
     rows = play(t, cases)
@@ -168,7 +168,7 @@ def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
     boards = measure_boards(parameters(t), rows)
     assert (len(boards.boards), boards.shifts) == (1, ())
     assert boards.absent == ("pairwise: assertiveness rewrote no response, so that no match was judged again",)
-    # Of those that can be rewritten, the matches are judged again; the others stand.
+    # Matches of rewritable responses are judged again; the others keep their verdicts.
     rows = [replace(row, excluded=None, b=Side("z", "assertiveness"), judgments=(verdict("b"),))
             if row.attack != BASELINE and row.case == "c0" else row for row in rows]  # fmt: skip
     (one,) = measure_boards(parameters(t), rows).shifts
@@ -227,7 +227,7 @@ def test_half_valid_match_is_on_neither_board_of_a_shift() -> None:
     assert (before.matches, before.invalid, after.matches, after.invalid) == (8, 1, 6, 3)
 
 
-def test_without_valid_matches_nothing_is_attacked() -> None:
+def test_board_without_valid_matches_is_not_attacked() -> None:
     def mute(request: Request) -> Reply:
         return Reply(failure="refused")
 
@@ -242,7 +242,7 @@ def test_without_valid_matches_nothing_is_attacked() -> None:
     assert boards.absent == ("pairwise: no verdict was valid, so that nothing is rated",)
 
 
-def test_protocols_that_show_more_than_two_are_no_match() -> None:
+def test_protocols_that_show_more_than_two_give_no_match() -> None:
     refused = {name for name, protocol in registry.protocols().items() if pair_obstacle(protocol)}
     assert {"triadic", "quadruple"} <= refused
     assert not refused & {"pairwise", "absolute", "prepair", "rank"}

@@ -9,7 +9,7 @@ from distract.studies.attack.minimal.edits import find_edits
 
 
 def test_very_long_texts_are_compared_at_their_ends_only() -> None:
-    # All common words of these would be sought in 500 MB.
+    # A search for all common words of these texts would take 500 MB.
     old, new = (" ".join(["start", *([word] * 40_000), "end"]) for word in ("a", "b"))
     edits = find_edits((f"{old} c",), (f"{new} c",))
     assert "".join(edit.new for edit in edits).count("b") == 40_000

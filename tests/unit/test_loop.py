@@ -20,7 +20,7 @@ from distract.report.progress import usage_lines
 
 
 class Recording:
-    """A backend that answers one at a time, notes what it was offered and asked, and can break."""
+    """A backend that answers one request at a time, records offered and requested ones, and can fail."""
 
     reads_slots = False
 
@@ -47,7 +47,7 @@ def ask(*texts: str) -> Plan[list[str]]:
     return heard
 
 
-def test_results_come_in_order_and_repetitions_are_asked_once(tmp_path: Path) -> None:
+def test_results_keep_their_order_and_repetitions_are_asked_once(tmp_path: Path) -> None:
     backend, tally = Recording(), Tally()
     with Store(tmp_path / "s", backend.identity) as store:
         plans = (ask("x", f"p{i}") for i in range(5))

@@ -37,7 +37,7 @@ TITLE = parse({"kind": "detectable_format:title"})
 
 
 def script_writer(*replies: str | Reply) -> Callable[[Request], Reply]:
-    """A writer that says one thing after the other, by the sample that is asked for."""
+    """A writer with a list of texts, chosen by the sample number."""
     return lambda r: text if isinstance(text := replies[min(r.sample, len(replies) - 1)], Reply) else Reply(text=text)
 
 
@@ -173,7 +173,7 @@ def test_verifier_judges_both_answers() -> None:
     plan = make_pair(CASE, ASKING, "writer", 5, Verifier("v", verify))
     result, rounds = drive(plan, answer)
     assert result.case is not None
-    # Both at once; the second answer of the first attempt is said to lose something, and all is asked again.
+    # Both answers are verified together; the second one of the first attempt is rejected, and both are repeated.
     assert [len(requests) for requests in rounds] == [1, 2, 1, 2]
     assert "something lost: second answer" in rounds[2][0].messages[1].content
     assert seen == [(REFERENCE, BETTER), (REFERENCE, WORSE)] * 2

@@ -34,7 +34,7 @@ ASKING = GeneratorOptions(retries=1, best_of=2)
 
 
 def write(request: Request) -> Reply:
-    """A writer that is faithful now and then: it puts a booster in front, drops a number, comments or is cut."""
+    """A writer that is sometimes faithful: it adds a booster, drops a number, comments or is truncated."""
     user = request.messages[1].content
     text = user.partition("# Response to rewrite\n")[2].partition("\n\n# Format")[0]
     draw = share("writer", request.key)
@@ -58,7 +58,7 @@ def models() -> dict[Role, Backend]:
 
 
 def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
-    """The rewrites of six cases, written to a file with them."""
+    """Write six cases with their rewrites to a file."""
     selected = session.select(
         data="tweakset", attacks=ATTACKS, generator="w", asking=ASKING, verifier="v", models=models(), limit=6
     )
@@ -160,8 +160,8 @@ def test_generator_may_be_a_path(name: str) -> None:
     assert list(native.read(native.format_line(one), "f")) == [one]
 
 
-def test_rejected_rewrites_are_recorded_too(tmp_path: Path) -> None:
-    """No severity text is accepted, so that nothing was ever distracted: a run says so as the one in one go does."""
+def test_rejected_rewrites_are_recorded(tmp_path: Path) -> None:
+    """No severity text is accepted, so no pair can be attacked; both ways to run record the same rewrites."""
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
     options: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
     writing = session.select(
@@ -198,8 +198,8 @@ def test_derivatives_of_a_replaced_text_are_removed() -> None:
 def test_controls_are_not_verified() -> None:
     one = case(responses=[Response("x", ("Two  spaces are here.",))])
     null = registry.attacks()["null"]
-    made, rounds = drive(
+    result, rounds = drive(
         rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifier_module.make_verifier("v")), doubt
     )
-    assert made is not None
-    assert (made.is_accepted, rounds) == (True, [])
+    assert result is not None
+    assert (result.is_accepted, rounds) == (True, [])

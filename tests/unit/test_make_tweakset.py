@@ -45,7 +45,7 @@ def kind(name: str, **arguments: Any) -> Constraint:
 
 
 def obey(constraints: Sequence[Constraint]) -> str:
-    """A text without sense that meets constraints that go together."""
+    """A mechanical text that satisfies compatible constraints."""
     by_kind = {c.kind: c for c in constraints}
 
     def number(kind: str, name: str, default: int) -> int:
@@ -156,7 +156,7 @@ def test_seed_chooses_constraints_and_order() -> None:
     chosen = {make(seed=seed)[0].case.constraints for seed in range(20)}  # type: ignore[union-attr]
     assert len({frozenset(three) for three in chosen}) > 5
     assert {three.index(NO_COMMA) for three in chosen} == {0, 1, 2}
-    # Another prompt is another draw.
+    # Another prompt gives another draw.
     other = [make(prompt=ConstrainedPrompt(str(key), PROMPT.text, PROMPT.constraints))[0].case for key in range(9)]
     assert len({case.constraints for case in other if case}) > 2
 
@@ -441,14 +441,14 @@ def test_real_prompts_get_three_compatible_requirements(data: st.DataObject, see
     assert len(chosen.ordered) == 3
     assert all(is_easy(c) for c in chosen.ordered)
     assert not any(has_conflict(a, b) for a, b in combinations(chosen.ordered, 2))
-    # No conflict was overlooked: a text that meets them all exists.
+    # The requirements do not conflict: some text meets them all.
     text = obey(chosen.ordered)
     assert [c for c in chosen.ordered if not check(c, text)] == [], text
 
 
 @needs_data
 def test_most_real_prompts_can_be_used() -> None:
-    """What the share of usable prompts is, and that severities of mechanical answers are what they say."""
+    """Check the share of usable prompts and the severities of mechanical answers."""
     chosen = [choose_constraints(q, p.constraints, 3, random.Random(i)) for i, (q, p) in enumerate(REAL)]
     usable = [one for one in chosen if one is not None]
     assert len(usable) >= 300  # of 541: the others cannot be split

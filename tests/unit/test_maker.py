@@ -1,4 +1,4 @@
-"""Test making data as the command does: draw, ask, store with lineage, and use it."""
+"""Test making data like the command: draw, generate, store with lineage, and use the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prompts(path: Path, *texts: str) -> str:
 
 
 def compliant(request: Request) -> str:
-    """A writer that meets what it is asked for as far as it goes: a text for each set of requirements."""
+    """A writer that meets most requirements: one text for each set of requirements."""
     prompt = request.messages[1].content.partition("# Format requirements\n")[2].partition("\n\n# Task")[0]
     text = "Bees make honey out of the nectar of flowers. They do it in summer and keep it for the winter."
     if "highlight" in prompt.lower():

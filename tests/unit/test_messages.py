@@ -98,7 +98,7 @@ def test_several_model_names_in_one_are_split(run: Any, arguments: tuple[str, ..
 
 @pytest.mark.parametrize("text", ['{"foo": 1}\n', '[{"foo": 1}]', "words\n"])
 @pytest.mark.parametrize("command", [("attack", "--data"), ("leaderboard", "--matches")])
-def test_unknown_format_is_short_and_says_where_to_look(run: Any, command: tuple[str, ...], text: str) -> None:
+def test_unknown_format_message_is_short_and_names_the_page(run: Any, command: tuple[str, ...], text: str) -> None:
     Path("d.json").write_text(text, encoding="utf-8")
     ran = run(*command, "d.json", "--judge", "planted:fair") if command[0] == "attack" else run(*command, "d.json")
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)

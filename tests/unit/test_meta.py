@@ -43,7 +43,7 @@ def answer(author: str, severity: int | None = None, attack: str | None = None) 
 X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
 
 
-# Which pairs a label is about.
+# Labelled pairs.
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
         ((X, Y, Z), "y", ["xy", "yz"]),
         ((X, Y, Z), "tie", ["xy", "xz", "yz"]),
         ((X, Y, Z), None, []),
-        # What was made worse on purpose is worse, but no partner of a tie, nor of its own author.
+        # A response made worse on purpose is worse, but forms no pair with a tie or with its own author.
         ((X, LOW), "x", ["xy1"]),
         ((X, LOW), "tie", []),
         ((Y, LOW), "y", []),
         ((X, LOW), "y", []),
         ((X, Y, LOW), "x", ["xy", "xy1"]),
         ((X, Y, LOW), "tie", ["xy"]),
-        # A rewrite is none of the responses that people saw.
+        # People did not see the rewrites.
         ((X, answer("y", attack="null")), "x", []),
         ((X, Y, answer("y", attack="null")), "x", ["xy"]),
     ],
@@ -86,7 +86,7 @@ def first(request: Request) -> Reply:
 
 def fair(request: Request) -> Reply:
     if request.slots and not request.slots.outcomes:
-        return Reply(request.key)  # reasons, which differ with what was asked
+        return Reply(request.key)  # reasons, which depend on the requests
     ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
     return reply
 
@@ -143,7 +143,7 @@ def long(index: int, preferred: str, source: str | None = None) -> Case:
 
 
 def add_spaces(one: Case, *authors: str) -> Case:
-    """With two spaces in a row in the responses of these authors (of all), which the control changes."""
+    """Add a double space, which the control changes, to the responses of these authors (default: all)."""
 
     def wide(turn: str) -> str:
         return turn.replace(" ", "  ", 1)
@@ -190,7 +190,7 @@ def find(figures: Sequence[Agreement], measure: str, protocol: str, **place: Any
     return one
 
 
-# The longer response is the better one in 7 of 10 cases, in 3 of 4 of the one half and 4 of 6 of the other.
+# The longer response is better in 7 of 10 cases: 3 of 4 in one half and 4 of 6 in the other.
 PLANTED = [long(i, "y" if i in (0, 5, 9) else "x", "s" if i < 4 else "t") for i in range(10)]
 WAYS = ("base", "pairwise", "cot", "rank", "prepair", "swap-synthesize", "cot-consistency", "absolute", "pointwise")
 
@@ -225,7 +225,7 @@ def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
-def test_in_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
+def test_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
     result = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
     assert [(f.k, f.n) for f in (find(result, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [
         (k, 10)
@@ -258,7 +258,7 @@ def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
     assert find(result, "accuracy", "absolute", rule="rating").value == 1.0
 
 
-# Data that list the better response always at the same place.
+# Data that always list the better response at the same place.
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_other_data_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_judge_swayed_by_white_space_is_detected(tmp_path: Path) -> None:
-    """Its verdict is about the one response that has two spaces in a row."""
+    """A judge whose verdict depends on which response has two spaces in a row."""
     spaced = Response("x", ("A  colour.",))
     cases = [Case(f"c{i}", (f"{i}",), (spaced, Y), "x") for i in range(3)]
 
@@ -356,12 +356,12 @@ def test_reference_model_receives_only_its_requests(tmp_path: Path) -> None:
     assert "helper" in json.dumps(loaded.parameters["reference"])
     assert {*job.models} == {"judge", "reference"}
     assert find(measure(loaded), "accuracy", "strong-reference").k == 4
-    # One answer a prompt, shared by both orders.
+    # One answer per prompt, shared by both orders.
     assert find(measure(loaded), "calls", "strong-reference").value == 3.0
     assert sum(estimate(job).requests.values()) == tally.made == 15
 
 
-# Runs of one judge that do not go together.
+# Incompatible runs of one judge.
 
 
 def make_replayed_run(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> PublishedRun:
@@ -370,7 +370,7 @@ def make_replayed_run(protocol: str, data: str, rules: tuple[str, ...], names: t
 
 
 def run_of_units(source: str, *units: str, data: str = "d", protocol: str = "p") -> PublishedRun:
-    """A run with rows about these units: data set, case, authors of a and b, and of a control its name."""
+    """A run with rows about these units: data set, case, authors of a and b, and the name of a control."""
     rows = []
     for unit in units:
         where, name, pair, attack = [*unit.split("/"), "none"][:4]
@@ -416,7 +416,7 @@ def test_first_of_several_overlapping_runs_is_named() -> None:
         [["d/c/x-y"], ["e/c/x-y"]],
         [["d/c/x-y"], ["d/c/x-z", "d/c/y-z"], ["d/c/x-y1"]],
         [["d/c/x-y", "d/c/x-y/null"], ["d/c2/x-y", "d/c2/x-y/null"]],
-        # The pair of a control alone says nothing of its own.
+        # The pair of a control alone does not count.
         [["d/c/x-y"], ["d/c2/x-y", "d/c/x-y/null"]],
         [["d/c/x-y"], []],
     ],
@@ -465,7 +465,7 @@ def test_runs_of_one_protocol_are_merged() -> None:
 
 
 class Breaking:
-    """A backend that answers one by one and fails after so many replies."""
+    """A backend that answers one request at a time and fails after a number of replies."""
 
     def __init__(self, inner: ScriptedBackend, after: int) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
@@ -624,7 +624,7 @@ def test_data_set_names_are_unique(specs: list[str]) -> None:
     distinct = distinct_names(names, specs)
     assert len(set(distinct)) == len(specs)
     for name, own, spec in zip(distinct, names, specs, strict=True):
-        # Its own, its folder's or, where that is somebody else's, where it lies.
+        # The name is its own, that of its folder, or its path if the folder's name is taken.
         assert name in (own, spec) or f"/{name}/" in f"/{Path(spec).parent}/"
         assert name == own or names.count(own) > 1 or own in Path(spec).parts
 
@@ -652,7 +652,7 @@ def test_repeated_hub_data_set_is_refused(
         ["a/d.jsonl", "native:a/d.jsonl"],
         ["native:d.jsonl", "d.jsonl"],
         ["a/d.jsonl", "./a/../a/d.jsonl"],
-        # A copy is the same data, wherever it lies and whatever it is called.
+        # A copy is the same data, whatever its path and name.
         ["d.jsonl", "b/d.jsonl"],
         ["d.jsonl", "copy.jsonl"],
     ],
@@ -666,7 +666,7 @@ def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert str(raised.value) == f"--data {specs[-1]}: is given twice"
 
 
-# What cannot be done.
+# Impossible studies.
 
 
 @pytest.mark.parametrize(
@@ -689,7 +689,7 @@ def test_impossible_study_is_one_clear_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_judging_its_own_kin_is_noted(tmp_path: Path) -> None:
+def test_judging_its_own_family_is_noted(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):

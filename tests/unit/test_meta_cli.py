@@ -1,4 +1,4 @@
-"""Test ``distract meta`` as a user meets it: published figures, live judges, run folders, errors, hostile names."""
+"""Test ``distract meta`` on the command line: published figures, live judges, run folders, errors, hostile names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published
 
 
 def write_altered_run(statistics: str) -> str:
-    """A run of LLMBar's form with these figures beside it: right in 2 of 3, then in 1 of 3, once in both."""
+    """A run in LLMBar's format with these figures: right in 2 of 3, then in 1 of 3, once in both orders."""
     path = Path("Colours/evaluators/judge-1/Reference/result.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes((REPLAY / "llmbar" / path).read_bytes())
@@ -115,7 +115,7 @@ def test_reife_results_are_joined_with_their_data(run: Any) -> None:
     assert ran.code == 0
     (judge,) = ran.document["judges"]
     assert any("1 row is in none of the data sets" in note for note in judge["notes"])
-    # Item by item, in both orders: right twice; "Yes." is preferred in one order, "No." is what people say; no label.
+    # The items in both orders: right twice; "Yes." in one order but the label is "No."; no label.
     accuracy = ran.figure("accuracy", rule="stored", data="labels.json")
     assert (accuracy["n"], accuracy["k"]) == (4, 3)
     assert ran.document["base"] == "base_pairwise.pairwise_vanilla"
@@ -146,7 +146,7 @@ def llmbar(path: str, rows: list[dict[str, Any]]) -> str:
 
 
 def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: bool = False) -> dict[str, Any]:
-    """A row of LLMBar's form whose winners and label are 1 for the red one, wherever it is listed."""
+    """A row in LLMBar's format whose winners and label are 1 for the red response, wherever it is listed."""
 
     def place(one: int) -> int:
         return 3 - one if turn else one
@@ -155,7 +155,7 @@ def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: b
     results = {
         f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", winner_given), ("True", swapped))
     }
-    # The order in which it stood first is the other one where it is listed second.
+    # If it is listed second, it is shown first in the other order.
     if turn:
         results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
     return {
@@ -168,7 +168,7 @@ def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: b
 
 
 def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
-    # By number: what each judge says in either order, and what is right.
+    # For each item: the two verdicts of the judge, and the right one.
     one = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 2)]
     other = [(1, 1, 1), (2, 2, 1), (1, 1, 1), (2, 2, 2), (1, 2, 2)]
     first = llmbar("Set/one/CoT/result.json", [stored_row(i, *text) for i, text in enumerate(one)])
@@ -176,7 +176,7 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     turned = [stored_row(i, *text, turn=i % 2 == 0) for i, text in enumerate(other)]
     whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
     assert whole["panel"]["comparisons"] == 5
-    # Right of the four verdicts on each: 4, 1, 2, 3 and 1.
+    # Right verdicts of four for each item: 4, 1, 2, 3 and 1.
     right = [sum(v == text[2] for text in pair for v in text[:2]) for pair in zip(one, other, strict=True)]
     assert right == [4, 1, 2, 3, 1]
     for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
@@ -190,7 +190,7 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
             for one_run in (whole, again)
         ]
         assert accuracies[0] == accuracies[1]
-    # A part of the pairs, in which each has another place.
+    # A subset of the pairs, at other positions.
     subset = llmbar("Set/two/CoT/result.json", [turned[4], turned[1]])
     part = run("meta", "--judge", first, "--judge", subset, "--json").document["panel"]
     assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
@@ -210,7 +210,7 @@ def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
     assert f"one under CoT judges a pair that {where} judges too; name one" in ran.err
 
 
-def test_stored_and_asked_judges_meet_on_judgebench(run: Any) -> None:
+def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
     rows = [json.loads(line) for line in (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()]
     fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
@@ -278,7 +278,7 @@ def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
         fits(ran.out)
 
 
-# Judges that are asked.
+# Live judges.
 
 
 def response(author: str, text: str) -> dict[str, str]:
@@ -286,7 +286,7 @@ def response(author: str, text: str) -> dict[str, str]:
 
 
 def write(path: str, number: int = 6, **more: Any) -> str:
-    """A labelled data set whose better response is the longer one in two of three cases."""
+    """A labelled data set whose longer response is better in two of three cases."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     lines = []
     for i in range(number):
@@ -303,7 +303,7 @@ def write(path: str, number: int = 6, **more: Any) -> str:
 
 
 def write_curly_data(path: str) -> str:
-    """A data set with quotes that the control normalises in the first two cases of it."""
+    """A data set with quotes that the control normalises in its first two cases."""
     lines = Path(write(path)).read_text(encoding="utf-8").splitlines()
     changed = [line.replace("if I am", "if I\\u2019m") if i < 2 else line for i, line in enumerate(lines)]
     Path(path).write_text("\n".join(changed) + "\n", encoding="utf-8")
@@ -313,7 +313,7 @@ def write_curly_data(path: str) -> str:
 ASKED = ("--protocol", "base", "--protocol", "pairwise", "--protocol", "pointwise", "--limit", "all")
 
 
-def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
+def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
     data = write_curly_data("d.jsonl")
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
@@ -325,7 +325,7 @@ def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
         accuracy = ran.figure("accuracy", protocol=protocol, rule=rule, data="d.jsonl")
         assert (accuracy["k"], accuracy["n"]) == (2 * n // 3, n)
         changed = ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="null")
-        # The control changes two of the six; of the others it says nothing.
+        # The control changes two of the six cases and gives no evidence on the others.
         assert (changed["k"], changed["n"], changed["excluded"]) == (0, 2, 4)
         assert ran.figure("verdict_change_rate", protocol=protocol, rule=rule, attack="resample")["n"] == 0
     assert (ran.document["base"], ran.document["controls"]) == ("base", ["null", "resample"])
@@ -343,14 +343,14 @@ def test_rerun_of_an_asked_judge_makes_no_call(run: Any) -> None:
     assert "changes under" not in short
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    for said in (
+    for message in (
         "base 66.7",
         "changes under null 0.0",
         "changes under resample no eligible case: all 6 ",
         "pairwise 66.7",
         "n.s.",
     ):
-        assert said in text.words
+        assert message in text.words
 
 
 def test_gate_refuses_a_meta_run(run: Any) -> None:
@@ -381,7 +381,7 @@ def test_attack_run_is_replayed_with_labels(run: Any) -> None:
             assert len(same) == 1, one
 
 
-def test_asked_and_replayed_judges_stand_side_by_side(run: Any) -> None:
+def test_live_and_replayed_judges_share_the_tables(run: Any) -> None:
     data = write("d.jsonl")
     run("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r")
     ran = run("meta", "--judge", "replay:r", "--judge", "planted:first", "--data", data, *ASKED, "--json")
@@ -418,7 +418,7 @@ def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
 def test_column_title_is_no_markup(name: str) -> None:
     places = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
     text = render(source("j", *places), source("k", *places, shift=1), base=name)
-    # Folded at eight characters above the accuracies; whole above the judges.
+    # The name wraps at eight characters above the accuracies and stays whole above the judges.
     for title in ("over both orders", "Judges, most accurate first"):
         header = "".join(text[text.index(title) :].splitlines()[1:4])
         assert name[:8] in header
@@ -450,7 +450,7 @@ def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, rea
     assert (message[what], message["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
 
 
-def test_control_without_changes_says_nothing(run: Any) -> None:
+def test_control_without_changes_gives_no_evidence(run: Any) -> None:
     arguments = ("meta", "--judge", "planted:longer", "--data", write("d.jsonl"), *ASKED, "--control", "--out", "r")
     ran = run(*arguments, "--json")
     assert ran.code == 0
@@ -462,7 +462,7 @@ def test_control_without_changes_says_nothing(run: Any) -> None:
     assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
 
 
-# The exit code says when nothing can be said.
+# Exit codes of inconclusive results.
 
 
 def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
@@ -495,17 +495,17 @@ def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
         (("--reference-model", "planted:fair"), "--reference-model"),
     ],
 )
-def test_asking_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
+def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
     ran = run("meta", "--judge", f"replay:{path}", *more)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == f"distract: {message} applies only when a judge is asked; stored verdicts are shown as they are\n"
     assert not Path("new").exists()
-    # What goes with stored verdicts too.
+    # Options that stored verdicts accept.
     data = write("d.jsonl")
     for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
         assert run("meta", "--judge", f"replay:{path}", *known).code == 0
-    # Beside a judge that is asked it is that one's.
+    # With a live judge beside it, the option applies to the live judge.
     if message != "--reference-model":
         together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
         assert together.code == 0, together.err
@@ -600,7 +600,7 @@ def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> No
     assert (again.code, again.out, ", 0 made" in again.err) == (0, whole, True)
 
 
-# Hostile names, long ones, and many.
+# Hostile, long and numerous names.
 
 
 def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shift: int = 0) -> list[Row]:
@@ -633,11 +633,11 @@ def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: An
 
 @pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
 def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
-    asked = [("base", "d", ""), ("fine-grained-diff", "d", "")]
-    text = render(source(name, *asked), source("z", *asked, shift=1))
+    places = [("base", "d", ""), ("fine-grained-diff", "d", "")]
+    text = render(source(name, *places), source("z", *places, shift=1))
     table = text[text.index("Protocols over") : text.index("Judges, most")]
     assert "…" not in table
-    # The mean and the best of either protocol.
+    # The mean and the maximum of each protocol.
     assert table.count("66.7") == 4
     assert "".join(table.split()).count(f"best:{name},66.7") == 2
 
@@ -666,16 +666,16 @@ def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
         (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
     ],
 )
-def test_a_judge_begins_with_its_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
+def test_one_judge_report_begins_with_the_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
     text = " ".join(render(source("j", *((name, "d", "") for name in protocols))).split())
     assert text.startswith(sentence)
     assert ": too few to be sure)" in text[: text.index("Accuracy: ")]
     assert "base: both orders agree in only 2 of 6 comparisons." in text
 
 
-def test_several_judges_begin_with_the_best_protocol_and_judge() -> None:
-    asked = [("base", "d", ""), ("cot", "d", "")]
-    text = " ".join(render(source("[b]x", *asked), source("y", *asked, shift=1)).split())
+def test_panel_report_begins_with_the_best_protocol_and_judge() -> None:
+    places = [("base", "d", ""), ("cot", "d", "")]
+    text = " ".join(render(source("[b]x", *places), source("y", *places, shift=1)).split())
     assert text.startswith(
         "Over 2 judges and the 6 comparisons that all of them have, base and cot alike match the label most often: "
         "66.7% on average. [b]x is the most accurate judge: 66.7% under base."
@@ -688,7 +688,7 @@ def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
     assert after[after.index("\ncot") :].split()[:2] == ["cot", "accuracy"]
 
 
-def test_recorded_run_is_shown() -> None:
+def test_report_shows_a_recorded_run() -> None:
     known = source("j", ("base", "d", ""))
     record = {
         "replayed": [

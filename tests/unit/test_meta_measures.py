@@ -27,7 +27,7 @@ Key = tuple[str | None, ...]
 
 @dataclass
 class Counted:
-    """What is expected of one figure."""
+    """The expected values of one figure."""
 
     k: int | None
     n: int
@@ -63,7 +63,7 @@ KINDS: dict[str, tuple[tuple[Any, ...], int, tuple[str, ...]]] = {
     "scoring": ((), 1, ("score", "rating")),
     "rotating": ((), 3, ()),
 }
-"""By kind of protocol: which stood first in each order, judgments, rules."""
+"""For each kind of protocol: the leading side in each order, the number of judgments, the rules."""
 
 PAIRS = st.tuples(
     st.sampled_from(["d1", "d2"]),
@@ -75,7 +75,7 @@ PAIRS = st.tuples(
 
 @st.composite
 def judge_rows(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str = "j") -> list[JudgeRows]:
-    """One judge asked in each kind of way about the same comparisons; the first way excludes none of them."""
+    """One judge under each kind of protocol on the same comparisons; the first protocol excludes none."""
     pairs = draw(st.lists(PAIRS, min_size=1, max_size=6))
     rng = random.Random(draw(st.integers(0, 2**32)))
     kinds = draw(st.permutations(kinds))
@@ -110,7 +110,7 @@ def verdict_of(judgment: Judgment, rule: str | None) -> Outcome | None:
 
 
 def combine(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
-    """What orders say, averaged; any equality for the largest weight is a tie."""
+    """The outcome averaged over orders; a shared largest weight is a tie."""
     if any(one.failure is not None for one in judgments):
         return None
     if rule in ("score", "rating"):
@@ -131,7 +131,7 @@ def rows_under(one: JudgeRows, rule: str | None, attack: str = "none") -> list[R
 
 
 def list_places(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | None]]:
-    """The same places for every judge, even without rows there."""
+    """The places of all judges, including those without rows."""
     rows = [row for one in judged for some in one.rows.values() for row in some if row.design == "people"]
     sets = sorted({row.data for row in rows})
     result: list[tuple[str | None, str | None]] = [] if len(sets) == 1 else [(None, None)]
@@ -165,7 +165,7 @@ def kappa(pairs: Sequence[tuple[object, object]]) -> float | None:
 
 
 def alpha(units: Sequence[Sequence[object]]) -> float | None:
-    """Krippendorff's, from the coincidence matrix."""
+    """Krippendorff's alpha from the coincidence matrix."""
     matrix: Counter[tuple[object, object]] = Counter()
     for unit in units:
         for i, c in enumerate(unit):
@@ -182,7 +182,7 @@ def alpha(units: Sequence[Sequence[object]]) -> float | None:
 
 
 def count_naively(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> dict[Key, Counted]:
-    """Every figure by what tells it apart."""
+    """Every figure by its key."""
     counts: dict[Key, Counted] = {}
     everywhere = list_places(judged)
     for one in judged:
@@ -236,7 +236,7 @@ def count_at(
     whole = [row for row in known if None not in verdicts(row)]
     both = [(all(v == row.label for v in verdicts(row)), row.cluster) for row in whole]
     yield ("accuracy_both_orders", "none", None), share(both, len(known) - len(whole), unknown)
-    # What the way of asking has anywhere it has everywhere, if only of nothing.
+    # A figure that a protocol has for one data set or subset is reported for all of them, even where n is 0.
     eligible = [row for row in everything if row.excluded is None]
     first = {slot for row in eligible for slot in row.shown}
     repeated = any(len(row.judgments) > 1 for row in eligible)
@@ -306,7 +306,7 @@ def count_at(
 
 
 def cost(name: str, one: JudgeRows, row: Row, everything: Sequence[Row]) -> Fraction | None:
-    """Calls or tokens of one comparison, None where nobody knows."""
+    """Calls or tokens of one comparison, None if unknown."""
     part = [Fraction(1, sum(key in other.keys for other in everything)) for key in row.keys]
     if name == "calls":
         return sum(part, Fraction()) if part else None if one.calls is None else Fraction(one.calls)
@@ -318,7 +318,7 @@ def side_key(one: Side) -> tuple[str, int]:
 
 
 def same_pair(one: Row, other: Row) -> bool:
-    """The same two responses to the same prompt, whichever is called a."""
+    """Whether both rows compare the same responses to the same prompt, in either order."""
     there = [side_key(one.a), side_key(one.b)]
     return (one.data, one.case) == (other.data, other.case) and (
         there == [side_key(other.a), side_key(other.b)] or there == [side_key(other.b), side_key(other.a)]
@@ -328,7 +328,7 @@ def same_pair(one: Row, other: Row) -> bool:
 def compare_ways(
     judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None, str | None]]
 ) -> dict[Key, Counted]:
-    """Every two ways of asking, on every two verdicts about the same pair in the same order, or in any two."""
+    """Differences of every two protocols over all pairs of matching verdicts."""
     counts: dict[Key, Counted] = {}
     headline = {one.protocol: "score" if "score" in one.rules else (one.rules or (None,))[0] for one in judged}
     for place in everywhere:
@@ -355,7 +355,7 @@ Right = tuple[Row, int, bool]
 
 
 def meet(x: Right, y: Right) -> bool:
-    """About the same pair; in the same order where both have the same kind of orders."""
+    """Whether two verdicts are about the same pair, and in the same order if both have orders."""
     (one, i, _), (other, j, _) = x, y
     if not same_pair(one, other):
         return False
@@ -384,7 +384,7 @@ def key(f: Agreement) -> Key:
 
 
 def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
-    """Both implementations agree on every figure, and there is no other."""
+    """Check that both implementations give the same figures."""
     results, expected = figures(judged, controls), count_naively(judged, controls)
     assert [f.place for f in results] == sorted(f.place for f in results)
     assert len(results) == len({key(f) for f in results})
@@ -478,7 +478,7 @@ A, B, TIE, NONE = verdict("a"), verdict("b"), verdict("tie"), verdict(None)
         (("ab", [A, B]), ("", [NONE]), 0, 2, None),
         (("", [A]), ("", [B]), 1, 0, 1.0),
         (("a", [A]), ("", [B]), 1, 0, 1.0),
-        # Rotations have orders of their own: with each other, else each beside each.
+        # Rotations have other orders, so each verdict is compared with each.
         (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6),
         (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
         (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3),
@@ -519,7 +519,7 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
             replace(row, protocol=protocol, data=data, subset=subset, cluster=cluster)
             for row, (data, subset, cluster, _) in zip(rows, pairs, strict=True)
         ]
-        # Which of two a judge's rows call a is no part of an order.
+        # The names a and b in the rows of a judge do not define an order.
         sources.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchange(row)]) for row in sets)}))
     results = check(sources)
     accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in results if f.measure == "accuracy" and not f.against}
@@ -578,7 +578,7 @@ def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     assert (results["given"].n, results["given"].invalid) == (3, 1)
 
 
-# What changes nothing.
+# Invariances.
 
 
 def exchange(row: Row) -> Row:
@@ -607,7 +607,7 @@ def test_pair_order_does_not_matter() -> None:
 
 
 @given(judge_rows())
-def test_places_add_up(judged: list[JudgeRows]) -> None:
+def test_place_counts_add_up(judged: list[JudgeRows]) -> None:
     by: dict[Key, dict[tuple[str | None, str | None], Agreement]] = {}
     for f in figures(judged, CONTROLS):
         by.setdefault(key(f)[3:], {})[f.data, f.subset] = f

@@ -19,7 +19,7 @@ from distract.studies.meta.measures import figures
 from distract.studies.meta.panel import BASES, JudgeStanding, Panel, compare_judges, find_base
 
 Accuracies = Mapping[str, Mapping[str, float]]
-"""By judge, by protocol."""
+"""Accuracy by judge and protocol."""
 
 PROTOCOLS = ("base", "cot", "prepair", "zz")
 JUDGES = ("j1", "j2", "j3", "j4", "j5")
@@ -34,7 +34,7 @@ def accuracies(accuracy_table: Accuracies, data: str | None = "d") -> list[Agree
 
 
 def differences(accuracy_table: Accuracies, rng: random.Random) -> list[Agreement]:
-    """Of every two protocols of a judge, the one or the other named first; not those of accuracies, on purpose."""
+    """Random gains for all pairs of protocols of a judge; they deliberately disagree with the accuracies."""
     gains = []
     for judge, by in accuracy_table.items():
         for first in by:
@@ -51,7 +51,7 @@ def differences(accuracy_table: Accuracies, rng: random.Random) -> list[Agreemen
 
 
 def make_rows(accuracy_table: Accuracies) -> list[JudgeRows]:
-    """All about the same one comparison, so that the figures stay as they are given."""
+    """Rows about one and the same comparison, so that figures do not change."""
     return [rows(protocol, judge, ["a"], [["a"]]) for judge, by in accuracy_table.items() for protocol in by]
 
 
@@ -63,7 +63,7 @@ MIXED = st.dictionaries(st.sampled_from(JUDGES), st.dictionaries(st.sampled_from
 
 
 def rank(value: float, among: Sequence[float]) -> float:
-    """1 is the largest; equal ones share a mean."""
+    """Ranks from 1 for the largest value; equal values share the mean rank."""
     return 1 + sum(other > value for other in among) + (sum(other == value for other in among) - 1) / 2
 
 
@@ -111,16 +111,16 @@ def test_panel_matches_a_naive_count(accuracy_table: Accuracies, base: str | Non
 
 
 def averages(accuracy_table: Accuracies, common: Collection[str]) -> dict[str, float]:
-    """Of each judge over what all have; over its own where they have nothing in common."""
-    made = {}
+    """The mean accuracy of each judge over the common protocols, or over its own if none is common."""
+    means = {}
     for judge, by in accuracy_table.items():
         values = [value for protocol, value in by.items() if protocol in common or not common]
-        made[judge] = sum(values) / len(values)
-    return made
+        means[judge] = sum(values) / len(values)
+    return means
 
 
 def split_halves(order: Sequence[str]) -> dict[str, str]:
-    """Of an odd number the middle one is in neither."""
+    """Split judges into halves; the middle one of an odd number is in neither."""
     halves = {}
     for place, judge in enumerate(order):
         mirrored = len(order) - 1 - place
@@ -212,22 +212,22 @@ def test_only_common_comparisons_are_ranked() -> None:
 @pytest.mark.parametrize(
     ("accuracy_table", "standings"),
     [
-        # What only one was asked, however hard or easy it is, is in nobody's mean.
+        # A protocol of only one judge enters no mean.
         (
             {"j1": {"base": 0.5, "cot": 0.75, "zz": 0.0}, "j2": {"base": 0.25, "cot": 0.5}},
             [("j1", "strong", 0.5, 0.625), ("j2", "weak", 0.25, 0.375)],
         ),
-        # With the base they are ordered by it, whatever their means.
+        # With the base, its accuracy orders the judges, whatever their means.
         (
             {"j1": {"base": 0.5, "cot": 0.0}, "j2": {"base": 0.25, "cot": 1.0}},
             [("j1", "strong", 0.5, 0.25), ("j2", "weak", 0.25, 0.625)],
         ),
-        # One without the base: then the means order all of them, also those who have it.
+        # One judge lacks the base, so the means order all judges.
         (
             {"j1": {"base": 1.0, "cot": 0.25}, "j2": {"base": 0.0, "cot": 0.5}, "j3": {"cot": 0.75}},
             [("j3", "strong", None, 0.75), ("j2", None, 0.0, 0.5), ("j1", "weak", 1.0, 0.25)],
         ),
-        # Nothing in common: each over its own.
+        # Without a common protocol, each mean covers the judge's own protocols.
         (
             {"j1": {"base": 1.0, "zz": 0.0}, "j2": {"cot": 0.75}},
             [("j2", "strong", None, 0.75), ("j1", "weak", 1.0, 0.5)],
@@ -254,17 +254,17 @@ def test_correlations_cover_data_sets_and_base_against_mean(
     figures = [*accuracies(both, None), *accuracies(one, "d1"), *accuracies(other, "d2")]
     got = compare_judges([*make_rows(one), *make_rows(other)], figures, base)
     if len(both) < 2:
-        # With nothing on everything together, one data set alone is looked at.
+        # Without common comparisons overall, a single data set is used.
         assert not both or got is None
         return
     assert got is not None
-    found = {found.between: found for found in got.correlations}
+    correlations = {correlations.between: correlations for correlations in got.correlations}
     points = [(one[j][p], other[j][p]) for j in sorted(one) if j in other for p in sorted(one[j]) if p in other[j]]
-    check_correlation(found["data sets"], "d1", "d2", points)
+    check_correlation(correlations["data sets"], "d1", "d2", points)
     means = averages(both, set(PROTOCOLS).intersection(*both.values()))
     points = [(by[base], means[judge]) for judge, by in sorted(both.items()) if base in by]
     if points:
-        check_correlation(found["base and mean over protocols"], base, "mean", points)
+        check_correlation(correlations["base and mean over protocols"], base, "mean", points)
     assert len(got.correlations) == 1 + bool(points)
 
 
@@ -275,7 +275,7 @@ def check_correlation(
     value, interval = agreement.spearman(x, y), agreement.spearman_interval(x, y) or (None, None)
     got = [getattr(correlation, name) for name in ("first", "second", "n", "value", "low", "high")]
     assert got[:3] == [first, second, len(points)]
-    # Means in another order of adding may break or make a tie by rounding; accuracies here are exact in binary.
+    # Rounding in sums of another order may break or create ties, so accuracies here are exact in binary.
     assert got[3:] == [value, *interval]
 
 
@@ -297,7 +297,7 @@ def rows(
 
 
 Said = Sequence[Sequence[str | None]]
-"""What one judge said of each comparison in each order; nothing where it was not asked."""
+"""The verdicts of one judge on each comparison in each order; empty if it was not asked."""
 
 
 def able_judges(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[Said]:
@@ -306,7 +306,7 @@ def able_judges(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> 
 
 
 def common_comparisons(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[int]:
-    """Indices of labelled comparisons that all judges have."""
+    """The indices of labelled comparisons that all judges share."""
     return [i for i, label in enumerate(labels) if label is not None and all(one[i] for one in verdict_table)]
 
 
@@ -348,7 +348,7 @@ def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
 
 
 def judges(*sets: Sequence[str]) -> Panel | None:
-    """The panel of judges that were each asked about these data sets."""
+    """The panel of judges on these data sets."""
     judged = []
     for i, names in enumerate(sets):
         one = rows("base", f"j{i}", ["a", "b"], [["a", "a"], ["a", "b"]])
@@ -384,7 +384,7 @@ def test_judge_of_fewer_data_sets_is_compared_on_those() -> None:
     ):
         assert got is not None
         assert expected is not None
-        # Data sets are correlated by all that they hold.
+        # The correlation of data sets uses all their comparisons.
         assert replace(got, correlations=expected.correlations) == expected
 
 

@@ -40,7 +40,7 @@ texts = st.lists(st.sampled_from(ALPHABET + HOSTILE), max_size=14).map("".join) 
 
 
 def changes(original: str, rewrite: str) -> list[list[tuple[str, str]]]:
-    """What is replaced by what, phrase by phrase."""
+    """Pairs of old and new text, grouped by phrase."""
     return [[(edit.old, edit.new) for edit in phrase] for phrase in group_edits(find_edits([original], [rewrite]))]
 
 
@@ -49,14 +49,14 @@ def changes(original: str, rewrite: str) -> list[list[tuple[str, str]]]:
     [
         ("It is so.", "It is so.", []),
         ("", "", []),
-        # Words in the place of as many, with the punctuation left where it is.
+        # Equal numbers of words are replaced, and the punctuation stays.
         ("It might be, so.", "It would be, so.", [[("might", "would")]]),
         ("It may be so.", "It will become so.", [[("may", "will"), (" be", " become")]]),
-        # Others: old ones out, new ones in, each with the white space on one side.
+        # Otherwise old words are removed and new ones added, each with the white space on one side.
         ("It might be so.", "It is so.", [[(" might", ""), (" be", ""), ("", " is")]]),
         ("Perhaps we think it.", "Now think it.", [[("", "Now "), ("Perhaps ", ""), ("we ", "")]]),
         ("it is so", "it is so, now and then", [[("", ","), ("", " now"), ("", " and"), ("", " then")]]),
-        # Punctuation goes with the word that it is attached to.
+        # Punctuation belongs to its word.
         ("it is so", "Definitely, it is so", [[("", "Definitely, ")]]),
         ("Certainly, it is so", "it is so", [[("Certainly, ", "")]]),
         ("so it is (or was) now", "so it is now", [[(" (or", ""), (" was)", "")]]),
@@ -142,7 +142,7 @@ def test_as_many_words_match_as_possible(old: list[str], new: list[str]) -> None
 
 
 def common_length(old: Sequence[str], new: Sequence[str]) -> int:
-    """The length of the longest common sequence, by the textbook's table."""
+    """The length of the longest common subsequence, by dynamic programming."""
     above = [0] * (len(new) + 1)
     for word in old:
         row = [0]

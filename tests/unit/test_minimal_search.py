@@ -20,7 +20,7 @@ Enough = Callable[[Subset], bool]
 def run_search(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Subset]]:
-    """The result, and all that was asked about."""
+    """The result and all questions."""
     result, rounds = run_rounds(groups, enough, most)
     return result, [subset for sets in rounds for subset in sets]
 
@@ -28,7 +28,7 @@ def run_search(
 def run_rounds(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Sequence[Subset]]]:
-    """The same, round by round."""
+    """The result and the questions of each round."""
     rounds: list[Sequence[Subset]] = []
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
@@ -46,7 +46,7 @@ def naive_minimal(subset: Subset, enough: Enough) -> bool:
 
 
 def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
-    """The second implementation: each left out that can be, the last one first."""
+    """A second implementation: remove each element if possible, from the last to the first."""
     subset = frozenset(range(n))
     for one in reversed(range(n)):
         if enough(subset - {one}):
@@ -56,7 +56,7 @@ def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
 
 @st.composite
 def groupings(draw: st.DrawFn) -> list[list[int]]:
-    """Things in groups, in any order."""
+    """Elements in groups, in any order."""
     things = draw(st.permutations(range(draw(st.integers(1, 10)))))
     cuts = sorted(draw(st.sets(st.integers(1, max(1, len(things) - 1)))))
     return [things[start:end] for start, end in zip([0, *cuts], [*cuts, len(things)], strict=True)]
@@ -104,7 +104,7 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
 
 @each("n", [10, 200])
 @each("share", [0.05, 0.5, 0.95, 1.0])
-def test_additive_effects_also_take_few_questions(n: int, share: float) -> None:
+def test_additive_effects_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
     expected = max(1, share * sum(weights))
@@ -126,7 +126,7 @@ def test_earlier_elements_are_kept_first() -> None:
 
 
 def test_elements_that_become_removable_later_are_removed() -> None:
-    # Neither half of what is kept first is needed once both are gone.
+    # Removing element 1 or 2 alone breaks the result, removing both does not.
     answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
     result, _ = run_search([[0], [1], [2]], lambda subset: answers.get(subset, len(subset) == 3))
     assert result.minimal
@@ -134,7 +134,7 @@ def test_elements_that_become_removable_later_are_removed() -> None:
 
 def test_independent_questions_are_asked_together() -> None:
     _, rounds = run_rounds([[one] for one in range(8)], lambda subset: {0, 3, 7} <= subset)
-    # At the end each of the three is left out, and one of the three texts was judged on the way.
+    # The last round leaves out each of the three elements; one of these texts was judged before.
     assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
 
@@ -149,7 +149,7 @@ def test_question_limit_is_respected() -> None:
         assert fewer == questions[: len(fewer)]
         assert len(fewer) <= most
         assert enough(result.subset)
-        # The best that was seen.
+        # The best result before the limit.
         assert len(result.subset) == min((len(subset) for subset in fewer if enough(subset)), default=64)
         assert result.minimal == (most == len(questions))
     assert whole.subset == {2, 31}

@@ -37,7 +37,7 @@ Judging = Callable[[Request], Reply]
 
 
 def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
-    """A judge for which a response with all the words wins over one without; it fails where it sees another."""
+    """A judge that prefers a response with all the words to one without, and fails if it sees ``fails``."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
@@ -78,7 +78,7 @@ def test_only_the_necessary_words_remain(first: bool) -> None:
     assert result.original == LOSER.turns
     assert result.of == len(find_edits(LOSER.turns, REWRITE.turns))
     assert result.minimal
-    # Both orders of each text; the original and the whole rewrite are asked first, and together.
+    # Both orders of each text; the original and the whole rewrite come first, in one round.
     assert len(rounds[0]) == 4
     keys = {request.key for batch in rounds for request in batch}
     assert result.requests == len(keys) == 2 * (result.comparisons + 2)
@@ -96,7 +96,7 @@ def test_partial_rewrite_is_shown_like_the_whole() -> None:
 
 
 def test_unreadable_verdict_is_no_flip() -> None:
-    # Without "doubt" in it every text with "definitely" is refused, so that both are needed.
+    # Texts with "definitely" but without "doubt" are refused, so both words are needed.
     def answer(request: Request) -> Reply:
         judge = make_word_judge("definitely")
         assert request.slots is not None
@@ -107,7 +107,7 @@ def test_unreadable_verdict_is_no_flip() -> None:
     assert isinstance(result, MinimalFlip)
     assert "doubt" in result.turns[0]
     assert "definitely" in result.turns[0]
-    # Whether it would have flipped nobody knows.
+    # Without a verdict, a flip is possible but unknown.
     assert not result.minimal
     assert result.invalid > 0
 
@@ -154,7 +154,7 @@ def test_protocol_without_enough_responses_has_a_reason() -> None:
 def run_study(
     judge: str, name: str, requests: tuple[str, ...]
 ) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
-    """A run's cases, rows and rewrites, and the keys of all that was asked."""
+    """The cases, rows and rewrites of a run, and the keys of all its requests."""
     cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
     protocols = tuple(map(get_protocol, requests))
     parameters = AuditConfig(
@@ -202,7 +202,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
         assert one.turns == apply_edits(one.original, one.edits)
 
         def wins(turns: tuple[str, ...], one: MinimalFlip = one, first: bool = flip.first) -> bool:
-            """A second look, through the judge's own door."""
+            """A second check through the public method of the judge."""
             response = Response(one.rewritten, turns, name, one.severity)
             other = next(r for r in one.case.originals if r.author == one.other)
             pair = (response, other) if first else (other, response)
@@ -217,7 +217,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
 
 
 @pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair", "multi-role-round1"])
-def test_original_and_whole_rewrite_are_asked_as_in_the_run(protocol_name: str) -> None:
+def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: str) -> None:
     cases, rows, rewrites, known = run_study("longer", "prolixity", (protocol_name,))
     flip = clearest_flips(rows, rewrites, {protocol_name: get_protocol(protocol_name).rules}, ["prolixity"], 1)[0]
     plan = search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites)
@@ -230,7 +230,7 @@ def test_original_and_whole_rewrite_are_asked_as_in_the_run(protocol_name: str) 
 
     result, _ = drive(plan, answer)
     assert isinstance(result, MinimalFlip)
-    # What was shown before is answered already: nothing but the texts in between is new.
+    # The run has answered the two ends already; only texts in between are new.
     assert len(set(new)) < result.requests
     assert result.before == flip.before
     assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
@@ -251,7 +251,7 @@ def test_run_in_one_order_is_searched_in_that_order() -> None:
     assert result.requests == result.comparisons + 2
 
 
-# Which flips are looked at.
+# Choice of flips.
 
 
 def test_protocols_take_turns() -> None:
@@ -267,7 +267,7 @@ def test_protocols_take_turns() -> None:
     assert clearest_flips(rows, rewrites, rules, ["null"], 5) == ()
     one = clearest_flips(rows, rewrites, rules, ["null", "prolixity"], 9, flips[2].case)
     assert {flip.case for flip in one} == {flips[2].case}
-    # One protocol that never flips takes no turn.
+    # A protocol without flips takes no turn.
     assert len(clearest_flips(rows, rewrites, {**rules, "prepair": ()}, ["prolixity"], 99)) == len(
         clearest_flips(rows, rewrites, rules, ["prolixity"], 99)
     )

@@ -17,14 +17,14 @@ by_attack = pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for atta
 
 @dataclass(frozen=True)
 class Sample:
-    """A prompt, its answer and what a writer may send instead of a rewrite."""
+    """A prompt, its answer and the reply of a misbehaving writer."""
 
     name: str
     prompt: str
     answer: str
     anew: str
     changed: tuple[str, str]
-    """A figure of the answer and another one."""
+    """A figure of the answer and a changed one."""
 
 
 SAMPLES = (
@@ -140,7 +140,7 @@ def rewritten(sample: Sample, attack: Attack) -> str:
 
 @by_attack
 @by_sample
-def test_rewrite_shows_no_misbehaviour(sample: Sample, attack: Attack) -> None:
+def test_faithful_rewrite_shows_no_misbehaviour(sample: Sample, attack: Attack) -> None:
     assert slugs(sample, rewritten(sample, attack), attack) == set()
 
 

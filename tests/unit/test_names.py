@@ -28,7 +28,7 @@ ON_CPU = "transformers on the CPU, since there is no GPU here"
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU, whatever this one has."""
+    """Hide all GPUs and the address of an OpenAI server."""
     monkeypatch.setattr(hardware, "gpus", lambda: ())
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -95,8 +95,8 @@ def test_engine_choice_fits_the_machine(
     chosen, why = choose_engine(None)
     assert chosen == engine
     assert reason in why
-    for asked in ENGINES:
-        assert choose_engine(asked) == (asked, "")
+    for requested in ENGINES:
+        assert choose_engine(requested) == (requested, "")
 
 
 def test_folder_is_resolved_from_any_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_folder_is_resolved_from_any_spelling(tmp_path: Path, monkeypatch: pytes
 
 
 @given(st.text(max_size=30))
-@example("~\x85")  # a line break to Python, and the name of no user
+@example("~\x85")  # a line break in Python, and an unknown user
 def test_any_other_name_is_one_line(name: str) -> None:
     problem = ""
     try:
@@ -125,6 +125,6 @@ def test_unknown_name_has_a_suggestion() -> None:
         resolve("llama-3.3-7b", Options(), KNOWN)
 
 
-def test_every_option_explains_its_purpose() -> None:
+def test_every_option_has_help() -> None:
     everywhere = {"catalogue", "judge_version", "price_in", "price_out", "dry_run", "lenient"}
     assert Options.__dataclass_fields__.keys() - USES.keys() == everywhere

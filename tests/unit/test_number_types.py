@@ -29,7 +29,7 @@ HOSTILE = (
 
 
 def numeric() -> Iterator[Any]:
-    """The options of all commands, by command, that take a number: by their type or by what they take it for."""
+    """The numeric options of each command, by type or by meaning."""
     for name in sorted(COMMANDS):
         command = cli.get_command(click.Context(cli), name)
         assert command
@@ -41,7 +41,7 @@ def numeric() -> Iterator[Any]:
 
 
 def refusal(command: click.Command, *arguments: str) -> str:
-    """What is wrong with the options of a command, which does not begin; required ones that are missing come after."""
+    """The error message for the options of a command, which does not start; missing options are reported later."""
     try:
         command.make_context(command.name, [*arguments])
     except click.MissingParameter:
@@ -75,7 +75,7 @@ def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, opt
 
 
 @pytest.mark.parametrize("key", [name for name, setting in SETTINGS.items() if setting.bounds])
-def test_a_hostile_number_of_an_engine_is_one_line_too(key: str, run: Any) -> None:
+def test_hostile_number_of_an_engine_setting_is_one_line(key: str, run: Any) -> None:
     for text in HOSTILE:
         ran = run("attack", "--model-option", f"{key}={text}")
         assert (ran.code, len(ran.err.splitlines())) == (2, 1)
@@ -127,7 +127,7 @@ def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], m
         *(("parameters", value) for value in ("0", "-1", "nan", "inf", "1e304", "9" * 400)),
     ],
 )
-def test_catalogue_numbers_are_bounded_too(field: str, value: str, tmp_path: Path) -> None:
+def test_catalogue_numbers_are_bounded(field: str, value: str, tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(f'[a]\nmodel = "x"\nengine = "openai"\n{field} = {value}\n', encoding="utf-8")
     with pytest.raises(DataError, match=f"field '{field}': expected") as error:

@@ -35,7 +35,7 @@ def test_model_with_several_roles_is_opened_once() -> None:
     assert models["judge"] is models["generator"] is models["verifier"]
 
 
-def test_two_names_of_one_model_open_it_once(tmp_path: Path) -> None:
+def test_model_with_two_names_is_opened_once(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     models = open_backends({"judge": f"transformers:{tmp_path}", "generator": str(tmp_path)})
     assert models["judge"] is models["generator"]

@@ -37,27 +37,27 @@ PLANNED: Mapping[str, tuple[str, ...]] = {
 
 
 def command(name: str) -> click.Command:
-    found = cli.get_command(click.Context(cli), name)
-    assert found is not None
-    return found
+    result = cli.get_command(click.Context(cli), name)
+    assert result is not None
+    return result
 
 
-class TestSettingsOfEngines:
-    def test_each_describes_itself(self) -> None:
+class TestEngineSettings:
+    def test_every_setting_has_help_engines_and_a_default(self) -> None:
         for name, setting in SETTINGS.items():
             assert (setting.key, bool(setting.help), bool(setting.engines)) == (name.replace("_", "-"), True, True)
             assert isinstance(setting.default, bool) or setting.read(setting.default) == setting.default
         own = {"catalogue", "revision", "price_in", "price_out", "judge_version", "dry_run", "lenient"}
         assert {each.name for each in fields(Options)} - SETTINGS.keys() == own
 
-    def test_a_command_has_the_common_ones_and_one_option_for_all(self) -> None:
+    def test_commands_offer_common_settings_and_model_option(self) -> None:
         for name in DRY:
             names = {option for parameter in command(name).params for option in parameter.opts}
             assert {"--model-option", *map(flag, COMMON)} <= names
             assert not {f"--{setting.key}" for setting in SETTINGS.values()} - {*map(flag, COMMON)} & names
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (
                 ("--model-option", "timeot=3"),
@@ -91,13 +91,13 @@ class TestSettingsOfEngines:
             (("--device-map", "\x1b[2J"), "use --model-option device-map=\\x1b[2J"),
         ],
     )
-    def test_what_is_wrong_is_one_line(self, run: Any, arguments: tuple[str, ...], said: str) -> None:
+    def test_wrong_setting_is_one_line(self, run: Any, arguments: tuple[str, ...], message: str) -> None:
         ran = run("attack", "--judge", "planted:fair", *arguments)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-        assert said in ran.err
+        assert message in ran.err
 
     @pytest.mark.parametrize("name", ["report", "list", "check", "compare"])
-    def test_a_command_without_models_suggests_none(self, run: Any, name: str) -> None:
+    def test_command_without_models_suggests_no_setting(self, run: Any, name: str) -> None:
         assert "No such option" in run(name, "--timeout", "3").err
 
     @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ class TestSettingsOfEngines:
             ("--dtype", "auto", "--model-option", "dtype=auto"),
         ],
     )
-    def test_a_run_is_the_same_however_a_value_is_given(self, run: Any, arguments: tuple[str, ...]) -> None:
+    def test_notation_of_a_setting_does_not_change_the_run(self, run: Any, arguments: tuple[str, ...]) -> None:
         for folder, more in (("a", ()), ("b", arguments)):
             assert run("attack", *PLANTED, "--out", folder, *more).code == 0
         runs = [json.loads(Path(folder, "run.json").read_text())["parameters"] for folder in "ab"]
         assert runs[0] == runs[1]
 
-    def test_python_takes_keywords_and_a_dict(self, run: Any) -> None:
+    def test_python_accepts_keywords_and_a_dict(self, run: Any) -> None:
         planted: dict[str, Any] = {"judge": "planted:fair", "limit": 1}
         for more in ({"tensor_parallel": 2}, {"model_options": {"tensor-parallel": 2}}):
             with pytest.raises(UsageError, match="tensor-parallel is for models on vLLM"):
@@ -125,7 +125,7 @@ class TestSettingsOfEngines:
         same: dict[str, Any] = {"timeout": 120, "model_options": {"timeout": 120.0, "device_map": None}}
         assert distract.attack(**planted, **same).rows
 
-    def test_each_is_listed(self, run: Any) -> None:
+    def test_every_setting_is_listed(self, run: Any) -> None:
         ran = run("list", "options")
         for setting in SETTINGS.values():
             assert f"\n  {setting.key} " in ran.out
@@ -134,7 +134,7 @@ class TestSettingsOfEngines:
 
 
 class TestHelp:
-    def test_commands_are_grouped_and_no_summary_is_cut(self, run: Any) -> None:
+    def test_commands_are_grouped_with_whole_summaries(self, run: Any) -> None:
         ran = run("--help")
         fits(ran.out)
         assert ran.out.count("...") == 1  # of the usage
@@ -159,7 +159,7 @@ class TestHelp:
             assert titles == ["Options"]
         assert all(f"  {option.opts[0]}" in ran.out for option in options)
 
-    def test_the_most_used_come_first(self) -> None:
+    def test_most_used_options_come_first(self) -> None:
         basics = {
             option.opts[0]
             for option in command("attack").params
@@ -169,7 +169,7 @@ class TestHelp:
 
 
 @pytest.mark.parametrize("what", [(), ("judges",), ("protocols",), ("options",)])
-def test_lists_fit(run: Any, monkeypatch: pytest.MonkeyPatch, what: tuple[str, ...]) -> None:
+def test_lists_fit_eighty_columns(run: Any, monkeypatch: pytest.MonkeyPatch, what: tuple[str, ...]) -> None:
     fits(run("list", *what).out)
     narrow = run("list", *what).words
     monkeypatch.setenv("COLUMNS", "200")
@@ -195,7 +195,7 @@ class TestDryRun:
         return "d.jsonl"
 
     @pytest.mark.parametrize("name", [*PLANNED])
-    def test_it_shows_the_plan_and_writes_nothing(self, run: Any, data: str, name: str) -> None:
+    def test_dry_run_shows_the_plan_and_writes_nothing(self, run: Any, data: str, name: str) -> None:
         base = (name, "--data", data, *PLANNED[name], "--dry-run")
         ran = run(*base)
         assert (ran.code, ran.err) == (0, "")
@@ -210,12 +210,12 @@ class TestDryRun:
             assert {"requests", "prompt_tokens", "answer_tokens", "most_dollars"} <= plan.keys()
         assert [path.name for path in Path().iterdir()] == [data]
 
-    def test_the_plan_is_what_the_run_asks(self, run: Any, data: str) -> None:
+    def test_plan_counts_the_requests_of_the_run(self, run: Any, data: str) -> None:
         options = ("consistency", "--data", data, "--judge", "planted:longer")
         (plan,) = run(*options, "--dry-run", "--json").document["plans"]
         assert f", {sum(plan['requests'].values())} made" in run(*options).err
 
-    def test_it_counts_stored_replies_and_knows_a_finished_run(self, run: Any, data: str) -> None:
+    def test_stored_replies_and_finished_runs_are_reported(self, run: Any, data: str) -> None:
         base = ("attack", "--data", data, *PLANTED, "--out", "r")
         assert run(*base).code == 0
         before = {path: path.stat().st_mtime_ns for path in Path("r").iterdir()}
@@ -227,12 +227,12 @@ class TestDryRun:
         assert not run(*base, "--dry-run", "--fresh", "--json").document["plans"][0]["complete"]
         assert before == {path: path.stat().st_mtime_ns for path in Path("r").iterdir()}
 
-    def test_it_names_the_cost(self, run: Any, data: str) -> None:
+    def test_plan_states_the_cost(self, run: Any, data: str) -> None:
         base = ("attack", "--data", data, *PLANTED, "--price-in", "3", "--price-out", "15", "--dry-run")
         assert "cost of the judge: at most about $" in run(*base).out
         assert run(*base, "--json").document["plans"][0]["most_dollars"] > 0
 
-    def test_it_says_whether_a_model_fits(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_plan_states_whether_a_model_fits(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("transformers")
         monkeypatch.setattr(hardware, "gpus", lambda: ())
         monkeypatch.setattr(hardware, "free_memory", lambda: 8 * 2**30)
@@ -242,11 +242,11 @@ class TestDryRun:
         assert "requests: " in ran.out
         assert "smollm2-135m fits this machine" in run("attack", "--dry-run").out
 
-    def test_it_needs_no_key(self, run: Any) -> None:
+    def test_dry_run_needs_no_key(self, run: Any) -> None:
         pytest.importorskip("openai")
         assert run("attack", "--judge", "openai:gpt-4o-mini", "--dry-run").code == 0
 
-    def test_it_explains_at_most(self, run: Any, data: str) -> None:
+    def test_explain_plan_is_an_upper_bound(self, run: Any, data: str) -> None:
         assert run("attack", "--data", data, *PLANTED, "--attack", "prolixity", "--out", "r").code == 0
         case = distract.Run.read("r").flips()[0].case
         Path(".distract/replies.sqlite").unlink()
@@ -258,10 +258,10 @@ class TestDryRun:
         assert not Path(".distract/replies.sqlite").exists()
 
     @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in DRY])
-    def test_commands_that_ask_no_model_have_none(self, run: Any, name: str) -> None:
+    def test_commands_without_a_model_refuse_dry_run(self, run: Any, name: str) -> None:
         assert run(name, "--dry-run").code == 2
 
-    def test_what_exists_already_needs_none(self, run: Any, data: str) -> None:
+    def test_dry_run_is_refused_for_existing_results(self, run: Any, data: str) -> None:
         assert run("attack", "--data", data, *PLANTED, "--out", "r").code == 0
         ran = run("gate", "r", "--max-flip-rate", "0.1", "--dry-run")
         assert (ran.code, "--dry-run needs --judge; it cannot change a finished run" in ran.err) == (2, True)

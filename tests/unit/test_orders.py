@@ -32,7 +32,7 @@ def words(content: str) -> Request:
 
 
 def first_wins(comparison: Comparison) -> Plan[Judgment]:
-    """Says of what it is shown, in words, that the top one is better."""
+    """Prefers the top response, in words."""
     (reply,) = yield [words(" ".join(one.author for one in comparison.shown))]
     if reply.failure:
         return Judgment(None, failure=reply.failure)
@@ -67,7 +67,7 @@ def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
     assert [j.preferred for j in judgments] == ["a", "tie", "b"]
     other = replace(three, case=case("c6"))
     judgments, rounds = drive(ask_in_orders(protocol(orders="rotate", shows=3), other), lambda r: Reply())
-    # This case is one of those that begin with the second of the pair.
+    # This case begins with the second response of the pair.
     assert shown_texts(rounds) == ["y z x", "z x y", "x y z"]
     assert [j.preferred for j in judgments] == ["b", "tie", "a"]
     assert shown_texts(

@@ -18,7 +18,7 @@ SHARINGS = st.sampled_from(["packed", "prefix", "none"])
 
 
 def visible_tokens(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[int, int]]:
-    """(position, token) of all that a token of a forward attends to, itself included."""
+    """(position, token) of every token that a token of a forward attends to, itself included."""
     by_index = {one.index: one for one in forwards}
     seen = [(int(forward.positions[j]), int(forward.tokens[j])) for j in np.flatnonzero(forward.visibility()[at])]
     above = forward
@@ -116,7 +116,7 @@ def test_sequence_beyond_the_reach_is_read_alone_and_whole(
 
 
 def test_first_reply_needs_only_its_own_tokens() -> None:
-    # Three cases of ten tokens behind the same rules, each with a question of four and two answers of three.
+    # Three cases of ten tokens after the same rules, each with a question of four tokens and two answers of three.
     cases = [
         [[*range(5), *(n + q for q in range(4)), *(n + m + a for a in range(3))] for m in (10, 20)]
         for n in (100, 200, 300)

@@ -56,7 +56,7 @@ def test_every_link_leads_to_a_file(path: Path) -> None:
         assert (path.parent / target).exists(), target
 
 
-def test_block_that_is_not_run_says_why() -> None:
+def test_skipped_block_states_the_reason() -> None:
     for block in blocks("console"):
         assert re.fullmatch(r"|(slow|not run): .+", block.mark), block.name
 
@@ -80,7 +80,7 @@ def glossary() -> dict[str, str]:
 
 
 def shown_tables() -> list[tuple[str, list[str], str]]:
-    """The tables that pages show: where, the headings of the columns, and what stands below."""
+    """The tables on the pages: their place, column headings and text below."""
     return [
         (block.name, *table)
         for block in blocks("console")
@@ -89,14 +89,14 @@ def shown_tables() -> list[tuple[str, list[str], str]]:
     ]
 
 
-def test_the_glossary_explains_words_as_tables_do() -> None:
+def test_glossary_and_tables_explain_words_alike() -> None:
     known = glossary()
     assert [word for word, meaning in GLOSSARY.items() if not known.get(word, "").startswith(meaning)] == []
     words = {word for words in known for word in (words, *words.split(", "))}
     assert {heading for _, headings, _ in shown_tables() for heading in headings} <= words
 
 
-def test_every_abbreviation_of_a_table_is_explained_below_it() -> None:
+def test_abbreviations_are_explained_below_their_table() -> None:
     for place, headings, below in shown_tables():
         unexplained = [heading for heading in headings if heading not in PLAIN and f"{heading}: " not in below]
         assert unexplained == [] or below.endswith("…"), place

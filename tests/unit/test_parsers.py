@@ -20,17 +20,17 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 def load_texts(name: str) -> list[dict[str, Any]]:
-    """The texts of a file with their right readings."""
+    """The texts of a file with their correct verdicts."""
     return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
 
 
 CASES = load_texts("hostile_verdicts.jsonl")
 HELD_OUT = load_texts("held_out_verdicts.jsonl")
-"""On which no rule was developed; 119 of the 120 were read right when they were new."""
+"""Texts not used to develop any rule; 119 of the 120 were read correctly at first."""
 LOSING_AND_FAKE = load_texts("losing_and_fake_verdicts.jsonl")
-"""Written without the reader in view, but for the last 30; rules were mended by them."""
+"""All but the last 30 were written without looking at the parser; they led to corrections of its rules."""
 SHORT = load_texts("short_verdicts.jsonl")
-"""Bare sentences that name a loser, expose a fake, run on or deny, each against one rule."""
+"""Single sentences that name a loser, expose a fake, run on or deny; each tests one rule."""
 FORMATS = {
     "output": OUTPUT,
     "brackets": BRACKETS,
@@ -70,7 +70,7 @@ KINDS = {
 
 
 def possible_verdicts(name: str) -> tuple[str, ...]:
-    """All verdicts that can be given in a format."""
+    """All possible verdicts of a format."""
     return tuple(">".join(order) for order in permutations("ABC")) if name == "ranking" else LABELS[name]
 
 
@@ -78,7 +78,7 @@ ALL = [*CASES, *HELD_OUT, *LOSING_AND_FAKE, *SHORT]
 
 
 def read(case: dict[str, Any]) -> str | None:
-    """The verdict that is read in the text of a case."""
+    """The verdict that the parser reads in a text."""
     form, prefill = FORMATS[case["format"]], case.get("prefill") or ""
     material = case.get("responses") or case.get("material") or ()
     reply = Reply(case["text"].removeprefix(prefill), finish="length" if case.get("cut") else "stop")
@@ -89,7 +89,7 @@ def read(case: dict[str, Any]) -> str | None:
     "case", ALL, ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate(ALL, 1)]
 )
 def test_hostile_text_has_its_verdict(case: dict[str, Any]) -> None:
-    # A verdict that is stated oddly need not be read, but never wrong.
+    # An oddly worded verdict may be unread, but never misread.
     expected = None if case.get("unread") else case["reading"]
     assert read(case) == expected, case["text"]
 

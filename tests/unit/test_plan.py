@@ -47,7 +47,7 @@ def test_gather_equals_running_each_plan_alone(shapes: list[list[int]]) -> None:
 
 
 def in_any_order(plan: Plan[list[Texts]], data: st.DataObject) -> list[Texts]:
-    """The result of a plan of which any replies come before any others, where it bears that."""
+    """The result of a plan whose replies arrive in any order, if it accepts partial replies."""
 
     def some(requests: Sequence[Request]) -> list[Reply]:
         here = {*range(len(requests))}
@@ -77,14 +77,14 @@ def test_neutral_tap_changes_no_result_in_any_reply_order(shapes: list[list[int]
     assert in_any_order(tap(gather(bare()), watch, note), data) == expected
     inner = [tap(plan, on_replies=lambda requests, _: within.extend(requests)) for plan in bare()]
     assert in_any_order(gather_pairs(inner), data) == expected
-    # Each reply passes once, however many rounds it took.
+    # Each reply passes once, whatever the number of rounds.
     arguments = sorted(one.key for part in rounds for one in part)
     assert sorted(one.key for one in outside) == sorted(one.key for one in within) == arguments
     assert all(isinstance(one, OpenRequests) for one in watched) or len(shapes) == 1
 
 
 def gather_pairs(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
-    """Plans gathered two by two, and the pairs again."""
+    """Plans gathered in pairs, and the pairs gathered again."""
     pairs = [tap(gather(inner[at : at + 2])) for at in range(0, len(inner), 2)]
     return [one for pair in (yield from tap(gather(pairs))) for one in pair]
 
@@ -109,7 +109,7 @@ def test_tap_or_driver_can_end_a_plan(shape: list[int], most: int) -> None:
 
 
 class Gone(Exception):
-    """Something failed on the way."""
+    """An error thrown into a plan or raised by its tap."""
 
 
 @pytest.mark.parametrize("mode", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])

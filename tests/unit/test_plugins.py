@@ -66,7 +66,7 @@ SOUND = {
 
 
 def module(**wrong: str) -> str:
-    """A module of plug-ins, sound but for what is said."""
+    """A module of working plug-ins, except for the given fault."""
     return PLUGIN.format(**(SOUND | wrong))
 
 

@@ -1,4 +1,4 @@
-"""Test that text from files and models neither moves the cursor nor breaks a line."""
+"""Test that text from files and models never moves the cursor or breaks a line."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_profiled_run_gives_the_same_bytes(run: Callable[..., CommandResult]) ->
     assert plain.out == profiled.out
     message = [line.split()[0] for line in profiled.err.splitlines() if line.startswith("  ")]
     assert message == [*PARTS, "rest"]
-    # A planted judge takes tokens, and no model computes them.
+    # A planted judge needs no model, so no tokens are computed.
     assert "tokens:" not in profiled.err
     assert "model:" not in profiled.err
 

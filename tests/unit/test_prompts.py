@@ -37,7 +37,7 @@ def test_request_key_depends_only_on_the_final_texts(criterion: str, one: str, t
     messages = parse("p", TEXT).fill({"criterion": criterion, "one": one, "two": two})
     request = Request(messages, choices=("A", "B"), prefill="[[", seed=3)
     parts: list[object] = [[[m.role, m.content] for m in messages], ["A", "B"], "[[", 16, 0.0, 1.0, 3, 0, []]
-    # What stores of earlier versions hold is found under these.
+    # Stores of earlier versions use these keys.
     assert request.key == hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     assert request.key == replace(request, messages=tuple(Message(m.role, m.content) for m in messages)).key
     other = tuple(replace(message, content=f"{message.content}!") for message in messages)
@@ -80,7 +80,7 @@ def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> No
 def test_missing_prompt_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PromptError, match=r"no prompt file prompts/lost\.txt in distract\.judges"):
         load("distract.judges", "lost")
-    # Without an __init__.py; an editable installation makes a path of it that is no folder either.
+    # A package without __init__.py; an editable installation turns it into a path that is no folder.
     (tmp_path / "bare_judges").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.import_module("bare_judges")

@@ -1,6 +1,6 @@
-"""Every protocol as a plan, driven without a backend: what it shows, how often it asks, what it concludes.
+"""Test every protocol as a plan without a backend: its prompts, number of requests and verdicts.
 
-``DISTRACT_GOLDEN=write pytest tests/unit/test_protocols.py`` writes the golden renderings anew; read their diff.
+``DISTRACT_GOLDEN=write pytest tests/unit/test_protocols.py`` rewrites the golden renderings; review their diff.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FORMAT = replace(
 
 
 def judge_by(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
-    """A judge that prefers what has the least key, by place and response, and reasons in hostile words."""
+    """A judge that prefers the smallest key of place and response, and gives reasons in hostile words."""
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
@@ -104,7 +104,7 @@ def test_every_prompt_matches_its_golden_file(name: str) -> None:
         file.write_text(text, encoding="utf-8", newline="\n")
     assert text == file.read_text(encoding="utf-8")
     assert {m.role for request in requests for m in request.messages} == {"system", "user"}
-    # Every prompt file that the run records is one that is asked, and the other way round.
+    # The run records exactly the prompt files that it uses.
     beginnings = {prompt.parts[0][1][0] for prompt in protocol.prompts}
     assert all(any(request.messages[0].content.startswith(b) for b in beginnings) for request in requests)
 
@@ -166,7 +166,7 @@ def test_protocols_state_whether_they_tie(name: str) -> None:
         return LAST(request)
 
     judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), even)
-    # A third response that wins prefers neither of the pair, and is no tie.
+    # If a third response wins, neither of the pair is preferred, and it is no tie.
     assert any(j.preferred == "tie" for j in judgments) == (protocol.ties or protocol.orders == "rotate")
 
 
@@ -182,7 +182,7 @@ def test_swap_and_synthesize_files_explanations_by_winner() -> None:
     assert [request.slots.shown for request in explained if request.slots] == [(X, Y), (Y, X)]
     content = decision.messages[1].content
     of_a = "preferred Output (a)\nOutput (a) is by x and **Output B** is not. Therefore, Output (a) is better.\n"
-    # In the swapped order the names were the other way round.
+    # The swapped order swaps the names.
     of_b = "preferred Output (b)\nOutput (b) is by y and **Output A** is not. Therefore, Output (b) is better.\n"
     assert of_a in content
     assert of_b in content
@@ -229,7 +229,7 @@ def test_responses_rotate_through_places_and_a_third_means_tie(name: str, shows:
         assert sorted(str(j.preferred) for j in judgments) == sorted(["a", "b", *["tie"] * (shows - 2)])
         above += sum(row.index(X) < row.index(Y) for row in responses)
         wins.update(j.preferred for j in judgments)
-    # Whoever is above the other is favoured by many judges: over the cases it is each as often.
+    # Many judges favour the upper response, so over the cases each must be above about equally often.
     assert wins["a"] == wins["b"] == 200
     assert 0.45 < above / (200 * shows) < 0.55
 

@@ -1,4 +1,4 @@
-"""Test the public face of ``import distract``: its names, their modules, and that nothing shadows them."""
+"""Test the public API of ``import distract``: its names, their modules, and that nothing shadows them."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
         *(one for one in flip_rows("p", "xx??", "g", clusters="1223") if one.target),
         *(one for one in flip_rows("p", "xxxx", "null") if one.target),
         row("gone", [], protocol="p", excluded="no two responses by different authors"),
-        row("c0", [A, A], protocol="p", design="severity", severity=1),  # of another design: a comparison, no pair
+        row("c0", [A, A], protocol="p", design="severity", severity=1),  # another design: no pair
     ]
     (ranking,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.
@@ -145,7 +145,7 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
 
 def test_units_of_one_prompt_count_as_one_prompt() -> None:
     base, other = flip_rows(BASE, "x" * 12, clusters="112233445566"), flip_rows("p", "." * 12, clusters="112233445566")
-    # Twelve pairs of six prompts that all say the same are worth six.
+    # Twelve equal pairs of six prompts count as six.
     assert rank(base, other)["p"].p_value == pytest.approx(intervals.mcnemar(0, 6))
     twice = [*flip_rows(BASE, "xxxxxx"), *flip_rows("p", "......")]
     twice += [replace(one, attack="g") for one in twice if one.target]
@@ -189,15 +189,15 @@ def test_front_matches_a_double_loop(protocols: list[tuple[str, int]]) -> None:
 
 def test_document_is_json_rounded_to_four_decimals() -> None:
     ranks = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
-    made = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
-    assert [one["protocol"] for one in made] == ["p", BASE]
-    assert (made[1]["value"], made[0]["difference"], made[1]["k"]) == (0.3333, -0.3333, 1)
-    numbers = [value for one in made for value in one.values() if isinstance(value, float)]
+    result = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
+    assert [one["protocol"] for one in result] == ["p", BASE]
+    assert (result[1]["value"], result[0]["difference"], result[1]["k"]) == (0.3333, -0.3333, 1)
+    numbers = [value for one in result for value in one.values() if isinstance(value, float)]
     assert numbers == [round(value, 4) for value in numbers]
 
 
 def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> ProtocolRank:
-    made = ProtocolRank(
+    standing = ProtocolRank(
         protocol=protocol,
         rule=None,
         k=k,
@@ -213,7 +213,7 @@ def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> Proto
         answer_tokens=0.0,
         cost=tokens,
     )
-    return replace(made, **changes)
+    return replace(standing, **changes)
 
 
 def render(standings: Sequence[ProtocolRank]) -> str:
@@ -223,7 +223,7 @@ def render(standings: Sequence[ProtocolRank]) -> str:
 
 
 def plot_lines(text: str) -> list[str]:
-    """What stands inside the axes."""
+    """The part of each line inside the axes."""
     return [one.split("│", 1)[1] for one in text.splitlines() if "│" in one]
 
 
@@ -285,7 +285,7 @@ def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> No
 
 
 def test_staircase_never_climbs_and_joins_the_whole_front() -> None:
-    # Both of the cheapest fall into one column.
+    # The two cheapest protocols share a column.
     places = [(1000, 9e3), (4000, 99), (7000, 9), (8000, 8.9)]
     front = [make_standing(f"p{i}", k, cost, pareto=True) for i, (k, cost) in enumerate(places)]
     inside = [one.ljust(WIDTH) for one in plot_lines(render([*front, make_standing("q", 9000, 5e3)]))]
@@ -295,7 +295,7 @@ def test_staircase_never_climbs_and_joins_the_whole_front() -> None:
         assert max(one) == min(other)  # rows from the top: each column begins where the one before it ended
 
 
-def test_front_mark_keeps_its_place_when_marks_meet() -> None:
+def test_front_mark_keeps_its_place_when_marks_overlap() -> None:
     inside = plot_lines(render([make_standing("p", 6000, 5.0), make_standing("q", 6000, 5.0, pareto=True)]))
     assert inside == [""] * (HEIGHT - 1) + ["Ba"]
 

@@ -46,7 +46,7 @@ def golden(form: str, spec: str | None = None) -> DataSet:
 
 
 def first_rows(form: str) -> list[dict[str, Any]]:
-    """The rows of a golden file that is one file."""
+    """The rows of a golden data set in a single file."""
     text = (GOLDEN / FILES[form]).read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = json.loads(text) if text.startswith("[") else [*map(json.loads, text.splitlines())]
     return rows
@@ -307,7 +307,7 @@ def test_better_response_is_not_always_first(tmp_path: Path) -> None:
         assert [response.author for response in case.responses] == ["response_1", "response_2"]
         (better,) = (response.text for response in case.responses if response.author == case.preferred)
         assert better.startswith("good")
-    # What comes before a case decides nothing.
+    # The rows before a case do not affect it.
     assert load(write(tmp_path / "half.jsonl", rows[1::2]), seed=3).cases == dataset[1::2]
     assert load(str(GOLDEN / "llmbar.json"), seed=5) == load(str(GOLDEN / "llmbar.json"))
 
@@ -373,7 +373,7 @@ def test_error_in_a_folder_is_named(file: str, row: dict[str, Any], field: str, 
     line = len(path.read_text().splitlines()) + 1
     with path.open("a") as handle:
         handle.write(json.dumps(row) + "\n")
-    # A wrong question is found when its case is made, after all answers.
+    # A wrong question is detected when its case is built, after all answers.
     assert problem(str(bench)).startswith(f"{path}:{line}: field {field!r}: {message}")
 
 
@@ -389,7 +389,7 @@ def test_incomplete_folder_is_refused(bench: Path, tmp_path: Path) -> None:
     assert "is a directory; is not a folder of question.jsonl" in problem(f"mt-bench:{tmp_path / 'empty'}")
 
 
-def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
+def test_outputs_of_several_models_are_joined_by_prompt(tmp_path: Path) -> None:
     first, other = str(GOLDEN / "alpaca-eval.json"), str(GOLDEN / "alpaca-eval.other.json")
     message = problem(first)
     assert "alpaca-eval data hold no responses" in message
@@ -401,7 +401,7 @@ def test_outputs_of_several_models_meet(tmp_path: Path) -> None:
     assert [r.author for r in load(first, [other, third]).cases[0].responses] == [
         "model-one", "org/model-two", "model-three",
     ]  # fmt: skip
-    # The same row twice says one thing; two outputs to one instruction leave open which is meant.
+    # A repeated row is unambiguous; two outputs for one instruction are not.
     twice = write(tmp_path / "twice.json", [*rows, rows[0], {**rows[1], "output": "Beech"}], lines=False)
     dataset = load(twice, [third])
     assert [case.prompt[0] for case in dataset.cases] == ["How do I boil an egg?", "Name a nut."]

@@ -23,7 +23,7 @@ def test_shipped_plugins_are_discovered() -> None:
 
 
 @pytest.mark.parametrize("plugin", [*registry.protocols().values(), *registry.attacks().values()], ids=lambda p: p.name)
-def test_every_plugin_describes_itself_on_one_line(plugin: Attack) -> None:
+def test_every_plugin_has_a_one_line_description(plugin: Attack) -> None:
     assert 10 < len(plugin.summary) < 100
     assert "\n" not in plugin.summary
 

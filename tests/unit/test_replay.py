@@ -133,7 +133,7 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
     damaged = run(tmp_path / "e", [row("c1", [verdict("a")])])
     with (damaged / "rows.jsonl").open("a") as file:
         file.write("{")
-    # Where there is nothing else the first reason is given.
+    # Without a readable run, the first reason is reported.
     with pytest.raises(UsageError, match="b: the run is unfinished"):
         replay.load(str(tmp_path))
     whole = replay.load(str(run(tmp_path / "a", [row("c1", [verdict("a")])])))
@@ -145,7 +145,7 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
         assert f"{tmp_path}/{message}" in note
         assert note.isprintable()
     assert not any("passed over" in note for note in second.notes)
-    # A folder that is named itself is not passed over.
+    # A folder named explicitly is not skipped.
     for name, flaw in (("b", "unfinished"), ("c", "no comparison of two"), ("d", "d"), ("e", "does not match its")):
         with pytest.raises(DistractError, match=flaw):
             replay.load(str(tmp_path / name))
@@ -176,7 +176,7 @@ def test_llmbar_names_come_from_the_last_folders(
     there = tmp_path / path
     there.parent.mkdir(parents=True)
     there.write_bytes((DATA / LLMBAR).read_bytes())
-    # Wherever one stands.
+    # The working directory does not matter.
     monkeypatch.chdir(there.parent)
     for folder in (str(there), there.name):
         (runs,) = replay.load(folder)

@@ -26,7 +26,7 @@ def load_one(name: str) -> PublishedRun:
 
 
 def list_verdicts(rows: tuple[Row, ...]) -> list[list[str | None]]:
-    """What was preferred in each order, or why there is no verdict."""
+    """The verdict in each order, or the reason why it is missing."""
     return [[judgment.preferred or judgment.failure for judgment in row.judgments] for row in rows]
 
 
@@ -35,7 +35,7 @@ GOLDEN = [
         f"{LLMBAR}/Reference/result.json",
         ("judge-1", "Reference", "Colours"),
         [["a", "a"], ["b", "no verdict"], ["b", "b"]],
-        # The last answer of the swapped order was cut before its verdict; its stored winner says more than it.
+        # The last answer of the swapped order is truncated before its verdict, but its winner is stored.
         [["a", "a"], ["b", "no verdict"], ["b", "truncated"]],
     ),
     (f"{LLMBAR}/Rating/result.json", ("judge-1", "Rating", "Colours"), [["b", "a"]], None),
@@ -61,7 +61,7 @@ GOLDEN = [
     (
         f"{REIFE}.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl",
         ("llama-3.1-8b", "base_pairwise.pairwise_vanilla", "colours"),
-        # Nothing is mapped back, and the swapped file has its rows in another order.
+        # Verdicts are not mapped back, and the swapped file orders its rows differently.
         [["a", "a"], ["b", "a"], ["no verdict", "a"]],
         [["a", "a"], ["b", "a"], ["no verdict", "a"]],
     ),
@@ -125,7 +125,7 @@ def test_llmbar_reports_more_than_the_winners() -> None:
     published = load_one(f"{LLMBAR}/Reference/result.json")
     assert published.convention == "llmbar"
     assert published.statistics == {"correct_False": "2 / 3 = 66.66666666666666%"}
-    # A stage that is asked once and one that is asked in both orders.
+    # The first stage makes one call, the second one call per order.
     assert (published.calls, published.ties, published.notes) == (3, False, ())
     assert [row.label for row in published.rows["stored"]] == ["a", "b", "a"]
     assert [row.case for row in published.rows["parsed"]] == ["item-0001", "item-0002", "item-0003"]
@@ -142,7 +142,7 @@ def test_pairs_include_the_texts_beside_them() -> None:
     known = published.cases["question-1-turn-2-ant-vs-bee"]
     assert known.prompt == ("Name a colour.", "Another.")
     assert [response.turns for response in known.responses] == [("Red.", "Blue."), ("A dog.", "A cat.")]
-    # An empty turn is an answer; a model without a file has none, and its pairs are in the question's cluster.
+    # An empty turn is an answer; a model without a file has no answer, and its pairs cluster by question.
     assert published.cases["question-2-turn-2-ant-vs-bee"].responses[1].turns == ("3", "")
     assert "question-1-turn-2-ant-vs-cow" not in published.cases
     assert rows["question-1-turn-2-ant-vs-cow"].cluster == known.cluster
@@ -168,7 +168,7 @@ def test_pairs_without_their_benchmark_cluster_by_question(tmp_path: Path) -> No
 def test_fastchat_gives_one_run_per_judge() -> None:
     published = load_one("fastchat")
     assert (published.judge, published.protocol, published.data) == ("gpt-x", "pair", "colours")
-    # In the order of the file, whichever template each was asked with; a later row about the same pair does not count.
+    # Rows keep the order of the file, whatever their template; a repeated pair does not count.
     assert [row.case for row in published.rows["stored"]] == PAIRS
     # The last row has bee as model_1.
     assert list_verdicts(published.rows["stored"]) == [["a", "a"], ["b", "tie"], ["error", "b"]]
@@ -228,7 +228,7 @@ def test_reife_has_no_labels_and_one_order_for_one_file() -> None:
     assert load_one(swapped) == published
     assert [row.shown for row in load_one(GOLDEN[7][0]).rows["parsed"]] == [("b",)]
     assert [row.shown for row in load_one(GOLDEN[6][0]).rows["stored"]] == [("a",)] * 3
-    # Votes that are equal, of which one was drawn.
+    # Equal votes, one of which was drawn.
     assert load_one(GOLDEN[6][0]).ties
     assert not published.ties
 

@@ -39,7 +39,7 @@ def only_row(run: PublishedRun) -> Row:
 
 COLOURS = case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "A dog."), None)
 NAMED = "texts-4e37daefbf7dd15f"
-"""By its texts: half a SHA-256, so that names that are stored stay what they are."""
+"""The name of a comparison by its texts: half a SHA-256. It is pinned, because stored names must not change."""
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str 
         "people",
         labelled_case.cluster,
     )
-    # Named as there, its outputs in the order of the row: the judgments say what they said.
+    # The case has the name of the data set and the order of the row, so the judgments are unchanged.
     assert only_row(joined_run).case == "q"
     authors = {response.text: response.author for response in labelled_case.responses}
     assert (only_row(joined_run).a, only_row(joined_run).b) == (Side(authors["Red."]), Side(authors["A dog."]))
@@ -81,7 +81,7 @@ def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str 
 def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
     joined_run = attach_labels(before, {"set": [labelled_case]})
-    # Its name is of its texts, as it is without any data set; only the note is of these.
+    # The name derives from the texts, as without any data set; only the note mentions the data sets.
     assert joined_run == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
     named_row = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
     assert joined_run.rows == {"stored": (named_row,)}
@@ -156,7 +156,7 @@ def test_reife_gets_the_labels_of_a_data_set() -> None:
 def test_unmatched_pair_keeps_its_name() -> None:
     before = published(row("c1", "x", "y"))
     assert attach_labels(before, {}) == before
-    # One of the two texts is too little for a name.
+    # One of the two texts is not sufficient for a name.
     half = published(row("item-0001", "output_1", "else"), cases=(COLOURS,))
     assert attach_labels(half, {}) == half
 
@@ -178,13 +178,13 @@ def test_repeated_question_is_a_separate_comparison() -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]}])
-def test_repeated_question_in_swapped_order_is_separate_too(data: dict[str, list[Case]]) -> None:
+def test_repeated_question_in_swapped_order_is_separate(data: dict[str, list[Case]]) -> None:
     turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
     joined_run = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
     assert len({comparison_unit(one)[0] for one in joined_run.rows["stored"]}) == 2
 
 
-def test_rules_of_a_run_name_a_comparison_alike() -> None:
+def test_all_rules_of_a_run_give_a_comparison_the_same_name() -> None:
     cases = (COLOURS, replace(COLOURS, id="item-0002"))
     before = published(row("item-0001"), row("item-0002"), cases=cases)
     before = replace(before, rules=("stored", "parsed"), rows={**before.rows, "parsed": before.rows["stored"]})
@@ -225,9 +225,9 @@ WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])
     texts=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: frozenset(pair)),
     data=st.data(),
 )
-def test_files_of_the_same_texts_meet_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
+def test_files_of_the_same_texts_are_joined_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
     def case_names(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
-        """By unit, which text each author wrote."""
+        """The authors and texts of each unit."""
         cases = [
             case(f"item-{number}", "Hm?", ("output_1", first), ("output_2", second), None)
             for number, (first, second) in enumerate(pairs)

@@ -29,7 +29,7 @@ def fill(path: Path, numbers: Sequence[int], who: dict[str, str] = WHO) -> None:
 
 
 def replace_store(path: Path) -> None:
-    """Another store is moved to its place."""
+    """Replace the store by another one."""
     fill(path.with_name("other"), range(900, 905))
     path.with_name("other").replace(path)
 
@@ -59,14 +59,14 @@ GONE: dict[str, Callable[[Path], object]] = {
     "-shm deleted": lambda path: delete(path, "-shm"),
     "replaced by a store": replace_store,
 }
-"""What happens to a file whose replies are all there afterwards."""
+"""Changes to a file after which all replies are still stored."""
 
 TAKEN: dict[str, Callable[[Path], object]] = {
     "text": lambda path: replace_path(path, lambda there: there.write_text("a text" * 999)),
     "folder": lambda path: replace_path(path, Path.mkdir),
     "pipe": lambda path: replace_path(path, os.mkfifo),
 }
-"""What happens to a file that then is no store: its replies are kept beside it."""
+"""Changes after which a file is no store: its replies are kept beside it."""
 
 CUT: dict[str, Callable[[Path], object]] = {
     "file": lambda path: truncate(path, ""),
@@ -119,7 +119,7 @@ def test_deleted_store_is_noticed_and_its_replies_kept(
             try:
                 if is_used:
                     store.put([(key, Reply("kept")) for key in keys[5:]])
-            finally:  # what comes while a run ends
+            finally:  # replies during the end of a run
                 helper.put([(helper.key(request("late")), Reply("late"))])
 
     with Store(tmp_path / "keys", WHO) as store:
@@ -219,7 +219,7 @@ def damage_pages(whole_store: bytes, seed: int) -> list[bytes]:
             for part in (bytes(size), b"\xff" * size, drawn.randbytes(size))
         ]
         files += [whole_store[:start], whole_store[: start + size // 2]]
-        for _ in range(3):  # where a page says what it holds
+        for _ in range(3):  # the header of a page
             page = bytearray(whole_store[start:end])
             for _ in range(3):
                 page[drawn.randrange(120)] = drawn.randrange(256)

@@ -30,7 +30,7 @@ A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
 
 def measure(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
-    """What a run with these rows and without rewrites comes to."""
+    """The result of a run with these rows and without rewrites."""
     sums = registry.get_study("attack").sums(parameters)
     sums.add(rows, (), ())
     result: AttackResult = sums.result()
@@ -128,9 +128,9 @@ def test_reasons_for_missing_results_are_listed() -> None:
 
 
 def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
-    """A case for each letter: its pair as judged before and under an attack.
+    """A case for each letter: its pair judged before and under an attack.
 
-    ``x`` flips, ``.`` does not, ``=`` was a tie before, ``?`` has no verdict after, ``!`` has a rejected rewrite.
+    ``x`` flips, ``.`` does not, ``=`` is a tie at baseline, ``?`` has no verdict after, ``!`` has a rejected rewrite.
     """
     rows = []
     for number, outcome in enumerate(outcomes):
@@ -170,7 +170,7 @@ def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
         ([], [], "pairwise: nothing to sum up."),
     ],
 )  # fmt: skip
-def test_sentences_come_first_and_say_what_was_found(rows: list[Row], attacks: list[str], sentence: str) -> None:
+def test_report_begins_with_sentences_that_state_the_result(rows: list[Row], attacks: list[str], sentence: str) -> None:
     text = render(rows, attacks, verbose=False)
     sentences, _, tables = text.partition("\n\nFlip rate")
     assert sentence.removeprefix("pairwise: ").lower() in " ".join(sentences.split()).lower()
@@ -202,7 +202,7 @@ def test_ties_are_counted_by_rule_and_controls_apart() -> None:
         ),
     ],
 )
-def test_a_figure_of_nothing_says_why(figure: Figure, reason: str) -> None:
+def test_empty_figure_states_the_reason(figure: Figure, reason: str) -> None:
     assert counted_cells(figure) == empty_reason(figure) == reason
 
 
@@ -217,11 +217,11 @@ def test_a_figure_of_nothing_says_why(figure: Figure, reason: str) -> None:
         (Table("", ("", "%"), [("", "▲ a", ["1"])], ("▲",)), ["▲"]),
     ],
 )  # fmt: skip
-def test_a_legend_explains_the_words_that_occur(table: Table, words: list[str]) -> None:
+def test_legend_explains_the_words_in_the_table(table: Table, words: list[str]) -> None:
     assert [one.partition(": ")[0] for one in table.legend.split("; ") if one] == words
 
 
-def test_a_reason_stands_in_place_of_the_figures_and_wraps_below_them() -> None:
+def test_reason_replaces_the_figures_and_wraps_in_their_columns() -> None:
     rows: list[TableRow] = [("g", " one", ["1.0", "2/3"]), ("g", " two", "a reason of many words")]
     console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     show([Table("T", ("", "%", "matches"), rows)], console)
@@ -232,7 +232,7 @@ def test_a_reason_stands_in_place_of_the_figures_and_wraps_below_them() -> None:
     ]
 
 
-def test_details_wait_for_verbose_and_warnings_do_not() -> None:
+def test_verbose_adds_details_and_warnings_are_always_shown() -> None:
     rows = [*flips("f", "x...??"), row("d", [A, B])]
     changes: dict[str, Any] = {"self_judging": ["a judge may prefer its own style"], "left_out": {"no label": 3}}
     short, long = (render(rows, ["f"], verbose=verbose, **changes) for verbose in (False, True))

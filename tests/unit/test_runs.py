@@ -71,7 +71,7 @@ def test_row_is_written_like_any_record(tmp_path: Path, text: str) -> None:
     assert (tmp_path / "run" / "rows.jsonl").read_text(encoding="utf-8") == "".join(f"{dump(one)}\n" for one in rows)
 
 
-def test_unfinished_run_keeps_its_rows_and_says_so(tmp_path: Path) -> None:
+def test_unfinished_run_keeps_its_rows_and_is_marked(tmp_path: Path) -> None:
     with Recorder(tmp_path, PARAMETERS) as recorder:
         recorder.add(ROWS[:1], [])
     loaded = load(tmp_path)

@@ -36,7 +36,7 @@ def prefers(spec: str, protocol: str, a: Response, b: Response, name: str = "c")
     return outcome(judge(spec, protocol, a, b, name), "score" if protocols()[protocol].rules else None)
 
 
-# Those that show more than a case of two holds are driven in test_protocols.
+# test_protocols covers protocols that show more than two responses.
 @pytest.mark.parametrize("protocol", [name for name, p in protocols().items() if p.shows in (2, None)])
 class TestEveryProtocol:
     def test_longer_prefers_the_longer_response(self, protocol: str) -> None:

@@ -23,7 +23,7 @@ around = st.text(max_size=40)
 
 
 def holds(text: str, key: str) -> bool:
-    """Whether a text holds what it may not of a key; by other means than the scrub."""
+    """Whether a text contains forbidden parts of a key; independent of the scrubber."""
     if len(key) < PART:
         return key in text
     if any(key[start : start + PART] in text for start in range(len(key) - PART + 1)):
@@ -82,7 +82,7 @@ def test_text_without_a_key_is_unchanged(held: list[str], text: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "", "abcd"])
-def test_non_secrets_stay(key: str) -> None:
+def test_non_secrets_are_unchanged(key: str) -> None:
     assert scrubber([key])(f"A {key} b {key * 3}") == f"A {key} b {key * 3}"
 
 
@@ -113,7 +113,7 @@ def test_two_words_at_the_ends_of_a_key_are_not_a_key(between: str) -> None:
 
 @pytest.mark.parametrize("text", ["a" * 11 + "b", KEY[:11], KEY[:8] + "...", KEY, "*", "x", f"{KEY[:8]}*"])
 def test_scrubbing_takes_linear_time(text: str) -> None:
-    """A megabyte of what nearly is a key, with keys of 200 characters: seconds would be hours were it quadratic."""
+    """A megabyte of near matches with keys of 200 characters takes seconds; quadratic time would be hours."""
     held = [(KEY * 5)[:200], (text * 200)[:200]]
     whole = (text * (1_000_000 // len(text) + 1))[:1_000_000]
     clean = scrubber(held)(whole)

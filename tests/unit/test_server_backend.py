@@ -53,7 +53,7 @@ def ask(judge: OpenAI, *requests: Request) -> list[Reply]:
 
 
 def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
-    """A server that continues the start of an answer, or says what it was asked."""
+    """A server that continues the start of an answer, or repeats the request."""
     if "continue_final_message" in request.body:
         return completion("A", logprobs=[token("A", {"A": 0.6, "B": 0.2, "C": 0.1})], finish="length")
     return completion(f"re: {request.content}")
@@ -124,7 +124,7 @@ def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
         assert server.probes[0].headers["authorization"] == "Bearer none"
 
 
-# How it is asked, and what is read
+# Requests and replies
 
 
 def test_continuing_server_generates_one_token() -> None:
@@ -279,7 +279,7 @@ def test_prefix_choices_are_read_in_words() -> None:
 
 
 def reasoning_model(request: ReceivedRequest) -> dict[str, Any] | Answer:
-    """As OpenAI's reasoning models complain, one thing after the other."""
+    """Refuse unsupported options one at a time, like OpenAI's reasoning models."""
     if "continue_final_message" in request.body:
         return refusal(400, "Unrecognized request arguments supplied: add_generation_prompt, continue_final_message")
     if "max_tokens" in request.body:
@@ -315,7 +315,7 @@ def test_logprob_count_falls_where_20_are_too_many() -> None:
     assert reply.probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
 
 
-def test_system_text_joins_the_first_turn_where_refused() -> None:
+def test_refused_system_text_joins_the_first_turn() -> None:
     def systemless(received: ReceivedRequest) -> dict[str, Any] | Answer:
         if received.body["messages"][0]["role"] == "system":
             return refusal(400, "System role not supported")
@@ -328,7 +328,7 @@ def test_system_text_joins_the_first_turn_where_refused() -> None:
     assert reply.text == "Be brief.\n\nhi"
 
 
-def test_endless_complaints_end() -> None:
+def test_repeated_refusals_end_after_a_limit() -> None:
     def sour(request: ReceivedRequest) -> Answer:
         names = [name for name in request.body if name not in ("model", "messages")]
         return refusal(400, f"I do not like {names[0]}" if names else "nor you")
@@ -460,7 +460,7 @@ def test_unanswered_request_is_marked_and_not_stored(wrong: str, upstream: FakeS
 def test_dead_server_is_one_line_and_replies_are_kept() -> None:
     with FakeServer(lambda request: completion("hi") if request.content < "05" else Answer(stalled=True)) as server:
         judge = backend(server.url, attempts=3, concurrency=64)
-        judge.learn(Reply(text=Capabilities(continues=True).write()))  # else the probes keep the others waiting
+        judge.learn(Reply(text=Capabilities(continues=True).write()))  # otherwise the probes delay the other requests
         requests = [words(f"{i:02}") for i in range(64)]
         got: dict[int, Reply] = {}
 
@@ -472,7 +472,7 @@ def test_dead_server_is_one_line_and_replies_are_kept() -> None:
 
         with pytest.raises(BackendError) as error:
             run()
-    # One or two that began while the server still answered may have been given up before it was known to be dead.
+    # One or two requests from before the failure may have been given up before the server counted as dead.
     assert sorted(i for i, reply in got.items() if reply.answered) == [0, 1, 2, 3, 4]
     assert len(got) <= 7
     assert str(error.value) == f"the server {server.url} does not answer: connection refused (3 attempts)"
@@ -489,7 +489,7 @@ def test_three_unanswered_requests_mean_a_dead_server() -> None:
     def falters(request: ReceivedRequest) -> Answer | dict[str, Any]:
         if request.content == "first":
             return completion("hi")
-        # Slow enough the first time for the answer above to come meanwhile.
+        # The first reply is slow, so that the answer above arrives before it.
         return Answer({}, 500, delay=1.0 if len(server.chats) <= 4 else 0.0)
 
     with FakeServer(falters) as server:
@@ -575,7 +575,7 @@ def test_64_stalled_requests_do_not_delay_the_end() -> None:
             stream.submit(1, words())
 
 
-def test_collecting_nothing_times_out() -> None:
+def test_collecting_without_requests_times_out() -> None:
     with FakeServer(lambda request: Answer(stalled=True)) as server:
         stream = backend(server.url).open()
         try:

@@ -35,7 +35,7 @@ def words(content: str = "hello") -> Request:
 
 
 def ask(url: str, *contents: str, **more: Any) -> list[Reply]:
-    """The replies to requests in words, in order."""
+    """The replies to text requests, in order."""
     judge = OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, "attempts": 2, "concurrency": 1, **more})
     requests = [words(content) for content in contents]
     pairs = [pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch]
@@ -50,12 +50,12 @@ def compress_answer(body: object, encoding: str = "gzip") -> Answer:
 
 
 def serve_odd(answer: Answer) -> FakeServer:
-    """A server that answers to ``odd`` in an odd way."""
+    """A server with an unusual answer to ``odd``."""
     return FakeServer(lambda request: answer if request.content == "odd" else completion("fine"))
 
 
 class Endless(FakeServer):
-    """Answers to ``odd`` with a text that does not end; counts what it got rid of."""
+    """A server with an endless answer to ``odd``, which counts the bytes it sends."""
 
     sent = 0
     step = b"x" * 2**16
@@ -91,11 +91,11 @@ def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
         assert [request.content for request in server.chats].count("odd") == 2
     assert odd.failure == f"no reply: {TOO_LARGE}, 2 attempts"
     assert fine.text == "fine"
-    # What is under way in buffers of two machines comes on top.
+    # The bound allows for data in the buffers of both machines.
     assert server.sent < 2 * (MOST + 2**24)
 
 
-def test_endless_headers_fail_too() -> None:
+def test_endless_headers_fail_after_the_usual_attempts() -> None:
     with Endless(lambda request: Answer(b"headers") if request.content == "odd" else completion("fine")) as server:
         odd, fine = ask(server.url, "odd", "fine")
     assert (odd.failure or "").startswith("no reply: ")
@@ -174,7 +174,7 @@ def test_large_answers_are_read_off_the_timing_thread(monkeypatch: pytest.Monkey
     assert "distract-server" not in places[True]
 
 
-def test_stated_memory_limit_holds() -> None:
+def test_documented_memory_limit_holds() -> None:
     assert PLACES * (MOST + STEP) + 1000 * (LARGE + STEP) < 256 * 2**20
 
 

@@ -152,7 +152,7 @@ def test_manifest_and_no_row_lists_answering_models(run: Any) -> None:
         ]
         for name in ("rows.jsonl", "summary.json", "run.json"):
             assert "x-1" not in Path("r", name).read_text(encoding="utf-8")
-        # What is stored does not say who answered.
+        # Stored replies do not name the answering model.
         assert (
             run(*arguments, "--protocol", "pairwise", "--attack", "prolixity", "--out", "t", "--store", "s").code
             == ran.code

@@ -55,7 +55,7 @@ def replies(url: str, *requests: Request, **more: Any) -> list[Reply]:
     return [reply for _, reply in sorted(pairs, key=lambda pair: pair[0])]
 
 
-# What comes back
+# Responses
 
 
 def split_content(*texts: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ ECHOES: list[Answer | dict[str, Any]] = [
 @pytest.mark.parametrize("echo", ECHOES)
 def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any], tmp_path: Path) -> None:
     class Patient(FakeServer):
-        """Answers the odd request after the fine one: a server that has answered nothing else would end the run."""
+        """Answers the odd request after the fine one, because a server without any valid answer would end the run."""
 
         async def answer(self, request: ReceivedRequest) -> Answer:
             while (
@@ -196,7 +196,7 @@ def test_run_store_and_tables_show_no_key(
         assert not is_shown(text)
 
 
-# What goes out
+# Requests
 
 
 ACCOUNT = {"OPENAI_ORG_ID": "org-secret", "OPENAI_PROJECT_ID": "proj-secret"}
@@ -218,7 +218,7 @@ def test_openai_secrets_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -
 
 
 def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What the HTTP client of a server is given to send with every call."""
+    """The headers that the HTTP client of a server sends with every call."""
     headers: list[dict[str, str]] = []
     client = openai.DefaultAsyncHttpxClient
 
@@ -231,13 +231,13 @@ def headers_for(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return headers[0]
 
 
-def test_account_goes_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_account_is_sent_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
-    told = headers_for(OPENAI, monkeypatch)
-    assert told["OpenAI-Organization"] == "org-secret"
-    assert told["OpenAI-Project"] == "proj-secret"
-    assert told["Authorization"] == f"Bearer {KEY}"
+    headers = headers_for(OPENAI, monkeypatch)
+    assert headers["OpenAI-Organization"] == "org-secret"
+    assert headers["OpenAI-Project"] == "proj-secret"
+    assert headers["Authorization"] == f"Bearer {KEY}"
     for url in ("https://api.openai.com.evil.example/v1", "https://openai.com/v1", "https://h/api.openai.com/v1"):
         assert "secret" not in repr(headers_for(url, monkeypatch))
     monkeypatch.setenv("OPENAI_ORG_ID", "org\n")

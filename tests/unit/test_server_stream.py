@@ -1,4 +1,4 @@
-"""Test a stream in a thread: closing it, however slow its session is."""
+"""Test that closing a stream in a thread is complete even with a slow session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from distract.models.server.stream import ThreadedStream
 
 
 class Slow(Session):
-    """Answers at once and takes its time to let go."""
+    """Answers at once and closes slowly."""
 
     def __init__(self) -> None:
         self.gone = threading.Event()
@@ -31,7 +31,7 @@ class Slow(Session):
 
 
 def test_slow_connections_are_closed_completely() -> None:
-    # What is left open is found by the garbage collector at any later time, as a warning of somebody else's test.
+    # The garbage collector reports an open connection later, as a warning in another test.
     session = Slow()
     stream = ThreadedStream(session, capacity=1)
     stream.submit(0, request("x"))

@@ -1,4 +1,4 @@
-"""Options from ``distract.toml`` or ``[tool.distract]``: what they set, what wins, and what a file may not do."""
+"""Test options from ``distract.toml`` or ``[tool.distract]``: their effect, precedence and limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "typed", "judge", "cases", "said"),
+    ("text", "typed", "judge", "cases", "names"),
     [
         ("judge = 'planted:bold'\nlimit = 3", (), "planted:bold", 3, "judge, limit"),
         ("judge = 'planted:bold'\nlimit = '3'", ("--limit", "2"), "planted:bold", 2, "judge"),
@@ -41,24 +41,24 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 8, "judge"),
     ],
 )  # fmt: skip
-def test_a_file_sets_what_is_not_typed(
-    run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, said: str | None
+def test_file_sets_untyped_options(
+    run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, names: str | None
 ) -> None:
     settings(text)
     ran = run(*PLANNED, *typed)
-    assert (ran.code, ran.err) == (0, "" if said is None else f"settings: distract.toml: {said}\n")
+    assert (ran.code, ran.err) == (0, "" if names is None else f"settings: distract.toml: {names}\n")
     (plan,) = ran.document["plans"]
     assert (plan["judge"], plan["cases"]) == (judge, cases)
 
 
-def test_pyproject_has_the_same_tables_below_its_own(run: Any) -> None:
+def test_pyproject_nests_the_same_tables_in_tool_distract(run: Any) -> None:
     settings("[tool.distract]\njudge = 'planted:bold'\n[tool.distract.attack]\nattack = ['sycophancy']", SHARED_FILE)
     ran = run(*PLANNED)
     assert ran.document["plans"][0]["judge"] == "planted:bold"
     assert ran.err == "settings: pyproject.toml: judge, attack\n"
 
 
-def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
+def test_nearest_file_counts_and_two_in_one_folder_are_refused(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings("judge = 'planted:bold'")
@@ -76,7 +76,7 @@ def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("text", "command", "said"),
+    ("text", "command", "message"),
     [
         ("judge = planted:fair", PLANNED, ":1: not TOML: Invalid value; put texts in quotes"),
         ("[tool.distract]\nlimit = 3", PLANNED, "[tool.distract] belongs in pyproject.toml; here leave the prefix out"),
@@ -114,24 +114,24 @@ def test_the_nearest_file_counts_and_two_beside_each_other_are_refused(
     ],
     ids=lambda value: value[-40:] if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_is_wrong_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], said: str) -> None:
+def test_wrong_setting_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], message: str) -> None:
     settings(text)
     ran = run(*command)
     *before, last = ran.err.splitlines()
     assert (ran.code, ran.out) == (2, "")
-    assert said in last
+    assert message in last
     assert all(line.startswith("settings: ") for line in before)
     assert not Path(".distract").exists()
 
 
-def test_a_wrong_file_does_not_hide_the_help(run: Any) -> None:
+def test_help_works_with_a_wrong_file(run: Any) -> None:
     settings("limt = 3")
     for command in (("--help",), ("attack", "--help")):
         assert run(*command).code == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("model-option = {trust-remote-code = true}", "trust-remote-code: only on the command line: it runs code"),
         ("model-option = ['trust_remote_code=true']", "trust-remote-code: only on the command line: it runs code"),
@@ -150,8 +150,8 @@ def test_a_wrong_file_does_not_hide_the_help(run: Any) -> None:
         ("model-option = {base_url = 'https://evil.example/v1'}", "base-url: names a server"),
     ],
 )  # fmt: skip
-def test_a_strangers_folder_gets_no_code_no_key_and_no_file(
-    run: Any, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
+    run: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "secret")
     Path("link").symlink_to(Path(sys.prefix))
@@ -159,19 +159,17 @@ def test_a_strangers_folder_gets_no_code_no_key_and_no_file(
     command = GATE if "[gate]" in text else PLANNED
     ran = run(*command)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert said in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize("text", ["base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'"])
-def test_a_server_of_this_machine_or_of_openai_may_be_named(
-    run: Any, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_local_and_openai_servers_are_accepted(run: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "secret")
     settings(text)
     assert run(*PLANNED, "--judge", "planted:fair").code == 0
 
 
-def test_paths_start_at_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_relative_to_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings("judge = 'planted:longer'\nstore = 'kept/s'\nlimit = 1\n[attack]\nout = 'runs/a'")
     inner = tmp_path / "inner"
     inner.mkdir()
@@ -182,7 +180,7 @@ def test_paths_start_at_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.M
     assert list(inner.iterdir()) == []
 
 
-def test_a_setting_for_all_is_ignored_where_it_does_not_apply(run: Any) -> None:
+def test_inapplicable_shared_setting_is_ignored(run: Any) -> None:
     assert run("attack", "--judge", "planted:longer", "--limit", "8", "--out", "r").code == 0
     settings("judge = 'planted:fair'\nbudget = 3\nengine = 'vllm'\nmax-flip-rate = 0.9\nconfidence = 0.5")
     ran = run("gate", "r")
@@ -193,7 +191,7 @@ def test_a_setting_for_all_is_ignored_where_it_does_not_apply(run: Any) -> None:
     assert (ran.code, "--budget needs --judge" in ran.err) == (2, True)
 
 
-def test_the_gate_of_a_call_reads_the_same_thresholds(run: Any) -> None:
+def test_python_gate_reads_the_same_thresholds(run: Any) -> None:
     assert run("attack", "--judge", "planted:longer", "--limit", "8", "--out", "r").code == 0
     settings("judge = 'planted:fair'\nmax-flip-rate = 0.9\n[gate]\nmin-n = 3\nahead = 2")
     assert distract.gate("r").threshold == 0.9
@@ -203,7 +201,7 @@ def test_the_gate_of_a_call_reads_the_same_thresholds(run: Any) -> None:
             distract.gate("r")
 
 
-def test_a_run_with_settings_is_the_run_without(run: Any) -> None:
+def test_settings_and_typed_options_give_the_same_run(run: Any) -> None:
     typed = ("--judge", "planted:longer", "--limit", "2", "--attack", "sycophancy")
     assert run("attack", *typed, "--out", "typed").code == 0
     settings("judge = 'planted:longer'\nlimit = 2\nmodel-option = {timeout = 3}\n[attack]\nattack = 'sycophancy'")

@@ -47,7 +47,7 @@ def test_seed_chooses_the_constraint_to_break() -> None:
 
 @pytest.mark.parametrize("severity", LOWER)
 def test_broken_constraints_count_and_too_few_leave_the_text(severity: int) -> None:
-    # The title is missing already: one constraint is broken before anything is done.
+    # The title is missing, so one constraint is broken before the attack.
     worse = LOWER[severity].rewrite(GOOD, THREE, 0)
     assert sum(not check(c, worse) for c in THREE) == severity
     assert LOWER[severity].rewrite(GOOD, (), 0) == GOOD

@@ -27,7 +27,7 @@ SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]
 
 
 def improve(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6) -> list[Row]:
-    """The same matches; some that the better model did not win, it wins now."""
+    """The same matches, with a share of the better model's results changed to wins."""
     rng = np.random.default_rng(seed)
     up = {(a, b, p): "a" if a == better else "b" for a, b, _, p in rows if better in (a, b) and rng.random() < share}
     return [(a, b, up.get((a, b, p), o), p) for a, b, o, p in rows]
@@ -36,7 +36,7 @@ def improve(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6)
 def compute_shift(
     before: Matches, after: Matches, system: RatingSystem = POINTS, count: int = 200, **parameters: Any
 ) -> Shift:
-    """What a command does: both with the same prompts, then draws of these."""
+    """The steps of a command: give both boards the same prompts, then draw from these."""
     before, after = merge_prompts(before, after)
     return measure_shift(before, after, system, parameters, draw_prompts(before, system, 0, count))
 
@@ -63,10 +63,10 @@ def test_shift_follows_its_definition() -> None:
     draws = draw_prompts(before, POINTS, 0, count)
     one, two = POINTS.redraw(before, draws), POINTS.redraw(after, draws)
     was, now = POINTS.rate(before).rating, POINTS.rate(after).rating
-    # Ranks are those of draws as far from the rating as its interval is.
+    # Ranks come from draws that are scaled to the width of the interval.
     wider = stats.t.ppf(0.975, m - 1) / stats.norm.ppf(0.975) * math.sqrt(m / (m - 1))
     rank = {
-        # Those above it, and half of those that are level with it.
+        # The number of models above it, and half of the equal ones.
         name: [
             [1 + sum(y > x + 1e-6 for y in row) + (sum(abs(y - x) <= 1e-6 for y in row) - 1) / 2 for x in row]
             for row in (rating + wider * (table - rating)).tolist()
@@ -109,7 +109,7 @@ def test_pairing_removes_shared_prompt_noise() -> None:
 def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) -> None:
     played = add_lengths(matches(sample_rows(), known))
     shift = compute_shift(played, played, system, 30)
-    # Nothing varies here, which does not say that nothing would on other prompts.
+    # No variation on these prompts does not rule out variation on others.
     assert (shift.tau, shift.tau_low, shift.tau_high) == (1, None, None)
     for change in shift.changes:
         assert (change.change, change.low, change.high, change.p_rose, change.p_fell) == (0, None, None, None, None)
@@ -251,7 +251,7 @@ def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -
         assert -1 <= shift.tau_low <= shift.tau <= shift.tau_high <= 1
 
 
-def test_missing_interval_says_why() -> None:
+def test_missing_interval_has_a_reason() -> None:
     one: list[Row] = [("x", "y", "a", "1"), ("x", "y", "a", "1")]
     shift = compute_shift(matches(one), matches(improve(one, "y")))
     assert shift.notes == ("fewer than two prompts on a board: no change has an interval",)

@@ -71,7 +71,7 @@ def test_irregular_file_is_not_read(tmp_path: Path) -> None:
         ("instrusum.json", "instrusum"),
         ("judgebench.jsonl", "judgebench"),
         ("rewardbench.jsonl", "rewardbench"),
-        ("mt-bench-human.jsonl", "arena"),  # votes are told before the cases that are made of them
+        ("mt-bench-human.jsonl", "arena"),  # votes are recognised before the cases made of them
     ],
 )
 def test_content_identifies_the_format(name: str, form: str) -> None:

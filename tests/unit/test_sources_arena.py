@@ -145,7 +145,7 @@ def test_winners_match_the_table(word: str, name: str, tmp_path: Path) -> None:
     assert matches.outcome.tolist() == [0] + ([] if meaning is None else [("a", "b", "tie").index(meaning)])
 
 
-def test_null_is_no_verdict_and_a_name_wins(tmp_path: Path) -> None:
+def test_null_is_no_verdict_and_a_model_name_is_the_winner(tmp_path: Path) -> None:
     rows = [
         vote(winner="y"),
         vote(winner=None),
@@ -195,7 +195,7 @@ def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
         (("prompt_id", "question_id"), [(None, 1), (None, 1), ("u", 2)], ["1", "1", "2"]),
         (("prompt",), [(["p", "q"],), (["p"],), (["p"],)], ["p\x1eq", "p", "p"]),
         (("instruction", "turn"), [("same", 1), ("same", 2), ("long " * 500, 1)], ["same", "same", "long " * 500]),
-        (("question_id",), [("i",), ("j",), ("k",)], None),  # one each tells nothing
+        (("question_id",), [("i",), ("j",), ("k",)], None),  # unique ids identify no prompt
         (("turn",), [(1,), (1,), (2,)], None),
     ],
 )
@@ -203,8 +203,8 @@ def test_first_known_column_identifies_the_prompt(
     columns: tuple[str, ...], rows: list[tuple[Any, ...]], prompts: list[str] | None, tmp_path: Path
 ) -> None:
     matches = cells([vote(**dict(zip(columns, row, strict=True))) for row in rows], tmp_path).matches
-    told = None if matches.cluster is None else [matches.prompts[index] for index in matches.cluster]
-    assert told == (None if prompts is None else [prompt_id(prompt) for prompt in prompts])
+    clusters = None if matches.cluster is None else [matches.prompts[index] for index in matches.cluster]
+    assert clusters == (None if prompts is None else [prompt_id(prompt) for prompt in prompts])
 
 
 def make_conversation(user: str, *assistant: object) -> list[dict[str, object]]:

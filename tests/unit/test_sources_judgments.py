@@ -30,7 +30,7 @@ Played = tuple[str, str, str, str]
 
 
 def list_games(matches: Matches) -> list[Played]:
-    """Prompt, models in the order of their names, and who won."""
+    """Prompt, models in alphabetical order, and winner."""
     assert matches.cluster is not None
     results = []
     for a, b, result, prompt in zip(matches.a, matches.b, matches.outcome, matches.cluster, strict=True):
@@ -215,7 +215,7 @@ def test_rows_of_two_authors_before_a_rewrite_are_matches() -> None:
         row("6", excluded="no room: 9 tokens"),
         row("7", excluded="no room: 8 tokens"),
         row("8", [A, A], "x", "x"),
-        # What is about something else is passed over and not counted.
+        # Rows of other designs are skipped and not counted.
         row("1", [B, B], design="fixed"),
         row("1", [B, B], design="severity"),
         row("1", [B, B], design="set"),

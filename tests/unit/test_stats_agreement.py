@@ -51,7 +51,7 @@ def kappa_by_definition(pairs: Sequence[tuple[Hashable, Hashable]]) -> Fraction 
 def interval_by_definition(
     estimate: Fraction | None, ratio: Fraction | None, replicates: list[Fraction | None], factor: Fraction
 ) -> tuple[float, float] | None:
-    """Beta quantiles on as many trials as explain the jackknife's variance of half the ratio; for 0 < half < 1."""
+    """Beta quantiles for the number of trials with the jackknife variance of half the ratio; 0 < half < 1."""
     known = [value / 2 for value in replicates if value is not None]
     if estimate is None or ratio is None:
         return None
@@ -225,7 +225,7 @@ def test_names_and_order_do_not_matter(pairs: list[tuple[str | None, str | None]
     assert kappa(left, right) == pytest.approx(kappa(first, second))
     assert kappa_interval(left, right, names) == pytest.approx(kappa_interval(first, second, clusters))
     assert kappa_interval(second, first, clusters) == pytest.approx(kappa_interval(first, second, clusters))
-    # Within a unit no value comes first.
+    # The values of a unit are unordered.
     assert alpha_interval([pair[::-1] for pair in pairs], clusters) == alpha_interval(pairs, clusters)
 
 
@@ -238,7 +238,7 @@ def test_repeated_rows_do_not_narrow_the_interval(
     once = kappa_interval(first, second, clusters)
     assert kappa_interval(first * 2, second * 2, clusters * 2) == pytest.approx(once)
     one, two = alpha_interval(pairs, clusters), alpha_interval(pairs * 2, clusters * 2)
-    # Where the end of the scale cuts an interval its width says nothing.
+    # The width of an interval cut by the end of the scale is meaningless.
     if one is not None and two is not None and two[0] > -1:
         assert two[1] - two[0] >= one[1] - one[0] - 1e-9
 
@@ -258,7 +258,7 @@ def test_constant_rater_gives_a_wide_interval() -> None:
     low, high = kappa_interval(["a"] * 100, second, range(100)) or (0, 0)
     assert low < -0.5
     assert high > 0.4
-    # Only one cluster holds a second category: without it there would be no coefficient at all.
+    # Only one cluster holds a second category; without it there is no coefficient.
     assert alpha_interval([("a", "a")] * 99 + [("a", "b")], range(100)) == (-1.0, 1.0)
 
 
@@ -272,11 +272,11 @@ def test_opposite_raters_reach_the_other_end() -> None:
 
 def test_intervals_cover_rare_disagreement_and_varied_prompts() -> None:
     draw, held = random.Random(3), 0
-    p, steady = 0.5, 0.95  # alpha of two draws that are one with this chance, else apart
+    p, steady = 0.5, 0.95  # alpha of two draws that are equal with this chance, and independent otherwise
     for _ in range(400):
         units, clusters = [], []
         for prompt in range(40):
-            # All or nothing within a prompt, so that rows of one prompt are one.
+            # All rows of a prompt are equal, so they count as one.
             one, value = draw.random() < steady, draw.choice("ab")
             for _ in range(draw.randrange(1, 6)):
                 units.append((value, value if one else draw.choice("ab")))

@@ -41,7 +41,7 @@ KEYS = {
     "swap-synthesize": "f7fe503affe11ccd53a9037a",
     "wild-bench": "bede3ee8f07da26f8c64945e",
 }
-"""The first request of each protocol about one case, as this store named it in November 2026."""
+"""The keys of the first request of each protocol about one case, as of November 2026."""
 
 
 @pytest.mark.parametrize("name", KEYS)

@@ -29,7 +29,7 @@ few = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def simplest(strategy: SearchStrategy[T], predicate: Callable[[T], bool] = lambda _: True) -> T:
-    # What hypothesis draws to explain a failure is no simpler than what it has found.
+    # Leave out the explain phase: its examples are no simpler.
     phases = [Phase.generate, Phase.shrink]
     plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
     return find(strategy, predicate, settings=plain, random=random.Random(0))
@@ -67,7 +67,7 @@ def test_only_a_hostile_text_is_blank(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(KINDS))
     text = data.draw(strategies.texts(kinds=[kind]))
     assert text.strip() or kind == "hostile"
-    text.encode()  # a lone surrogate is no text that a response can be
+    text.encode()  # a response cannot contain a lone surrogate
 
 
 def test_hostile_text_may_be_empty_or_white_space() -> None:
@@ -83,7 +83,7 @@ def test_languages_have_many_scripts(script: str) -> None:
     assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(word_lists.SPOKEN))
 
 
-def test_several_languages_stand_in_one_text() -> None:
+def test_text_may_mix_languages() -> None:
     texts = draw_examples(strategies.texts(kinds=["languages"]), 20)
     assert any(sum(one in text for one in word_lists.SPOKEN) > 1 for text in texts)
 
@@ -119,7 +119,7 @@ def test_data_give_the_pairs_that_a_run_judges() -> None:
     for case in draw_examples(strategies.pairs(data=iter(TWEAKSET))):
         first, second = case.originals
         assert (case.id, first.author, second.author) in expected
-        # The rewrites that the data record come with the responses that they are of.
+        # Recorded rewrites come with their original responses.
         assert {(one.author, one.severity) for one in case.responses} == {("good", None), ("low-1", 1)}
         assert any(one.attack for one in case.responses)
 

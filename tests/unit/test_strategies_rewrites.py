@@ -48,7 +48,7 @@ def draw_examples(strategy: SearchStrategy[Case], number: int = 40) -> list[Case
 
 
 def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
-    """The originals that have a rewrite, each with it."""
+    """The originals with a rewrite, each paired with it."""
     for one in case.originals:
         yield from (
             (one, r) for r in case.responses if r.attack and (r.author, r.severity) == (one.author, one.severity)
@@ -76,9 +76,9 @@ def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
 @given(parts())
 @few
 def test_kept_edits_stay_in_order(drawn: tuple[list[Edit], list[Edit]]) -> None:
-    found, subset = drawn
+    example, subset = drawn
     assert subset
-    assert [edit for edit in found if edit in subset] == subset
+    assert [edit for edit in example if edit in subset] == subset
 
 
 def test_rewrite_shrinks_to_one_edit() -> None:
@@ -140,7 +140,7 @@ def test_model_may_be_slow() -> None:
     assert (profile.deadline, profile.max_examples, profile.print_blob) == (None, 20, settings().print_blob)
     assert Phase.explain not in profile.phases
     assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(profile.suppress_health_check)
-    # What it says of fixtures has nothing to do with time.
+    # The check of fixtures does not concern time.
     assert HealthCheck.function_scoped_fixture not in profile.suppress_health_check
 
 

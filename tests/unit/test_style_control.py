@@ -25,7 +25,7 @@ POINTS = np.array([1.0, 0.0, 0.5])
 
 
 def covariate(lengths: Any) -> Any:
-    """Relative differences in units of their root mean square, one match after another."""
+    """Relative differences in units of their root mean square, match by match."""
     raw = [(int(a) - int(b)) / (int(a) + int(b)) if a + b else 0.0 for a, b in lengths]
     unit = math.sqrt(sum(x * x for x in raw) / len(raw))
     return np.array(raw) / (unit or 1)
@@ -34,9 +34,9 @@ def covariate(lengths: Any) -> Any:
 def plant_matches(
     models: int, matches: int, prompts: int, worth: float, known: bool = True, noise: float = 0.1
 ) -> Matches:
-    """Matches between equally good models of which later ones write more, and ``worth`` points for length.
+    """Matches between equally good models; later models write more, and length is worth ``worth`` points.
 
-    With ``noise``, some are ties and prompts suit models, both of which make lengths count for less.
+    With ``noise``, some matches are ties and prompts favour models, which weakens the effect of length.
     """
     random = np.random.default_rng(0)
     a = random.integers(models, size=matches)
@@ -189,7 +189,7 @@ def test_single_match_has_a_rating_and_no_length_interval(outcome: str, length: 
 
 
 def test_separated_matches_are_finite() -> None:
-    # Whoever writes more wins, a thousand times.
+    # The longer response wins a thousand times.
     matches = encode(["a", "b"] * 1000, ["b", "a"] * 1000, ["a", "a"] * 1000, None, [(90, 10)] * 2000)
     ratings = rate_style_control(matches)
     assert ratings.rating == pytest.approx([1000, 1000], abs=1e-6)

@@ -50,7 +50,7 @@ def test_calls_are_summarised(counts: tuple[int, ...], message: str) -> None:
     assert lines(make_report(counts=counts)) == [message]
 
 
-def test_workers_are_added_up_and_crashed_ones_counted() -> None:
+def test_worker_counts_are_summed_and_crashes_counted() -> None:
     assert lines(make_report(), make_report(name="other"), make_report(), lost=1) == [
         "judge j: 8 calls made, 4 saved by the store",
         "judge other: 4 calls made, 2 saved by the store",

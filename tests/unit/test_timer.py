@@ -12,7 +12,7 @@ from distract.core.timer import Clock
 
 
 def test_nested_part_is_charged_once() -> None:
-    # Each look at the clock is a second later than the one before.
+    # The clock advances by one second per call.
     clock = Clock(_now=map(float, counting()).__next__)
     with clock.part("store"):
         with clock.part("forward"):

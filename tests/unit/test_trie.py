@@ -1,4 +1,4 @@
-"""Test that a trie holds every sequence once, and nothing else."""
+"""Test that a trie contains exactly the given sequences, each once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_each_sequence_lies_on_a_path_from_the_root(sequences: list[tuple[int, .
         by_index.update((index, way) for index in node.sequences)
         ways.update((id(child), way) for child in node.children.values())
         assert all(int(child.tokens[0]) == head for head, child in node.children.items())
-        # Without a branch and an end, it would be one run with what follows.
+        # A node without a branch or an end would be merged with its child.
         assert node is root or node.sequences or len(node.children) > 1
     assert by_index == dict(enumerate(sequences))
     assert root.size == len({sequence[: n + 1] for sequence in sequences for n in range(len(sequence))})

@@ -55,7 +55,7 @@ def density(x: float) -> float:
 
 
 EXACT = (ndtr, density, ndtri)
-"""For the library's `backend`: its own error function is good to 1e-7, which adds up to 1e-6 in ratings."""
+"""The library's `backend`, because its own error function is accurate to 1e-7, which adds up to 1e-6 in ratings."""
 
 
 def rate_with_library(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
@@ -105,7 +105,7 @@ def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
         assert ratings.rating.mean() == pytest.approx(25, abs=1e-9)
 
 
-def test_ties_alone_leave_all_level() -> None:
+def test_ties_alone_give_equal_ratings() -> None:
     ratings = ours.rate(table([(NAMES[0], name, "tie") for name in NAMES[1:]] * 9))
     assert ratings.rating == pytest.approx([25.0] * 4, abs=1e-12)
     assert (ratings.sigma < 25 / 3).all()
@@ -116,7 +116,7 @@ def moments(near: float, width: float) -> tuple[float, float]:
     top = min(width, 40 / near if near > 4 else 14 + abs(near))
 
     def integral(power: int, middle: float = 0.0) -> float:
-        # Times the density at the near end, or at 0 where that is inside: no exponential gets out of range.
+        # Divide by the density at the near end, or at 0 if that lies inside, so that no exponential overflows.
         def inside(step: float) -> float:
             peak = min(max(-near, 0.0), width)
             return float((step - middle) ** power * math.exp((peak - step) * (near + (peak + step) / 2)))
@@ -174,7 +174,7 @@ def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: floa
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 8.2))
 @example(15.0, 1.19e-7)  # 1.0 against 0.99999912
-@settings(max_examples=200)  # a few dozen numbers each: cheap, and digits were lost in narrow places only
+@settings(max_examples=200)  # a few dozen numbers each are cheap, and accuracy was lost only in narrow ranges
 def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: float) -> None:
     one, many = ours.win_effect(ahead), ours.win_effects(np.array([ahead]))
     assert [float(part[0]) for part in many] == pytest.approx(one, rel=1e-9, abs=1e-12)
@@ -188,7 +188,6 @@ def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: floa
 
 @pytest.mark.parametrize(("wins", "ties", "share"), [(9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5)])
 def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
-    """Also where all matches are ties or none is."""
     won: list[Match] = [("m1", "m2", "a")] * wins
     matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
     ratings = ours.rate(matches, shuffles=2)
@@ -215,7 +214,7 @@ def test_extreme_ratings_stay_finite() -> None:
     ratings = ours.rate(table(played), shuffles=2)
     assert ratings.rating[0] > 38
     assert ratings.rating.sum() == pytest.approx(50)
-    # No margin at all: a tie says that both played the same.
+    # Without a margin, a tie means equal performance.
     level = ours.rate(table([("x", "y", "a"), ("x", "y", "tie")]), draw_probability=0.0, order="file")
     assert np.isfinite(level.rating).all()
     assert level.rating[0] > level.rating[1]
@@ -254,7 +253,7 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
         ({"mu": math.nan}, "mu: expected a number, found nan"),
         ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
@@ -266,13 +265,13 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
         ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
     ],
 )
-def test_bad_parameter_is_one_line(given: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])
     with pytest.raises(UsageError) as error:
-        ours.rate(matches, **given)
+        ours.rate(matches, **parameters)
     assert str(error.value) == message
     with pytest.raises(UsageError):
-        ours.redraw(matches, draw(0, 2, 1), **given)
+        ours.redraw(matches, draw(0, 2, 1), **parameters)
 
 
 def test_trueskill_is_discovered_and_records_its_parameters() -> None:
@@ -282,6 +281,6 @@ def test_trueskill_is_discovered_and_records_its_parameters() -> None:
     assert system.rate(matches).parameters == {**used, "tau": 0.0}
     file = system.rate(matches, order="file", shuffles=1)
     assert file.parameters == {**used, "tau": pytest.approx(25 / 300), "order": "file", "shuffles": 1}
-    given = system.rate(matches, draw_probability=0.3)
-    assert (given.parameters["draw_probability"], given.notes) == (0.3, ())
+    explicit = system.rate(matches, draw_probability=0.3)
+    assert (explicit.parameters["draw_probability"], explicit.notes) == (0.3, ())
     assert system.rate(matches, order="file", tau=0.5).parameters["tau"] == 0.5

@@ -41,7 +41,7 @@ MISTAKES = {
     "tweak-038": "79 percent",  # about 97
     "tweak-042": "2,100",  # 6 percent of 30,000 are 1,800
 }
-"""What good answers get wrong on purpose: a rewrite that mends it is no rewrite."""
+"""Deliberate mistakes in good answers: a rewrite that corrects one is rejected."""
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 
@@ -126,7 +126,7 @@ def test_every_severity_breaks_its_number_of_constraints(case: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("case_id", "mistake"), MISTAKES.items())
-def test_mistakes_stay(case_id: str, mistake: str) -> None:
+def test_good_responses_contain_their_known_mistake(case_id: str, mistake: str) -> None:
     case = next(case for case in CASES if case["id"] == case_id)
     good = [r["text"].casefold() for r in case["responses"] if r["author"] == "good"]
     assert len(good) == 4

@@ -28,7 +28,7 @@ def texts(folder: Path) -> list[dict[str, Any]]:
 
 
 def ask_and_read(comparison: Comparison) -> Plan[Judgment]:
-    """A protocol of somebody else, that reads its verdicts itself."""
+    """A third-party protocol with its own parser."""
     yield [request("first")]
     (reply,) = yield [replace(request(f"then {comparison.first.author}"), choices=(), prefill="")]
     return verdict("a") if reply.text == "A" else Judgment(None, read="text", failure="says nothing")
@@ -98,7 +98,7 @@ def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -
     assert "unreadable" not in run("report", "r", "--json").out
 
 
-def test_readable_replies_leave_no_file(run: Callable[..., CommandResult]) -> None:
+def test_readable_replies_write_no_file(run: Callable[..., CommandResult]) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
     assert "unreadable answer" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

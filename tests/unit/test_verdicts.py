@@ -53,7 +53,7 @@ def test_rating_weights_by_probability_and_takes_the_lowest() -> None:
         ([verdict("a"), verdict("a")], None, "a"),
         ([verdict("a"), verdict("b")], None, "tie"),
         ([verdict("a", (0.6, 0.3, 0.1)), verdict("b", (0.4, 0.5, 0.1))], None, "a"),
-        # The tie's weight wins although neither order names it.
+        # The tie has the largest weight although neither order names it.
         ([verdict("a", (0.5, 0.06, 0.44)), verdict("b", (0.06, 0.5, 0.44))], None, "tie"),
         ([verdict("a"), verdict(None)], None, None),
         ([], None, None),
@@ -92,5 +92,5 @@ def test_prefilled_answer_begins_with_the_verdict(text: str, finish: str, prefer
 
 
 @pytest.mark.parametrize("text", ["A]]\n\nOn reflection I withdraw this verdict and give none.", "A]]?\nI cannot say."])
-def test_later_statement_about_a_verdict_is_read_too(text: str) -> None:
+def test_later_statement_about_a_verdict_is_read(text: str) -> None:
     assert read_comparison(Reply(text), "[[", ABC).failure == "no verdict"

@@ -134,5 +134,5 @@ def test_rejections_are_counted_by_attack_and_reason() -> None:
 
 def test_verifier_verdict_is_read_from_two_letters() -> None:
     _, rounds = drive(verify(case(), SAME, OTHER), lambda request: SURE)
-    asked: Request = rounds[0][0]
-    assert (asked.choices, asked.prefill) == (("Y", "N"), "[[")
+    requests: Request = rounds[0][0]
+    assert (requests.choices, requests.prefill) == (("Y", "N"), "[[")

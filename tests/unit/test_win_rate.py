@@ -42,15 +42,15 @@ def rate_naively(played: list[Match]) -> dict[str, float]:
 
 
 def simulate_matches(matches: int, prompts: int, seed: int = 0) -> list[Match]:
-    """Matches of four models, whose outcome depends on the prompt."""
+    """Matches of four models with outcomes that depend on the prompt."""
     random = np.random.default_rng(seed)
     mood = random.normal([0.0, 0.4, 0.8, 1.2], 1, (prompts, 4))
-    found: list[Match] = []
+    played: list[Match] = []
     for at in range(matches):
         a, b = random.choice(4, 2, replace=False)
         gap = mood[at % prompts, a] - mood[at % prompts, b] + random.normal(0, 1)
-        found.append((NAMES[a], NAMES[b], "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b", f"p{at % prompts}"))
-    return found
+        played.append((NAMES[a], NAMES[b], "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b", f"p{at % prompts}"))
+    return played
 
 
 @given(PLAYED)
@@ -87,7 +87,7 @@ def test_sides_order_and_names_do_not_matter(played: list[Match]) -> None:
     assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-12)
 
 
-def test_ties_alone_are_level_and_certain() -> None:
+def test_ties_alone_give_equal_certain_rates() -> None:
     ratings = win_rate.rate(table([(NAMES[0], NAMES[at], "tie", "p") for at in (1, 2, 3)]))
     assert ratings.rating.tolist() == [0.5] * 4
     assert not ratings.covariance.any()
