@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .orders import CHUNK, Orders, cells, check_parameter, combine_orders, count_common, replay
+from .shuffles import CHUNK, Orders, cells, check_parameter, combine_orders, count_common, replay
 
 SAME = 1e-6
 """Maximum difference in points between two final ratings that count as equal, so that the start does not matter."""

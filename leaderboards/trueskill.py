@@ -19,7 +19,7 @@ from scipy.special import erfcx, ndtri
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .orders import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
+from .shuffles import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
 
 TAIL = 30.0
 """Standard deviations beyond which functions of the normal distribution are computed by continued fraction."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .orders import cells
 from .scale import POINTS
+from .shuffles import cells
 
 BLOCK = 1 << 21
 """Entries of a table to hold at once."""

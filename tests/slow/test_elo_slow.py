@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from distract.leaderboards.orders import Orders
+from distract.leaderboards.shuffles import Orders
 
 
 def test_all_orders_are_equally_likely() -> None:

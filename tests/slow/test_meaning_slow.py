@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_fidelity import PIECES
 
-from distract.rewriting.fidelity.meaning import signs
+from distract.rewriting.fidelity.meaning_signs import signs
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "not ", "if a ", "then a b. ", "more than ", "A ", "a, "])

@@ -82,11 +82,11 @@ def test_plugin_loads_only_pytest_and_itself() -> None:
     program = """
 import sys, pytest
 before = set(sys.modules)
-import distract.testing.plugin
+import distract.testing.pytest_plugin
 print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["distract", "distract.testing", "distract.testing.plugin"]
+    assert done.stdout.split() == ["distract", "distract.testing", "distract.testing.pytest_plugin"]
 
 
 class TestTestSelection:
@@ -216,7 +216,7 @@ def away(tmp_path_factory):
 def same(mine): return mine
 
 def pytest_unconfigure(config):
-    from distract.testing.plugin import _SESSION
+    from distract.testing.pytest_plugin import _SESSION
     ((mine, numbers),) = config.stash[_SESSION].judges
     assert mine() is None or not mine()._end.alive
 """)  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import evalica
 import numpy as np
 import pytest
-from distract.leaderboards.orders import Orders, combine_orders, weights
+from distract.leaderboards.shuffles import Orders, combine_orders, weights
 from hypothesis import given
 from hypothesis import strategies as st
 

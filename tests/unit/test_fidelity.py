@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from distract.core.records import Constraint
 from distract.data.lexicon import content_words
 from distract.rewriting import fidelity
-from distract.rewriting.fidelity import facts, inspect, inspect_severity, meaning, misbehaviour, numbers
+from distract.rewriting.fidelity import facts, inspect, inspect_severity, meaning_signs, misbehaviour, numbers
 from distract.rewriting.fidelity.facts import code_spans, new_content_share, quote_spans, url_spans
 
 NO_COMMA = Constraint("punctuation:no_comma")
@@ -219,7 +219,7 @@ def test_any_text_can_be_inspected(original: str, rewrite: str) -> None:
 
 
 drawn = st.lists(st.sampled_from([text for _, *pair in ACCEPTED for text in pair]), max_size=4).map(" ".join)
-MODULES = (numbers, facts, fidelity, meaning, misbehaviour)
+MODULES = (numbers, facts, fidelity, meaning_signs, misbehaviour)
 REMEMBERED = [found for module in MODULES for found in vars(module).values() if hasattr(found, "cache_clear")]
 
 

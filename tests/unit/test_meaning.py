@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.rewriting.fidelity.meaning import signs
+from distract.rewriting.fidelity.meaning_signs import signs
 
 CHANGED = [
     ("negation lost", "A contract does not have to be in writing.", "A contract has to be in writing."),

@@ -21,9 +21,9 @@ from distract.core.records import Row
 from distract.judging import BASE
 from distract.report.tables import show
 from distract.stats import intervals
-from distract.studies.attack import ranking_view as report
-from distract.studies.attack.ranking import ProtocolRank, document, rank_protocols
-from distract.studies.attack.ranking_view import HEIGHT, MARKS, WIDTH, ranking_parts
+from distract.studies.attack import rank_view as report
+from distract.studies.attack.protocol_ranks import ProtocolRank, document, rank_protocols
+from distract.studies.attack.rank_view import HEIGHT, MARKS, WIDTH, ranking_parts
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trueskill as library
-from distract.leaderboards.orders import Orders
+from distract.leaderboards.shuffles import Orders
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loops import each

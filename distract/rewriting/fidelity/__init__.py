@@ -16,7 +16,7 @@ from functools import lru_cache
 from distract.core.records import Constraint, Evidence
 from distract.data.constraints import check
 from distract.data.lexicon import content_words
-from distract.rewriting.fidelity import meaning, misbehaviour
+from distract.rewriting.fidelity import meaning_signs, misbehaviour
 from distract.rewriting.fidelity.facts import READ, differences, normalise_text, scripts
 
 Turns = Sequence[str]
@@ -160,7 +160,7 @@ def inspect(
     if not severity:
         # A text that is broken on purpose may show signs or end early.
         reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.find_form_flaws(*pair))
-        signs = dict.fromkeys(sign for before, after in pairs for sign in meaning.signs(before, after))
+        signs = dict.fromkeys(sign for before, after in pairs for sign in meaning_signs.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
     if max_new_content is not None and len(rewritten) >= MIN_WORDS and new_share > max_new_content:
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")

@@ -17,7 +17,7 @@ from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts, pair_conditions
-from distract.studies.attack.ranking import ProtocolRank
+from distract.studies.attack.protocol_ranks import ProtocolRank
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from typing import Any
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
 from distract.stats.figure import flatten
-from distract.studies.attack import measures, ranking
+from distract.studies.attack import measures, protocol_ranks
 from distract.studies.attack.briefs import CompactRows
 from distract.studies.attack.measures import AttackResult
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
@@ -25,7 +25,7 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
     return {
         **{name: parameters[name] for name in _SHARED},
         "rejected": count_reasons(measured.rewrites),
-        "ranking": ranking.document(measured.standings),
+        "ranking": protocol_ranks.document(measured.standings),
         "results": [flatten(figure) for figure in measured.figures],
         **({} if measured.smallest is None else _minimal_document(measured.smallest)),
     }
@@ -74,7 +74,7 @@ class _AttackSums:
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
         return AttackResult(
             measures.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),
-            ranking.rank_protocols(self._briefs, p["protocols"], p["attacks"], p["controls"]),
+            protocol_ranks.rank_protocols(self._briefs, p["protocols"], p["attacks"], p["controls"]),
             self._rewrites,
             self._smallest if is_searched else None,
             len({*self._briefs.clusters.values()}),

@@ -26,7 +26,7 @@ from distract.report.tables import (
 )
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.measures import AttackResult
-from distract.studies.attack.ranking_view import ranking_parts
+from distract.studies.attack.rank_view import ranking_parts
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 MANY = 3

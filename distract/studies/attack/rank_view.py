@@ -18,7 +18,7 @@ from distract.judging import BASE
 from distract.report.glossary import empty_reason
 from distract.report.tables import VERDICTS, Detail, Table, TableRow, name_protocol, rate_cells
 from distract.stats.intervals import wilson
-from distract.studies.attack.ranking import ProtocolRank
+from distract.studies.attack.protocol_ranks import ProtocolRank
 
 WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""
