@@ -22,7 +22,7 @@ from distract.data.rows import read_author
 
 
 @dataclass(frozen=True, slots=True)
-class _Answers:
+class _AnswerFiles:
     author: str
     by_prompt: dict[str, str]
 
@@ -97,7 +97,7 @@ def _read_constraints(item: Item) -> tuple[Constraint, ...] | str:
     return tuple(constraints)
 
 
-def _read_answers(text: str, path: str) -> _Answers:
+def _read_answers(text: str, path: str) -> _AnswerFiles:
     author = read_author(path)
     by_prompt: dict[str, str] = {}
     for item in read_lines(text, path):
@@ -107,10 +107,10 @@ def _read_answers(text: str, path: str) -> _Answers:
         by_prompt[prompt] = item.text("response", empty=True)
     if not by_prompt:
         raise DataError("holds no responses", path=path)
-    return _Answers(author, by_prompt)
+    return _AnswerFiles(author, by_prompt)
 
 
-def _read_all(files: Mapping[str, str]) -> list[_Answers]:
+def _read_all(files: Mapping[str, str]) -> list[_AnswerFiles]:
     answers = [_read_answers(text, path) for path, text in files.items()]
     authors = [answer.author for answer in answers]
     if twice := [author for author in authors if authors.count(author) > 1]:

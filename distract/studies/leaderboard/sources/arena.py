@@ -28,7 +28,7 @@ from distract.studies.leaderboard.sources.source import (
     identity,
     no_match_error,
 )
-from distract.studies.leaderboard.sources.vote_files import MISSING, Table, TableRow
+from distract.studies.leaderboard.sources.vote_files import MISSING, VoteTable, VoteRow
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"
@@ -57,7 +57,7 @@ def is_vote(fields: Collection[str]) -> bool:
     return {*MODELS} <= {*fields} and (WINNER in fields or {*HOT} <= {*fields})
 
 
-def read(table: Table) -> MatchSource:
+def read(table: VoteTable) -> MatchSource:
     """Read the votes of a file."""
     if not table.fields:
         raise no_match_error(table.path, {}, 0)
@@ -97,7 +97,7 @@ def read(table: Table) -> MatchSource:
     return MatchSource(table.path.name, "arena", columns.matches(alone=True), sha256=checksum(table.path))
 
 
-def _check_columns(table: Table, needed: Sequence[str]) -> None:
+def _check_columns(table: VoteTable, needed: Sequence[str]) -> None:
     for name in needed:
         if name not in table.fields:
             if near := next((field for field in table.fields if field.strip() == name), None):
@@ -111,7 +111,7 @@ def _check_columns(table: Table, needed: Sequence[str]) -> None:
             raise DataError(f"missing; found {names or 'nothing'}{more}", path=table.path, field=name)
 
 
-def _read_models(table: Table, row: TableRow) -> tuple[str, str]:
+def _read_models(table: VoteTable, row: VoteRow) -> tuple[str, str]:
     line, values = row
     item = Item({}, str(table.path), line)
     names = []
@@ -124,7 +124,7 @@ def _read_models(table: Table, row: TableRow) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _read_winner(table: Table, line: int, winner: object, names: tuple[str, str]) -> Outcome | None:
+def _read_winner(table: VoteTable, line: int, winner: object, names: tuple[str, str]) -> Outcome | None:
     """Read a winner that is not a plain word, or is a model's name too."""
     if isinstance(winner, float) and winner != winner:
         return None
@@ -142,7 +142,7 @@ def _read_winner(table: Table, line: int, winner: object, names: tuple[str, str]
     return meanings.pop()
 
 
-def _read_one_hot(table: Table, line: int, values: Sequence[object]) -> Outcome | None:
+def _read_one_hot(table: VoteTable, line: int, values: Sequence[object]) -> Outcome | None:
     if all(value is None or value == "" or value != value for value in values):
         return None
     winners = []
@@ -157,7 +157,7 @@ def _read_one_hot(table: Table, line: int, values: Sequence[object]) -> Outcome 
     return winners[0]
 
 
-def find_prompt(table: Table, names: Sequence[str]) -> str | None:
+def find_prompt(table: VoteTable, names: Sequence[str]) -> str | None:
     """Name the column that identifies prompts: the first that the first row fills in."""
     return next((name for name in names if can_identify(name, table.first.get(name))), None)
 
@@ -167,7 +167,7 @@ def can_identify(name: str, value: object) -> bool:
     return isinstance(value, list) and bool(value) if name == "conversation_a" else value not in (None, "")
 
 
-def prompt_identity(table: Table, line: int, name: str, value: object) -> int:
+def prompt_identity(table: VoteTable, line: int, name: str, value: object) -> int:
     """Hash a prompt or its id; raises DataError where the column holds none."""
     if type(value) is str and value and not value.isspace():
         return identity(value)
@@ -184,10 +184,10 @@ def prompt_identity(table: Table, line: int, name: str, value: object) -> int:
     table.fail(line, name, f"expected a prompt or its id, as in the first row, found {problem}")
 
 
-_Measure = Callable[[Table, int, str, object], int | None]
+_Measure = Callable[[VoteTable, int, str, object], int | None]
 
 
-def _choose_measure(table: Table, hot: bool) -> tuple[tuple[str, ...], _Measure]:
+def _choose_measure(table: VoteTable, hot: bool) -> tuple[tuple[str, ...], _Measure]:
     """Choose the two columns that give lengths, and how to read them; none where the first row has none."""
     written = _list_length if hot and not table.typed else _text_length
     kinds: tuple[tuple[str, _Measure], ...] = (
@@ -202,7 +202,7 @@ def _choose_measure(table: Table, hot: bool) -> tuple[tuple[str, ...], _Measure]
     return (), _known_length
 
 
-def _known_length(table: Table, line: int, name: str, value: object) -> int | None:
+def _known_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
     if value is MISSING or value is None or value == "" or value != value:
         return None
     try:
@@ -214,7 +214,7 @@ def _known_length(table: Table, line: int, name: str, value: object) -> int | No
     return int(number)
 
 
-def _text_length(table: Table, line: int, name: str, value: object) -> int | None:
+def _text_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list):
@@ -222,7 +222,7 @@ def _text_length(table: Table, line: int, name: str, value: object) -> int | Non
     return None
 
 
-def _list_length(table: Table, line: int, name: str, value: object) -> int | None:
+def _list_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
     # The cells of Kaggle's CSV hold JSON lists of texts.
     if isinstance(value, str) and value.startswith("["):
         try:
@@ -232,7 +232,7 @@ def _list_length(table: Table, line: int, name: str, value: object) -> int | Non
     return _text_length(table, line, name, value)
 
 
-def _conversation_length(table: Table, line: int, name: str, value: object) -> int | None:
+def _conversation_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
     if not isinstance(value, list):
         return None
     texts: list[Any] = [turn.get("content") for turn in value if isinstance(turn, dict) and turn.get("role") != "user"]

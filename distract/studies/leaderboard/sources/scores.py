@@ -21,7 +21,7 @@ from distract.data.fields import Item
 from distract.judging.verdicts import SCORE_TOLERANCE
 from distract.studies.leaderboard.sources import arena
 from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, check_model, no_match_error
-from distract.studies.leaderboard.sources.vote_files import MISSING, Table
+from distract.studies.leaderboard.sources.vote_files import MISSING, VoteTable
 
 MODEL, SCORE = "model", "score"
 PROMPTS = arena.PROMPTS[:4]
@@ -39,7 +39,7 @@ def is_score(fields: Collection[str]) -> bool:
     return {MODEL, SCORE} <= {*fields} and not {*PROMPTS}.isdisjoint(fields)
 
 
-def read(table: Table) -> MatchSource:
+def read(table: VoteTable) -> MatchSource:
     """Read the comparisons that the scores of a file imply."""
     prompt = arena.find_prompt(table, PROMPTS)
     for name in (MODEL, SCORE, *(() if prompt else PROMPTS[1:2])):
@@ -63,7 +63,7 @@ def compare_scores(first: float | None, second: float | None) -> Outcome | None:
     return "a" if first > second else "b"
 
 
-def _read_scores(table: Table, prompt: str) -> dict[tuple[int, str], list[tuple[str, float | None]]]:
+def _read_scores(table: VoteTable, prompt: str) -> dict[tuple[int, str], list[tuple[str, float | None]]]:
     """Read models and scores by prompt, turn and judge, in the order of the file."""
     names = (MODEL, SCORE, prompt)
     apart = [name for name in APART if name in table.fields]

@@ -25,11 +25,11 @@ _BATCH = 1 << 13
 _CELL = 1 << 27
 """Maximum number of characters in a cell; an unclosed quotation mark must not swallow a whole file."""
 
-TableRow = tuple[int, Sequence[object]]
+VoteRow = tuple[int, Sequence[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class VoteTable:
     """A file of rows."""
 
     path: Path
@@ -37,14 +37,14 @@ class Table:
     first: Mapping[str, object]  # values of the first row; empty where there is none
     typed: bool  # False for CSV, where everything is text
     # Yields each row's line (its number, in Parquet) and its values in the columns named.
-    rows: Callable[[Sequence[str]], Iterator[TableRow]]
+    rows: Callable[[Sequence[str]], Iterator[VoteRow]]
 
     def fail(self, line: int, field: str, problem: str) -> NoReturn:
         """Raise a DataError for a cell."""
         raise DataError(problem, path=self.path, line=line, field=field)
 
 
-def open_table(path: Path) -> Table:
+def open_table(path: Path) -> VoteTable:
     """Detect the form of a file by its beginning, and read its columns."""
     begin = head(path)
     if begin.startswith(PARQUET) or path.suffix == ".parquet":
@@ -58,17 +58,17 @@ def open_table(path: Path) -> Table:
     return _open_csv(path)
 
 
-def _open_objects(path: Path, stream: Callable[[Path], Iterator[Object]]) -> Table:
-    def rows(names: Sequence[str]) -> Iterator[TableRow]:
+def _open_objects(path: Path, stream: Callable[[Path], Iterator[Object]]) -> VoteTable:
+    def rows(names: Sequence[str]) -> Iterator[VoteRow]:
         for line, value in stream(path):
             yield line, [value.get(name, MISSING) for name in names]
 
     first = next((value for _, value in stream(path)), {})
-    return Table(path, tuple(first), first, True, rows)
+    return VoteTable(path, tuple(first), first, True, rows)
 
 
-def _open_csv(path: Path) -> Table:
-    def rows(names: Sequence[str]) -> Iterator[TableRow]:
+def _open_csv(path: Path) -> VoteTable:
+    def rows(names: Sequence[str]) -> Iterator[VoteRow]:
         places = [header.index(name) for name in names]
         # itemgetter gives no tuple for a single place.
         select = itemgetter(*places) if len(places) > 1 else lambda cells: [cells[place] for place in places]
@@ -82,7 +82,7 @@ def _open_csv(path: Path) -> Table:
         line, header = next(beginning, (1, []))
         _check_unique(path, header, line)
         _, cells = next(beginning, (0, []))
-    return Table(path, tuple(header), dict(zip(header, cells, strict=False)), False, rows)
+    return VoteTable(path, tuple(header), dict(zip(header, cells, strict=False)), False, rows)
 
 
 def _check_unique(path: Path, names: Sequence[str], line: int | None = None) -> None:
@@ -108,13 +108,13 @@ def _read_cells(path: Path) -> Generator[tuple[int, list[str]]]:
         csv.field_size_limit(before)
 
 
-def _open_parquet(path: Path) -> Table:
+def _open_parquet(path: Path) -> VoteTable:
     try:
         library = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise UsageError(f"{path}: needs pyarrow, which is not installed: {install_command('parquet')}") from error
 
-    def rows(names: Sequence[str], size: int = _BATCH) -> Iterator[TableRow]:
+    def rows(names: Sequence[str], size: int = _BATCH) -> Iterator[VoteRow]:
         number = 0
         with _translate_errors(path):
             batches = library.ParquetFile(path).iter_batches(batch_size=size, columns=[*dict.fromkeys(names)])
@@ -136,7 +136,7 @@ def _open_parquet(path: Path) -> Table:
     for name in fields:
         with suppress(DataError):
             first.update((name, value) for _, (value,) in islice(rows((name,), 1), 1))
-    return Table(path, fields, first, True, rows)
+    return VoteTable(path, fields, first, True, rows)
 
 
 @contextmanager
