@@ -58,7 +58,7 @@ _MODULES = (
     *(
         "distract.studies.gate.live",
         "distract.studies.gate.view",
-        "distract.studies.attack.ranking_view",
+        "distract.studies.attack.rank_view",
         "distract.report.unread",
     ),
     *(f"distract.studies.{name}.study" for name in _STUDIES),
@@ -83,8 +83,8 @@ class Process:
 
     def send(self, number: int) -> bool:
         """Send a signal; return False if no process receives it."""
-        self.begun.wait(HUNG)
-        if self.ended.is_set():
+        is_begun = self.begun.wait(HUNG)  # else its pid is 0, which is our own process group
+        if self.ended.is_set() or not is_begun:
             return False
         os.kill(self.pid, number)
         return True
