@@ -28,7 +28,7 @@ from distract.studies.leaderboard.sources.source import (
     identity,
     no_match_error,
 )
-from distract.studies.leaderboard.sources.vote_files import MISSING, VoteTable, VoteRow
+from distract.studies.leaderboard.sources.vote_files import MISSING, VoteRow, VoteTable
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"
