@@ -107,7 +107,7 @@ def test_live_plan_agrees_with_a_monitor_simulation() -> None:
 def test_unplannable_live_gate_states_the_reason() -> None:
     sure = analyse_power(0.1, 0.05, 0.9999, 0.95)
     assert sure.live is None
-    assert "decides wrongly on few comparisons more often" in sure.notes[-1]
+    assert "it stops early with the wrong decision too often" in sure.notes[-1]
 
 
 @given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0.5, 0.999), st.floats(0.5, 0.999), st.integers(1, 20))

@@ -211,7 +211,7 @@ def test_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pytest
         raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB\nmore lines")
 
     monkeypatch.setattr(judge._loaded, "forward", fails)
-    with pytest.raises(BackendError, match="batch_tokens, now 2048") as raised:
+    with pytest.raises(BackendError, match=r"lower batch_tokens \(now 2048\)") as raised:
         ask(judge, ROUND[:1])
     assert "\n" not in str(raised.value)
 
