@@ -259,12 +259,12 @@ def test_missing_probabilities_are_not_requested_again() -> None:
 
 @pytest.mark.parametrize("message", ["[[", "Based"])
 def test_server_that_restarts_answers_gets_no_prefill(message: str) -> None:
-    def anew(request: ReceivedRequest) -> dict[str, Any]:
+    def answer(request: ReceivedRequest) -> dict[str, Any]:
         if "continue_final_message" in request.body:
             return completion(message, logprobs=[token(message, {message: 0.9, "A": 0.01})], finish="length")
         return completion("[[A]]", logprobs=spell_tokens("[[", ("A", {"A": 0.8, "B": 0.2}), "]]"))
 
-    with FakeServer(anew, owner="someone", probed=anew) as server:
+    with FakeServer(answer, owner="someone", probed=answer) as server:
         replies = ask(backend(server.url, concurrency=1), verdict("one"), verdict("two"))
         assert len(server.chats) == 2
     assert [reply.probabilities for reply in replies] == [pytest.approx((0.8, 0.2, 0.0))] * 2
