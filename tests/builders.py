@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,26 @@ def row(
         judgments=tuple(judgments),
         excluded=excluded,
     )
+
+
+def run_parameters(name: str, protocols: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The parameters of a run on three cases of a data set."""
+    return {
+        "judge": "j",
+        "data": {"name": name, "cases": 3},
+        "limit": 3,
+        "seed": 0,
+        "attacks": ["f"],
+        "asking": None,
+        "verifier": None,
+        "self_judging": [],
+        "controls": [],
+        "degradations": [],
+        "left_out": {},
+        "protocols": dict(protocols),
+        "ties": ["absolute"],
+        "generator": "rules",
+    }
 
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:

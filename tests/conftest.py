@@ -134,6 +134,13 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     registry._load.cache_clear()
 
 
+@pytest.fixture
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the keys, addresses and proxies of the developer."""
+    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> Transformers:
     """The real embedded judge, loaded; skips where it cannot be fetched."""

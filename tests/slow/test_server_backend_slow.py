@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -19,11 +18,7 @@ from distract.models.server.backend import OpenAI
 
 pytest.importorskip("openai")
 
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_keys")
 
 
 # Addresses and keys

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 
 import pytest
@@ -19,11 +18,7 @@ from distract.models.server.http import LARGE, MOST, STEP
 
 pytest.importorskip("openai")
 
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_keys")
 
 
 def test_server_with_oversized_answers_ends_the_run() -> None:

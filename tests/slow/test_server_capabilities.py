@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import sqlite3
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from builders import finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
+from test_server_backend import backend
 
 from distract.core.backend import ProbingBackend
 from distract.core.errors import BackendError
@@ -24,21 +24,12 @@ from distract.core.records import Message, Reply, Request
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.models.server.backend import OpenAI
 from distract.models.server.capabilities import PROBES, Capabilities
 from distract.studies.attack import session
 
 pytest.importorskip("openai")
 
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
-
-
-def backend(url: str, **more: Any) -> OpenAI:
-    return OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, **more})
+pytestmark = pytest.mark.usefixtures("no_keys")
 
 
 # Servers with various restrictions, whose answers depend on the request alone

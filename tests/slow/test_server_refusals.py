@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
+from test_server_backend import backend
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.loop import answer
@@ -18,20 +18,11 @@ from distract.core.records import Message, Reply, Request
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.models.server.backend import OpenAI
 from distract.models.server.capabilities import PROBES
 
 pytest.importorskip("openai")
 
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
-
-
-def backend(url: str, **more: Any) -> OpenAI:
-    return OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, **more})
+pytestmark = pytest.mark.usefixtures("no_keys")
 
 
 def words(content: str) -> Request:

@@ -7,10 +7,9 @@ import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from builders import row, verdict
+from builders import row, run_parameters, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,22 +19,7 @@ from distract.core.records import Row
 from distract.judging import published as replay
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
-PARAMETERS: dict[str, Any] = {
-    "judge": "j",
-    "data": {"name": "colours", "cases": 3},
-    "limit": 3,
-    "seed": 0,
-    "attacks": ["f"],
-    "asking": None,
-    "verifier": None,
-    "self_judging": [],
-    "controls": [],
-    "degradations": [],
-    "left_out": {},
-    "protocols": {"pairwise": [], "absolute": ["score", "rating"], "unused": []},
-    "ties": ["absolute"],
-    "generator": "rules",
-}
+PARAMETERS = run_parameters(name="colours", protocols={"pairwise": [], "absolute": ["score", "rating"], "unused": []})
 
 
 def run(path: Path, rows: list[Row], finish: bool = True) -> Path:

@@ -8,29 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import row, scored, verdict
+from builders import row, run_parameters, scored, verdict
 
 from distract.core.errors import DataError, UsageError
 from distract.core.recorder import Recorder, default_path, dump
 from distract.core.records import Response, Rewrite, Row, Side
 from distract.core.runs import load
 
-PARAMETERS: dict[str, Any] = {
-    "judge": "j",
-    "data": {"name": "d", "cases": 3},
-    "limit": 3,
-    "seed": 0,
-    "attacks": ["f"],
-    "asking": None,
-    "verifier": None,
-    "self_judging": [],
-    "controls": [],
-    "degradations": [],
-    "left_out": {},
-    "protocols": {"absolute": ["score"]},
-    "ties": ["absolute"],
-    "generator": "rules",
-}
+PARAMETERS = run_parameters(name="d", protocols={"absolute": ["score"]})
 ROWS = [
     row("c1", [verdict("a"), verdict(None)]),
     row("c2", [scored((5.25, 4.0), (5, 4))], attack="f", target="b", protocol="absolute"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -23,14 +22,10 @@ from distract.models.server.requests import LONGEST_BACKOFF, backoff
 
 pytest.importorskip("openai")
 
+pytestmark = pytest.mark.usefixtures("no_keys")
+
 KEY = "sk-secret-0123456789"
 ABC = ("A", "B", "C")
-
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
 
 
 def verdict(content: str = "hello") -> Request:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
 import threading
 import zlib
 from typing import Any
@@ -21,13 +20,9 @@ from distract.models.server.secrets import scrub_values
 
 pytest.importorskip("openai")
 
+pytestmark = pytest.mark.usefixtures("no_keys")
+
 TOO_LARGE = "the reply is larger than 16 MB"
-
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
 
 
 def words(content: str = "hello") -> Request:

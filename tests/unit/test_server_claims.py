@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import time
 from pathlib import Path
@@ -24,13 +23,9 @@ from distract.models.server.requests import Limiter
 
 pytest.importorskip("openai")
 
+pytestmark = pytest.mark.usefixtures("no_keys")
+
 FIRST = "[[A]]"
-
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("OPENAI_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
 
 
 def words(content: str = "hello") -> Request:
