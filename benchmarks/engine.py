@@ -53,7 +53,7 @@ def measure(folder: str, cases: int, out: str, store: str, results: Any) -> None
     backend = make_planted("fair")
     relax_gc()  # as a command does
     begin = time.process_time()
-    selected = session.select(data=str(data), attacks=("null",), generator="rules")
+    selected = session.select(data=str(data), attacks=("null",), measures=("fixed", "flip"), generator="rules")
     setup = Setup("planted:fair", backend, registry.choose_protocols(()), out=Path(folder, out))
     job = session.prepare(selected, setup)
     tally = Tally()

@@ -68,6 +68,7 @@ def row(
     cluster: str | None = None,
     excluded: str | None = None,
     severity: int | None = None,
+    label: Outcome | None = None,
 ) -> Row:
     def side(letter: str, author: str) -> Side:
         attacked = target == letter and attack != "none"
@@ -86,6 +87,7 @@ def row(
         target=target,  # type: ignore[arg-type]
         judgments=tuple(judgments),
         excluded=excluded,
+        label=label,
     )
 
 

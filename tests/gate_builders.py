@@ -33,7 +33,7 @@ FLIP = Flip(
 )
 
 
-A, B = verdict_of("a"), verdict_of("b")
+A, B, TIE = verdict_of("a"), verdict_of("b"), verdict_of("tie")
 SCORED = [[scored(scores, (5, 5))] for scores in ((5.2, 5.1), (5.1, 5.2), (5.0, 5.0))]
 """Judgments that prefer the first response, the second, and neither."""
 
@@ -41,7 +41,7 @@ SCORED = [[scored(scores, (5, 5))] for scores in ((5.2, 5.1), (5.1, 5.2), (5.0, 
 def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: int | None = None) -> list[Row]:
     """A pair for each sign: 1 flips, 0 holds, ? has no valid verdict, ! had none, t was a tie, x is excluded."""
     row_list = []
-    good, bad, tie = SCORED if protocol == "absolute" else ([A, A], [B, B], [A, B])
+    good, bad, tie = SCORED if protocol == "absolute" else ([A, A], [B, B], [TIE, TIE])
     nothing = [verdict_of(None)] * len(good)
     before, after = {"t": tie, "!": nothing}, {"1": bad, "0": good, "?": nothing}
     for index, sign in enumerate(pairs):

@@ -149,7 +149,7 @@ def attack(
     data: Data = "tweakset",
     attacks: Names = (),
     protocols: Names = (),
-    limit: int | str | None = 8,
+    limit: int | str | None = 24,
     **more: Unpack[AttackOptions],
 ) -> Run:
     """Rewrite responses with distractors and measure how often the judge's verdict changes: ``distract attack``.
@@ -160,7 +160,7 @@ def attack(
         judge: a name; ``distract list judges`` shows the forms.
         data: built-in name, path, ``FORMAT:PATH`` or cases.
         attacks: attacks, severities, or both joined by ``+``; the default distractors when empty.
-        protocols: ways of asking; the basic ones when empty.
+        protocols: ways of asking; ``pairwise`` and ``pointwise`` when empty.
         limit: number of cases to draw, from 1; None or ``"all"`` for all.
         **more: the other options of the command, such as ``out``, ``generator``, ``orders``, ``seed`` or ``base_url``;
             ``AuditOptions`` and ``AttackOptions`` in ``distract.cli.arguments`` describe each.

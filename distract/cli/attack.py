@@ -8,12 +8,15 @@ from typing import Any
 from distract.cli.command import command
 from distract.cli.options import (
     attack_option,
-    audit_options,
     control_option,
-    draw_options,
+    data_options,
     judge_option,
     option,
+    paper_option,
+    protocol_option,
+    rewriting_options,
     run_options,
+    seed_option,
     verbose_option,
 )
 from distract.cli.run import check_conclusive, print_run, profile_run, run_in_terminal
@@ -23,10 +26,18 @@ from distract.cli.terminal import terminal
 @command()
 @judge_option
 @attack_option
-@audit_options
+@data_options
+@protocol_option("pairwise and pointwise")
+@rewriting_options
 @control_option
-@option("--measure", "measures", multiple=True, help="Measure, or fixed, flip, severity; repeatable. Default: all.")
-@draw_options
+@option(
+    "--measure",
+    "measures",
+    multiple=True,
+    help="Measure, or fixed, flip, severity, net; repeatable. Default: all that fit and cost little.",
+)
+@option("--limit", default="24", help="Number of cases, spread over the formats of the data.")
+@seed_option
 @option(
     "--minimal",
     default=0,
@@ -34,24 +45,27 @@ from distract.cli.terminal import terminal
     help="Find the smallest part of the rewrite that still flips, for the N clearest flips.",
 )
 @option("--profile", is_flag=True, panel="Output", help="Report on stderr where the time went.")
+@paper_option
 @verbose_option
 @run_options
 def attack(
-    judge: str, profile: bool, verbose: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any
+    judge: str, profile: bool, paper: bool, verbose: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any
 ) -> None:
     """Measure how often distractors change a judge's verdict.
 
     Rewrites responses with distractors, and has the judge compare them before and after.
     """
+    from distract.cli.results import paper_parts
     from distract.studies.attack.measures import MEASURES
     from distract.studies.attack.session import attack_job
 
-    measures = MEASURES | {*more["measures"]}
+    # Ties alone have a share of flips among all pairs, but show nothing.
+    measures = MEASURES - {"flip_rate_of_all"} | {*more["measures"]}
     with profile_run(profile) as models:
         job = attack_job(judge, more, terminal())
         models.update(job.models)
         finished = run_in_terminal(job, store, is_fresh=fresh)
-    print_run(finished, as_json, verbose)
+    print_run(finished, as_json, verbose, paper_parts(finished) if paper else ())
     check_conclusive(
         finished.run.rows, any(figure.n for figure in finished.result.figures if figure.measure in measures)
     )

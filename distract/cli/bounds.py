@@ -12,6 +12,8 @@ from distract.models.ranges import NumberRange, Range, WholeRange
 COUNT = WholeRange(1)
 TOKENS = WholeRange(1, 10**7)
 SHARE = NumberRange(0, 1)
+AMOUNT = NumberRange(0, 1000)
+"""Points of a score, a difference of probabilities, or broken requirements."""
 INNER_SHARE = NumberRange(0, 1, is_open=True)
 CONFIDENCE = NumberRange(0.5, 1, is_open="most")
 """A probability of being right: below a half it would be wrong more often."""
@@ -29,9 +31,12 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "budget": COUNT,
         "confidence": CONFIDENCE,
         "limit": LIMIT,
+        "margin": AMOUNT,
+        "max_exchange_rate": AMOUNT,
         "max_flip_rate": INNER_SHARE,
         "max_invalid_rate": SHARE,
         "max_rise": INNER_SHARE,
+        "max_shift": AMOUNT,
         "max_tokens": TOKENS,
         "min_eligible": SHARE,
         "min_n": COUNT,

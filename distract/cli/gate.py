@@ -33,6 +33,7 @@ from distract.models.ranges import WholeRange
 decision = partial(option, panel="Decision")
 
 evidence_options = group_options(
+    decision("--margin", help="Lead, in points or probability, up to which a verdict is a tie. Default: 0."),
     decision("--max-rise", help="Largest rise since the baseline to accept. Default: 0.05."),
     decision("--max-invalid-rate", help="Largest share of unreadable verdicts. Default: 0.2."),
     decision("--min-eligible", help="Smallest share of comparisons that must be eligible to pass. Default: 0.2."),
@@ -41,6 +42,8 @@ evidence_options = group_options(
 )
 limit_options = group_options(
     option("--max-flip-rate", help="Largest flip rate to accept, such as 0.10."),
+    decision("--max-shift", help="Largest gain by an attack to accept in a finished RUN, in points or probability."),
+    decision("--max-exchange-rate", help="Largest worth of an attack in broken requirements, in a finished RUN."),
     evidence_options,
     decision("--certify/--no-certify", default=None, help="Count inconclusive as a failure (exit 1)."),
     decision("--config", type=PATH, help="File of settings, in place of the nearest distract.toml or pyproject.toml."),

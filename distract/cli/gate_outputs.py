@@ -96,10 +96,14 @@ class Outputs:
         """Write the decision to every output."""
         from distract.studies.attack.flips import find_flips
         from distract.studies.gate import github
+        from distract.studies.gate.evidence import is_worth
 
-        failed = [check for check in verdict.checks if check.decision == "fail"]
+        failed = [check for check in verdict.checks if check.decision == "fail" and not is_worth(check)]
         rows, rewrites = list(rows), list(rewrites)
-        flips = {(c.protocol, c.attack): find_flips(rows, rewrites, c.protocol, c.rule, c.attack) for c in failed}
+        flips = {
+            (c.protocol, c.attack): find_flips(rows, rewrites, c.protocol, c.rule, c.attack, margin=verdict.margin)
+            for c in failed
+        }
         text = github.summary(verdict, flips, judge=judge)
         if self.summary is not None:
             files.write(self.summary, text, "--summary")

@@ -89,11 +89,14 @@ attack_option = option(
     "--attack", "attacks", multiple=True, help="Attack, severity or both (severity-2+ATTACK); repeatable."
 )
 control_option = option(
-    "--control", is_flag=True, help="Measure the noise too: run the null attack and resample sampled verdicts."
+    "--control", is_flag=True, help="Measure the noise too, by control rewrites and second samples."
 )
 dry_run_option = option("--dry-run", is_flag=True, help="Show the plan and its cost, and stop.")
 json_option = option(
     "--json", "as_json", is_flag=True, panel="Output", help="Print one JSON document on stdout and nothing else."
+)
+paper_option = option(
+    "--paper", is_flag=True, panel="Output", help="Add flips over all pairs, as the paper counts them."
 )
 verbose_option = option("--verbose", is_flag=True, panel="Output", help="Show all tables and notes.")
 out_option = option("--out", type=PATH, help="Run folder. Default: a folder under .distract/runs.")
@@ -123,10 +126,8 @@ manner_options = group_options(
     asking("--samples", default=1, help="Passes of each order; the majority wins."),
     asking("--answer-tokens", help="Maximum number of tokens of a judge's answer in words."),
 )
-draw_options = group_options(
-    option("--limit", default="8", help="Number of cases, drawn by --seed."),
-    option("--seed", default=0, help="Seed for the draw, the rewrites and sampling."),
-)
+seed_option = option("--seed", default=0, help="Seed for the draw, the rewrites and sampling.")
+draw_options = group_options(option("--limit", default="8", help="Number of cases, drawn by --seed."), seed_option)
 generator_options = group_options(
     rewriting("--retries", default=1, help="More attempts after a rejected text."),
     rewriting("--temperature", default=0.7, help="Temperature of the generator; 0 is greedy."),

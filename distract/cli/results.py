@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from distract.cli.command import command
-from distract.cli.options import PATH, json_option, option, verbose_option
+from distract.cli.options import PATH, json_option, option, paper_option, verbose_option
 from distract.cli.shared import echo_json, echo_more, print_result, warn
+
+if TYPE_CHECKING:
+    from distract.core.job import FinishedRun
+    from distract.report.tables import Table
 
 
 @command()
 @click.argument("run", type=PATH)
+@paper_option
 @verbose_option
 @json_option
-def report(run: Path, verbose: bool, as_json: bool) -> None:
+def report(run: Path, paper: bool, verbose: bool, as_json: bool) -> None:
     """Print the report of a RUN again."""
     from distract.cli.run import unread_parts
     from distract.core import registry, runs
     from distract.core.job import summarise
 
     loaded = runs.load(run)
+    if paper:
+        loaded.check_command("attack")
     warn(loaded)
     if as_json and loaded.summary and not loaded.flaw:
         echo_json(loaded.summary)
         return
     finished = summarise(registry.get_study(loaded.command), loaded)
-    parts = chain(finished.report, unread_parts(loaded))
+    parts = chain(finished.report, unread_parts(loaded), paper_parts(finished) if paper else ())
     echo_more(print_result(as_json, finished.document, parts, verbose), run)
+
+
+def paper_parts(finished: FinishedRun[Any]) -> Iterable[Table]:
+    """Show the flips of a run as the paper counts them."""
+    from distract.studies.attack.headline_view import paper_table
+
+    yield paper_table(finished.result.figures)
 
 
 @command()

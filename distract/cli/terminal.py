@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from distract.studies.listener import Listener
 
 if TYPE_CHECKING:
     from distract.core.backend import Backend
-    from distract.core.job import Estimate, Job
+    from distract.core.job import Estimate, Follower, Job
     from distract.core.records import Role
     from distract.core.usage import Price, Tally
 
@@ -39,7 +39,7 @@ class Terminal(Listener):
         return report_usage(tally, prices)
 
     @contextmanager
-    def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Callable[[Tally], None]]:
+    def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Follower]:
         """Show the plan, then progress."""
         from distract.report.progress import Progress, preview_lines
         from distract.studies.estimate import estimate
@@ -47,7 +47,7 @@ class Terminal(Listener):
         estimated = estimate(job)
         print_lines(preview_lines(job, estimated, stored))
         with Progress(sum(estimated.requests.values()), doing) as progress:
-            yield progress.update
+            yield progress
 
     def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:
         """Describe the gate."""

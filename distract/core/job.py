@@ -13,6 +13,7 @@ from distract.core import plugin
 from distract.core.backend import Backend, RemoteBackend
 from distract.core.loop import execute
 from distract.core.plan import Plan
+from distract.core.printable import count
 from distract.core.recorder import Recorder
 from distract.core.records import Case, CaseResult, MinimalFlip, Rewrite, Role, Row
 from distract.core.runs import LoadedRun
@@ -125,20 +126,46 @@ def _check_stores(models: Mapping[Role, Answerer]) -> None:
         store.check()
 
 
+class Follower(Protocol):
+    """Follows a run."""
+
+    def update(self, tally: Tally) -> None:
+        """Take the state after a batch of replies."""
+
+    def say(self, sentence: str) -> None:
+        """Take a sentence on the results so far."""
+
+
+FIRST_SENTENCE = 15.0
+"""Seconds before a run says what it shows so far; the next sentence follows after four times as long."""
+
+
 def run_job(
-    job: Job[R], models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None = None
+    job: Job[R], models: Mapping[Role, Answerer], tally: Tally, follower: Follower | None = None
 ) -> FinishedRun[R]:
     smallest: list[MinimalFlip] = []
-    sums = job.study.sums(job.parameters)
-    begin, clock = time.time(), time.monotonic()
+    sums, plans_done = job.study.sums(job.parameters), 0
+    begin, clock, due = time.time(), time.monotonic(), FIRST_SENTENCE
+
+    def follow(tally: Tally) -> None:
+        nonlocal due
+        assert follower is not None
+        follower.update(tally)
+        elapsed = time.monotonic() - clock
+        if job.study.interim and 0 < plans_done <= len(job.cases) and elapsed >= due:
+            due = 4 * elapsed
+            if sentence := job.study.interim(job.parameters, sums.result()):
+                follower.say(f"after {plans_done} of {count(len(job.cases), 'case')}: {sentence}")
+
     with job.record(job) as record:
         for plans in job.stages(record.rows, record.rewrites):
-            for result in execute(plans, models, tally=tally, progress=progress):
+            for result in execute(plans, models, tally=tally, progress=follow if follower else None):
                 with time_part("store"):
                     record.add(result.rows, result.rewrites, result.smallest)
                 with time_part("analysis"):
                     sums.add(result.rows, result.rewrites, result.smallest)
                 smallest.extend(result.smallest)
+                plans_done += 1
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
         spent = cost(job.prices, tally.tokens)
         epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}

@@ -22,7 +22,10 @@ from distract.core.timer import time_part
 from distract.core.usage import Tally
 
 CHUNK = 32
-"""Number of plans that advance together: a larger number shares more prompts but takes more memory."""
+"""Most plans that advance together: a larger number shares more prompts but takes more memory."""
+
+FIRST_CHUNK = 2
+"""Plans that advance together at first; then twice as many, and so on. A small start gives early results."""
 
 
 def execute(
@@ -37,8 +40,9 @@ def execute(
     if all(isinstance(backend, StreamingBackend) for backend, _ in models.values()):
         yield from execute_streaming(plans, models, tally, progress)
         return
-    waiting = iter(plans)
-    while group := list(islice(waiting, chunk)):
+    waiting, size = iter(plans), min(FIRST_CHUNK, chunk)
+    while group := list(islice(waiting, size)):
+        size = min(2 * size, chunk)
         known: dict[bytes, Reply] = {}
         reply = partial(answer, models=models, known=known, tally=tally, progress=progress)
         yield from drive(tap(gather(group), guard=partial(time_part, "render")), reply)

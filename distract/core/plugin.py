@@ -155,6 +155,7 @@ class Attack:
         default: whether it is used when no attack is named.
         severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
         max_new_content: maximum share of new content words in a faithful rewrite, 0 to 1; None for no limit.
+        placebo: whether it changes words but neither tone nor quality, so that it shows which changes mean nothing.
         prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
             ``feedback``; None leaves the writing to ``rewrite``.
     """
@@ -167,6 +168,7 @@ class Attack:
     severity: int | None = None
     max_new_content: float | None = None
     prompt: Prompt | None = None
+    placebo: bool = False
 
     def __post_init__(self) -> None:
         check_plugin("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)

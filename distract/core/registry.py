@@ -43,7 +43,12 @@ def attacks() -> Mapping[str, Attack]:
 
 def controls() -> tuple[Attack, ...]:
     """List the attacks that measure noise: they change something irrelevant, but not nothing."""
-    return tuple(attack for attack in attacks().values() if attack.control and attack.name != BASELINE)
+    return tuple(a for a in attacks().values() if a.control and not a.placebo and a.name != BASELINE)
+
+
+def placebos() -> tuple[Attack, ...]:
+    """List the attacks that change words but neither tone nor quality."""
+    return tuple(attack for attack in attacks().values() if attack.placebo)
 
 
 def code_checksum(name: str) -> str:

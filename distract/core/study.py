@@ -66,6 +66,7 @@ class Study(Generic[R]):
     sums: Callable[[Mapping[str, Any]], Sums[R]]
     document: Callable[[Mapping[str, Any], R], dict[str, Any]]  # for ``--json`` and ``summary.json``
     report: Callable[[Mapping[str, Any], R], Iterable[Any]]  # Rich renderables
+    interim: Callable[[Mapping[str, Any], R], str] | None = None  # what the results so far show, in a sentence
 
     def fits(self, parameters: object) -> bool:
         """Whether the parameters hold everything that its document and tables read."""

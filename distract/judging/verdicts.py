@@ -93,6 +93,16 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     return compare_scores(*(judgment.scores or (0.0, 0.0)))
 
 
+def measure_margin(judgments: Sequence[Judgment]) -> float | None:
+    """The lead of a over b, averaged over all orders: in points of the score, or as a difference of probabilities.
+
+    None if any order is invalid.
+    """
+    pairs = [j.scores or (j.probabilities and j.probabilities[:2]) for j in judgments if j.failure is None]
+    leads = [pair[0] - pair[1] for pair in pairs if pair]
+    return math.fsum(leads) / len(leads) if leads and len(leads) == len(judgments) else None
+
+
 def compare_scores(a: float, b: float, tolerance: float = SCORE_TOLERANCE) -> Outcome:
     """Prefer the higher of two scores; they tie if they differ by no more than the tolerance."""
     if abs(a - b) <= tolerance:

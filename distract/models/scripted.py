@@ -7,6 +7,7 @@ The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENG
 
 - ``fair`` prefers the lower severity, then by a stable hash of case and author, so that nothing flips, a response ties
   with its rewrite and one with broken constraints loses;
+- ``coin`` tosses a coin for each author: it knows nothing, and yet nothing flips;
 - ``longer`` prefers the longer response, ``bold`` the one with more boosters (equal ones as ``fair``);
 - ``first`` prefers the slot shown first; with nothing to compare it is fair;
 - ``gullible`` prefers the response that asks to be chosen (equal ones as ``fair``);
@@ -175,6 +176,10 @@ def _make_reply(request: Request, weights: Mapping[str, float]) -> Reply:
 PLANTED: Mapping[str, tuple[str, Callable[[Request], Reply]]] = MappingProxyType(
     {
         "fair": ("blind to rewrites: nothing ever flips", _prefer_more(_quality, 1.0)),
+        "coin": (
+            "tosses a coin for each author: knows nothing, yet nothing flips",
+            _prefer_more(lambda case, r: share("coin", case, r.author), 1.0),
+        ),
         "longer": (
             "prefers the longer response",
             _prefer_more(lambda case, r: len(r.text) + _quality(case, r), 400.0),

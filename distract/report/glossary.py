@@ -13,26 +13,39 @@ from distract.core.printable import count, line
 GLOSSARY: Mapping[str, str] = {
     "95% CI": "confidence interval",
     "k/n": "k of n comparisons",
-    "n": "comparisons on both sides of a difference",
+    "n": "comparisons that count",
     "points": "difference of two percentages",
     "bounds": "one-sided bounds",
-    "p": "exact McNemar test, after Holm",
+    "p": "exact test, after Holm",
     "p (Holm)": "exact test, after Holm",
     "vs base": "against the base protocol, on what both share",
     "better": "significant gain at 5%",
     "worse": "significant loss at 5%",
     "n.s.": "not significant at 5%",
+    "skill": "2 × robust – 100, a perfect judge has 100",
+    "clean": "right before any rewrite, in %",
+    "robust": "right before and after the rewrite, in %",
+    "cost": "clean – robust",
+    "shift": "mean gain of a rewrite over its original, in points of a score, else in probability",
+    "worth": "shift in broken requirements",
+    "exchange rate": "shift in broken requirements",
+    "net": "flips – counter-flips of rewritten winners",
+    "beyond": "flips by more than a placebo moves the verdict, in %",
     "softened": "became a tie, in %",
     "rewrite": "the rewrite won, in %",
     "original": "the original won, in %",
     "inv.": "unreadable verdicts",
-    "excl.": "left out",
+    "excl.": "left out, with ties before any rewrite",
     "by score": "mean of the ratings",
     "by rating": "most likely rating",
     "–": "not measured, or not possible",
     "calls": "judge calls per comparison",
     "tokens": "tokens per comparison",
-    "◆": "Pareto front, no other flips less for this cost or costs less for this rate",
+    "unusable": "cannot tell good from bad",
+    "unclear": "not shown to tell good from bad",
+    "flips %": "losing responses that won after their rewrite",
+    "differs": "significant difference at 5%",
+    "◆": "Pareto front, none is shown to be better at this cost or less",
     "over all attacks": "attacks on one prompt are dependent, hence the wide intervals",
     "letters": "marks in the plot that --verbose adds, capital on the Pareto front",
     "order": "verdicts that change with the order, in %",
@@ -40,7 +53,7 @@ GLOSSARY: Mapping[str, str] = {
     "invalid": "unreadable verdicts, in %",
     "none": "before any rewrite",
     "noise": "flips under the control",
-    "limit": "threshold of this check, in %",
+    "limit": "threshold of this check",
     "open": "undecided, as another check failed",
     "rise": "now minus before, in points, over its one-sided bounds",
     "+/−": "flips only now, flips only before",
@@ -66,8 +79,10 @@ GLOSSARY: Mapping[str, str] = {
 }
 """Each abbreviation or term of a table with its meaning, in the order in which legends explain them."""
 
+_TIED = "baseline is a tie"
+
 _REASONS = {
-    "baseline is a tie": ("baseline", "was a tie", "were ties"),
+    _TIED: ("baseline", "was a tie", "were ties"),
     "rewrite rejected": ("rewrite", "was rejected", "were rejected"),
     "excluded": ("comparison", "was left out", "were left out"),
     "invalid": ("verdict", "could not be read", "could not be read"),
@@ -89,6 +104,13 @@ def empty_reason(figure: Any) -> str:
         return f"no eligible case with a valid verdict: {', '.join(parts)}"
     every = "all " if len(reasons) == 1 and reasons[0][0] in _REASONS and reasons[0][1] > 1 else ""
     return f"no eligible case: {every}{', '.join(_describe_reason(reason, number) for reason, number in reasons)}"
+
+
+def describe_excluded(figure: Any) -> str:
+    """Count the comparisons of a figure that are left out, and name the ties among them."""
+    ties = dict(figure.reasons).get(_TIED, 0)
+    named = count(ties, "tie")
+    return named if 0 < ties == figure.excluded else f"{figure.excluded} ({named})" if ties else str(figure.excluded)
 
 
 def _describe_reason(reason: str, number: int) -> str:

@@ -122,6 +122,13 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
+    def say(self, sentence: str) -> None:
+        """Print a sentence above the bar."""
+        if self._bar:
+            self._bar.console.print(sentence, markup=False, highlight=False)
+        else:
+            print(sentence, file=sys.stderr, flush=True)
+
     def update(self, tally: Tally) -> None:
         """Show the state after a batch of replies."""
         now = time.monotonic()

@@ -17,7 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
 from distract.core.printable import count, interval, line, percent
-from distract.report.glossary import empty_reason, explain
+from distract.report.glossary import describe_excluded, empty_reason, explain
 from distract.stats.figure import Figure
 
 VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
@@ -116,7 +116,7 @@ def counted_cells(figure: Figure, *more: str) -> Cells:
     """Format a rate for ``%``, ``95% CI``, ``k/n``, ``more``, ``inv.`` and ``excl.``, or say why there is none."""
     if not figure.n:
         return empty_reason(figure)
-    return [*rate_cells(figure), *more, str(figure.invalid), str(figure.excluded)]
+    return [*rate_cells(figure), *more, str(figure.invalid), describe_excluded(figure)]
 
 
 def has_colour() -> bool:

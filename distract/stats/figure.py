@@ -27,7 +27,7 @@ class Figure:
     value: float | None = None  # a share or mean, 0 to 1, or a difference of shares, -1 to 1; None if n is 0
     low: float | None = None  # ends of the 95% interval
     high: float | None = None
-    k: int | None = None  # count out of n; None for a mean
+    k: float | None = None  # sum out of n, whole unless a tie counts half; None for a mean
     n: int = 0  # valid and eligible comparisons
     invalid: int = 0  # comparisons without a valid verdict
     excluded: int = 0  # comparisons not made, or not eligible
@@ -88,7 +88,8 @@ def adjust_p_values(figures: Sequence[F]) -> list[F]:
 
 def fill_rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:
     """Fill in a share and its interval; ``capped`` as in ``intervals.effective_n``."""
-    n, k = len(values), int(math.fsum(values))
+    n, k = len(values), math.fsum(values)
+    k = int(k) if k.is_integer() else k
     if not n:
         return replace(figure, k=0)
     low, high = intervals.rate_interval(values, clusters, CONFIDENCE, capped)
@@ -98,7 +99,7 @@ def fill_rate(figure: F, values: Sequence[float], clusters: Sequence[str], cappe
 
 @dataclass(frozen=True, slots=True)
 class PairedValues:
-    """Outcomes of the units eligible and valid under both of two conditions: 1 if a measure counts it, else 0.
+    """Values from 0 to 1 of the units that two conditions share, such as 1 if a measure counts it, else 0.
 
     ``alone`` counts the further units of each condition.
     """
@@ -123,11 +124,21 @@ class PairedValues:
         figure = replace(figure, n=len(self.clusters), excluded=sum(self.alone))
         if not self.clusters:
             return figure
-        low, high = intervals.difference_interval(self.first, self.second, self.clusters, CONFIDENCE)
+        interval: intervals.Interval | None = None
+        if {*self.first, *self.second} <= {0.0, 1.0}:
+            interval = intervals.difference_interval(self.first, self.second, self.clusters, CONFIDENCE)
+        else:
+            differences = [a - b for a, b in zip(self.first, self.second, strict=True)]
+            interval = intervals.mean_interval(differences, self.clusters, CONFIDENCE)
+        low, high = interval or (None, None)
         return replace(figure, value=self.difference, low=low, high=high, p_value=self.p_value)
 
 
-HEADLINE = {"flip_rate": "score", "softened_rate": "score", "severity_accuracy": "score"}
+HEADLINE = dict.fromkeys(
+    ("flip_rate", "softened_rate", "severity_accuracy", "clean_accuracy", "robust_accuracy", "attack_cost",
+     "skill_under_attack", "net_flip_rate", "flip_rate_of_all", "flip_rate_beyond_margin", "distractor_lead"),
+    "score",
+)  # fmt: skip
 """The rule that summarises a scoring protocol for a measure; the default is ``rating``, as in the paper."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 from distract.core import registry
@@ -80,11 +81,21 @@ def pair_obstacle(protocol: Protocol) -> str | None:
 
 def sample(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
     """Draw ``limit`` items (None: all) without repetition, in their order."""
+    limit = _check_limit(limit, len(items))
+    return tuple(items[i] for i in sorted(random.Random(seed).sample(range(len(items)), limit)))
+
+
+def sample_strata(items: Sequence[T], limit: int | None, seed: int) -> tuple[T, ...]:
+    """Draw one item from each of ``limit`` (None: all) equal stretches, in their order."""
+    limit = _check_limit(limit, len(items))
+    ends = [len(items) * i // limit for i in range(limit + 1)] if limit else []
+    return tuple(items[random.Random(f"{seed}/{start}").randrange(start, end)] for start, end in pairwise(ends))
+
+
+def _check_limit(limit: int | None, total: int) -> int:
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
-    if limit is None or limit >= len(items):
-        return tuple(items)
-    return tuple(items[i] for i in sorted(random.Random(seed).sample(range(len(items)), limit)))
+    return total if limit is None else min(limit, total)
 
 
 def parse_attack(name: str) -> Attack | Degradation:

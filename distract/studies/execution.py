@@ -102,8 +102,8 @@ def run_job(
         with listener.count(tally, job.prices):
             if check is not None:
                 check(models, tally)
-            with listener.follow(job, len(judge) if judge else 0, doing) as progress:
-                return jobs.run_job(job, models, tally, progress)
+            with listener.follow(job, len(judge) if judge else 0, doing) as follower:
+                return jobs.run_job(job, models, tally, follower)
 
 
 def is_finished(job: Job[Any], store: Path) -> bool:

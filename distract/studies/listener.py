@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `--help` of a command that has a listener loads no database
-    from distract.core.job import Job
+    from distract.core.job import Follower, Job
     from distract.core.records import Role
     from distract.core.usage import Price, Tally
 
@@ -30,8 +30,8 @@ class Listener:
     def preview(self, jobs: Sequence[Job[Any]], store: Path, is_fresh: bool) -> None:
         """Take jobs before anything is opened or asked; may raise to end the command."""
 
-    def follow(self, job: Job[Any], stored: int, doing: str) -> AbstractContextManager[Callable[[Tally], None] | None]:
-        """Follow a job; yields a function to call after every batch of replies."""
+    def follow(self, job: Job[Any], stored: int, doing: str) -> AbstractContextManager[Follower | None]:
+        """Follow a job; yields who takes its progress."""
         return nullcontext()
 
     def preview_gate(self, parameters: Mapping[str, Any]) -> Iterable[str]:

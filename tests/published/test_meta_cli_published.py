@@ -72,7 +72,7 @@ def test_six_runs_of_one_set_print_every_table(run: Any) -> None:
         "published: both orders 90.0",
         "published: equal 91.0",
         "calls 2.0",
-        "p: exact McNemar test, after Holm",
+        "p: exact test, after Holm",
         "CoT by stored – Vanilla by stored -7.0",
         "CoT on Natural, by stored: the counts are as published",
         "CoT on Natural: kappa was published as 0.264 and 0.263 (given, swapped), which is not Cohen's",

@@ -30,7 +30,9 @@ def run_benchmark(name: str, *options: str) -> str:
     [
         ("startup", ["--rounds", "1", "--starts", "0"], r"distract --help +\d+ ms"),
         ("engine", ["--judgments", "70", "--rounds", "1"], r"replay from the store +\d+"),
-        ("coverage", ["--repetitions", "20"], r"self-agreement +0\.\d+ +\d+\.\d"),
+        ("coverage", [], r"45 cells above 97%, 0 below their goal"),
+        ("power", [], r"5% .* 0\.957 +158"),
+        ("meta_coverage", ["--repetitions", "20"], r"self-agreement +0\.\d+ +\d+\.\d"),
         (
             "leaderboard_coverage",
             ["--repetitions", "10", "--system", "bradley-terry"],

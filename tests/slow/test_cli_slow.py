@@ -21,15 +21,18 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
+BASIC = ("--protocol", "pairwise", "--protocol", "absolute", "--measure", "fixed", "--measure", "flip")
+
+
 def test_biased_judge_is_detected_and_fair_one_is_not_flagged(run: Any) -> None:
-    longer = run("attack", "--judge", "planted:longer", *PLANTED, "--json")
+    longer = run("attack", "--judge", "planted:longer", *PLANTED, *BASIC, "--json")
     assert longer.code == 0
     for protocol, rule in (("pairwise", None), ("absolute", "score")):
         assert longer.figure("flip_rate", protocol=protocol, rule=rule, attack="prolixity")["value"] > 0.5
         assert longer.figure("distractor_win_rate", protocol=protocol, rule=rule, attack="prolixity")["value"] > 0.9
-    bold = run("attack", "--judge", "planted:bold", *PLANTED, "--json")
+    bold = run("attack", "--judge", "planted:bold", *PLANTED, *BASIC, "--json")
     assert bold.figure("distractor_win_rate", protocol="pairwise", attack="assertiveness")["value"] > 0.8
-    fair = run("attack", "--judge", "planted:fair", *PLANTED, "--json")
+    fair = run("attack", "--judge", "planted:fair", *PLANTED, *BASIC, "--json")
     for result in fair.results:
         if result["measure"] == "flip_rate" and "against" not in result:
             assert (result["k"], result["n"] > 0) == (0, True)
@@ -71,12 +74,13 @@ def test_stderr_shows_the_plan_and_reply_counts(run: Any) -> None:
 
 
 def test_gate_passes_and_fails(run: Any) -> None:
-    cases = [pair(f"c{i}", prompt=f"Name colour {i}.", preferred="x") for i in range(40)]
+    # Without labels, a judge that is blind to quality may pass.
+    cases = [pair(f"c{i}", prompt=f"Name colour {i}.") for i in range(40)]
     data = write("d.jsonl", *cases)
     for judge, code in (("planted:fair", 0), ("planted:longer", 1)):
         out = judge.partition(":")[2]
         arguments = ("--data", data, "--generator", "rules", "--attack", "prolixity", "--limit", "all", "--out", out)
-        assert run("attack", "--judge", judge, *arguments).code == 0
+        assert run("attack", "--judge", judge, *arguments, *BASIC[:4]).code == 0
         gate = run("gate", out, "--max-flip-rate", "0.10", "--json")
         document = json.loads(gate.out)
         assert (gate.code, document["decision"]) == (code, {0: "pass", 1: "fail"}[code])
@@ -210,8 +214,10 @@ def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     accuracies = {one["protocol"] for one in document["results"] if one["measure"] == "distractor_win_rate"}
     assert accuracies == standings.keys()
     report = run("report", "r").out
-    assert "Protocols, most robust first" in report
-    assert "Pareto front" in report
+    # Eight cases do not show that it can tell good from bad.
+    assert "Protocols side by side, not ranked" in report
+    assert "Pareto front" not in report
+    assert {(one["rank"], one["usable"], one["n"]) for one in document["ranking"]} == {(None, "not shown", 16)}
     assert all(len(line.rstrip()) <= 80 for line in report.splitlines())
     assert run("gate", "r", "--max-flip-rate", "0.1").code == 1
 

@@ -73,14 +73,14 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
     opened = watch()
-    longer = run(*GATE, "--judge", "planted:longer", "--junit", "j.xml")
+    longer = run(*GATE, "--judge", "planted:longer", "--limit", "42", "--junit", "j.xml")
     assert (longer.code, is_green("j.xml")) == (1, False)
     assert "FAIL: " in longer.out
     assert "about 266 saved" in longer.words
     assert len(suite("j.xml").findall("testcase/failure")) == 2
     assert opened[0].asked < 40
     opened = watch()
-    fair = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml")
+    fair = run(*GATE, "--judge", "planted:fair", "--limit", "42", "--junit", "j.xml")
     assert (fair.code, is_green("j.xml")) == (0, True)
     assert 200 < opened[0].asked < 294
     few = run(*GATE, "--judge", "planted:fair", "--limit", "28", "--junit", "j.xml", *PAIRWISE)
@@ -325,7 +325,7 @@ def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name:
 def test_command_line_overrides_the_nearest_project_file(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ("gate", *RULES, "--judge", "planted:fair", *PAIRWISE, "--json")
+    arguments = ("gate", *RULES, "--judge", "planted:fair", *PAIRWISE, "--limit", "42", "--json")
     (tmp_path / "pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.05\n", encoding="utf-8")
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path / "inner")
@@ -393,11 +393,10 @@ def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
 
 
 def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
-    whole = (*RULES, "--limit", "all", "--measure", "flip_rate")
+    whole = (*RULES, "--limit", "42", "--measure", "flip_rate")
     for judge in ("planted:fair", "planted:longer=0.5", "planted:longer"):
         assert run("attack", "--judge", judge, *whole, "--out", judge.partition(":")[2]).code == 0
     assert run("attack", "--judge", "planted:longer=0.5", *whole, "--out", "again").code == 0
-    # 42 cases can never show that a rise is below 5 points.
     rise = ("--max-rise", "0.2")
     for before, now, code in (("fair", "longer", 1), ("longer", "fair", 0), ("again", "longer=0.5", 0)):
         gate = ("gate", "--judge", f"planted:{now}", *RULES, "--baseline", before, *rise)
@@ -411,7 +410,8 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
         for report in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
             fits(report.out)
-    assert run("gate", "longer=0.5", "--baseline", "again").code == 3
+    # 200 cases can never show that a rise is below 1 point.
+    assert run("gate", "longer=0.5", "--baseline", "again", "--max-rise", "0.01").code == 3
     alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
     assert (alone.code, alone.out) == (2, "")
     assert "they are the same run" in alone.err
@@ -442,8 +442,9 @@ def test_threshold_holds_beside_a_baseline(run: Run) -> None:
 
 
 def test_threshold_holds_beside_a_live_baseline(run: Run) -> None:
-    judge = ("--judge", "planted:longer", *RULES)
-    assert run("attack", *judge, "--limit", "all", "--measure", "flip_rate", "--out", "before").code == 0
+    judge = ("--judge", "planted:longer=0.5", *RULES)
+    basic = ("--protocol", "pairwise", "--protocol", "absolute")
+    assert run("attack", *judge, *basic, "--limit", "all", "--measure", "flip_rate", "--out", "before").code == 0
     gate = ("gate", *judge, "--baseline", "before", "--max-rise", "0.2")
     assert run(*gate).code == 0
     both = run(*gate, "--max-flip-rate", "0.1", "--out", "r", "--json")
@@ -452,8 +453,8 @@ def test_threshold_holds_beside_a_live_baseline(run: Run) -> None:
     assert ("flip_rate", "fail") in measures
     assert all(decision != "fail" for measure, decision in measures if measure == "flip_rate_rise")
     assert run("report", "r", "--json").document["checks"] == both.document["checks"]
-    loose = run(*gate, "--max-flip-rate", "0.99", "--junit", "j.xml")
-    assert (loose.code, is_green("j.xml")) == (3, False)  # all 42 cases flip
+    loose = run(*gate, "--max-flip-rate", "0.5", "--junit", "j.xml")
+    assert (loose.code, is_green("j.xml")) == (3, False)  # half of the cases flip
     fits(loose.out)
 
 
@@ -515,10 +516,10 @@ def test_unfair_baselines_are_refused(run: Run) -> None:
 def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
     names = ("prolixity", "assertiveness", "sycophancy")
     attacks = [word for name in names for word in ("--attack", name)]
-    data = write("d.jsonl", cases(40))
+    data, basic = write("d.jsonl", cases(40)), ("--protocol", "pairwise", "--protocol", "absolute")
     for strength, code, decision in (("0.15", 3, "inconclusive"), ("0.2", 1, "fail")):
-        assert run("attack", "--judge", f"planted:longer={strength}", "--generator", "rules", *attacks, "--data", data,
-                   "--limit", "all", "--out", strength).code == 0  # fmt: skip
+        assert run("attack", "--judge", f"planted:longer={strength}", "--generator", "rules", *attacks, *basic,
+                   "--data", data, "--limit", "all", "--out", strength).code == 0  # fmt: skip
         ran = run("gate", strength, "--max-flip-rate", "0.1", "--json")
         checks = ran.document["checks"]
         assert (ran.code, {check["decision"] for check in checks}) == (code, {decision})

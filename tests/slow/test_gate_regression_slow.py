@@ -43,7 +43,8 @@ def test_unchanged_judge_fails_no_more_often_than_allowed(prompts: int | None) -
 
 def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
     def attack(judge: str, out: str, limit: str = "all", generator: str = "rules") -> LoadedRun:
-        options = ("--generator", generator, "--attack", "prolixity", "--limit", limit, "--json")
+        basic = ("--protocol", "pairwise", "--protocol", "absolute")
+        options = ("--generator", generator, "--attack", "prolixity", *basic, "--limit", limit, "--json")
         assert run("attack", "--judge", judge, "--measure", "flip_rate", "--out", out, *options).code == 0
         return load(Path(out))
 
@@ -59,8 +60,8 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
     assert not [note for note in verdict.notes if note.startswith(("versions", "code", "prompts"))]
     assert decide(longer, fair, Limits()).decision == "pass"
     again = decide(fair, attack("planted:fair", "again"), Limits())
-    # A few cases show neither a rise nor its absence.
-    assert (again.decision, again.notes) == ("inconclusive", ())
+    # 200 cases show the absence of a rise.
+    assert (again.decision, again.notes) == ("pass", ())
     lenient = Limits(max_rise=0.2)
     assert decide(fair, load(Path("again")), lenient).decision == "pass"
     weaker = decide(fair, attack("planted:longer=0.05", "weaker"), lenient)

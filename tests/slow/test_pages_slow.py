@@ -17,7 +17,7 @@ from pages import Block, blocks, text_of
 
 import distract
 
-SESSION = "distract attack --attack sycophancy --limit 16 --out run"
+SESSION = "distract attack --out run"
 """The run that several pages show, made once, because a second run would report stored replies."""
 
 PRINTED = "session.txt"
@@ -100,15 +100,16 @@ def test_block_with_the_embedded_judge_prints_the_quoted_output(block: Block, se
 
 def test_readme_flip_comes_from_the_session(session: Path) -> None:
     flips = distract.Run.read(session / "run").flips()
-    (flip,) = (flip for flip in flips if (flip.case, flip.protocol) == ("tweak-031", "absolute"))
+    place = ("tweak-188", "pointwise", "sycophancy")
+    (flip,) = (flip for flip in flips if (flip.case, flip.protocol, flip.attack) == place)
     readme = text_of("README.md")
     assert f"| before | {flip.before[1]:.2f} | {flip.before[0]:.2f} | the good one |" in readme
     assert f"| after | {flip.after[1]:.2f} | **{flip.after[0]:.2f}** | **the worse one** |" in readme
     (diff,) = blocks("diff")
-    lines = diff.text.splitlines()
-    assert " ".join(line[1:] for line in lines) == flip.rewrite
-    assert " ".join(line[1:] for line in lines if not line.startswith("+")) == flip.original
+    for text, left_out in ((flip.original, "+"), (flip.rewrite, "-")):
+        lines = (line[1:] for line in diff.text.splitlines() if not line.startswith(left_out))
+        assert " ".join(lines).split() == text.split()
     words = " ".join(readme.replace("\n> ", " ").split())
-    (case,) = (case for case in distract.load("tweakset") if case.id == "tweak-031")
-    assert case.prompt[0] in words
-    assert case.responses[0].turns[0] in words
+    (case,) = (case for case in distract.load("tweakset") if case.id == flip.case)
+    for text in (case.prompt[0], case.responses[0].turns[0]):
+        assert " ".join(text.split()) in words

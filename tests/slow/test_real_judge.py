@@ -38,7 +38,8 @@ def write_cases(path: Path) -> Path:
 
 def command(data: Path, out: Path, store: Path) -> list[str]:
     # A small budget gives several forwards, so that the run can be killed between them.
-    options = ["--attack", "sycophancy", "--generator", "rules", "--model-option", "batch-tokens=512", "--json"]
+    basic = ["--protocol", "pairwise", "--protocol", "absolute", "--measure", "fixed", "--measure", "flip"]
+    options = [*basic, "--attack", "sycophancy", "--generator", "rules", "--model-option", "batch-tokens=512", "--json"]
     where = ["--data", str(data), "--out", str(out), "--store", str(store)]
     return [sys.executable, "-m", "distract.cli.main", "attack", "--judge", "smollm2-135m", *options, *where]
 

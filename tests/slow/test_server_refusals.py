@@ -200,9 +200,9 @@ def test_incomplete_run_is_completed_by_the_same_command(
 
 
 @pytest.mark.parametrize("live", [False, True])
-@pytest.mark.parametrize(("share", "code"), [(0.0, 0), (0.5, 3)])
+@pytest.mark.parametrize("share", [0.0, 0.5])
 def test_gate_never_passes_with_too_many_unanswered_requests(
-    share: float, code: int, live: bool, run: Callable[..., Any], tmp_path: Path
+    share: float, live: bool, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     with FakeServer(fail_share(share, refusal(418, "I'm a teapot"))) as server:
         if live:
@@ -210,7 +210,11 @@ def test_gate_never_passes_with_too_many_unanswered_requests(
         else:
             run("attack", *command(server))
             done = run("gate", "r", "--max-flip-rate", "0.9")
-    assert done.code == code, done.out + done.err
+    # With all answers, only the quality of this judge is in doubt.
+    assert done.code == 3, done.out + done.err
+    assert ("INCONCLUSIVE: absolute under assertiveness: this judge is not shown to tell good" in done.words) is (
+        share == 0.0
+    )
     assert is_complete(tmp_path) is (share == 0.0)
 
 

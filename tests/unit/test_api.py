@@ -31,7 +31,7 @@ from distract.studies import execution
 
 Command = Callable[..., CommandResult]
 
-OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "summary", "verbose"}
+OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "paper", "summary", "verbose"}
 """Options about the output of a command."""
 
 TEXT: Any = "A text, of the wrong type."
@@ -285,7 +285,7 @@ def test_wrong_gate_arguments_raise_one_line(run: Command, options: dict[str, An
 
 def test_load_reads_cases_and_locates_errors(tmp_path: Path) -> None:
     cases = distract.load("tweakset")
-    assert (len(cases), type(cases[0])) == (42, distract.Case)
+    assert (len(cases), type(cases[0])) == (200, distract.Case)
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"id": "x"}\n', encoding="utf-8")
     with pytest.raises(distract.DataError, match=r"bad\.jsonl:1"):

@@ -143,6 +143,28 @@ def test_single_design_sends_only_its_own_requests() -> None:
     assert {r.design for r in audit(one, designs=frozenset({"flip"})).rows} == {"flip"}
 
 
+def test_comparing_protocols_judge_their_designs_only_beside_a_scoring_one() -> None:
+    one = case(responses=[X, Y], preferred="x")
+    pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
+    flips = frozenset({"flip"})
+    both = audit(one, protocols=(pairwise, absolute), compared=flips).rows
+    assert {(row.protocol, row.design) for row in both} == {
+        ("pairwise", "flip"),
+        ("absolute", "flip"),
+        ("absolute", "fixed"),
+    }
+    alone = audit(one, protocols=(pairwise,), compared=flips).rows
+    assert {row.design for row in alone} == {"fixed", "flip"}
+
+
+def test_winners_are_rewritten_too_for_a_net_rate() -> None:
+    one = case(responses=[X, Y], preferred="x")
+    for net in (False, True):
+        rows = audit(one, designs=frozenset({"flip"}), attacks=(LOUDER, CONTROL), net=net).rows
+        sides = {(row.attack, row.target) for row in rows if row.protocol == "pairwise" and row.target}
+        assert sides == {("louder", "a"), ("control", "a")} | ({("louder", "b")} if net else set())
+
+
 def test_only_open_pairs_are_judged_with_their_controls() -> None:
     pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
     bold = replace(LOUDER, name="bolder")

@@ -212,8 +212,8 @@ def test_command_and_report_show_the_same(run: Run) -> None:
         in ran.err
     )
     assert "Words that flip this judge" in ran.out
-    assert "beyond added 2/3" in ran.words
-    assert '2 of 12 edits are enough: + "beyond dispute."; 16 judge calls' in ran.words
+    assert "beyond added 1/3" in ran.words
+    assert '2 of 9 edits are enough: + "beyond question."; 14 judge calls' in ran.words
     assert ran.out == run("report", "r", "--verbose").out + "\nrun folder: r\n"
     as_json = run(*ONE, "--minimal", "3", "--out", "r", "--json")
     assert "no call is made" in as_json.err

@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/golden/attacks.json").read_text(encoding="utf-8"))
 TWEAKSET = ROOT / "distract/data/tweakset.jsonl"
 ASSERTIVENESS, PROLIXITY, SYCOPHANCY = map(get_attack, ("assertiveness", "prolixity", "sycophancy"))
-NONE, NULL = get_attack("none"), get_attack("null")
+NONE, NULL, PLACEBO = map(get_attack, ("none", "null", "placebo"))
 DISTRACTORS = (ASSERTIVENESS, PROLIXITY, SYCOPHANCY)
-ATTACKS = {attack.name: attack for attack in (*DISTRACTORS, NONE, NULL)}
+ATTACKS = {attack.name: attack for attack in (*DISTRACTORS, NONE, NULL, PLACEBO)}
 
 by_attack = pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 by_distractor = pytest.mark.parametrize("attack", DISTRACTORS, ids=[a.name for a in DISTRACTORS])

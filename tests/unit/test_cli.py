@@ -39,7 +39,7 @@ def test_order_biased_judge_ties_everything(run: Any) -> None:
     first = run("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--json")
     flip = first.figure("flip_rate", attack="prolixity")
     assert (flip["n"], flip["value"], flip["excluded"]) == (0, None, 8)
-    assert first.figure("order_inconsistency", attack="none")["value"] == 1.0
+    assert first.figure("order_inconsistency", attack="none", severity=None)["value"] == 1.0
     assert first.figure("tie_rate", attack="prolixity")["value"] == 1.0
 
 
@@ -175,7 +175,8 @@ def test_recorded_rewrites_are_the_default_generator(run: Any) -> None:
 
 
 def test_controls_measure_the_noise_floor(run: Any) -> None:
-    ran = run("attack", "--judge", "planted:longer", "--attack", "none", "--attack", "null", "--limit", "all", "--json")
+    attacks = ("--attack", "none", "--attack", "null", "--measure", "fixed", "--measure", "flip")
+    ran = run("attack", "--judge", "planted:longer", *attacks, "--limit", "40", "--json")
     for attack in ("none", "null"):
         assert ran.figure("tie_rate", attack=attack, protocol="pairwise")["value"] == 1.0
         assert ran.figure("flip_rate", attack=attack, protocol="pairwise")["k"] == 0
@@ -201,7 +202,7 @@ def test_fair_judge_is_always_right_about_severity(run: Any) -> None:
     assert result.code == 0
     accuracies = [r for r in result.results if r["measure"] == "severity_accuracy" and "against" not in r]
     assert {(r["protocol"], r["rule"]) for r in accuracies} == {
-        ("pairwise", None), ("absolute", "score"), ("absolute", "rating")
+        ("pairwise", None), ("pointwise", "score"), ("pointwise", "rating")
     }  # fmt: skip
     assert {(r["attack"], r["severity"]) for r in accuracies} == {("none", 1), ("assertiveness", 1), ("none", 3)}
     assert {r["value"] for r in accuracies if r["rule"] != "rating"} == {1.0}
@@ -275,7 +276,7 @@ def test_check_reports_errors_in_one_line(run: Any, arguments: tuple[str, ...], 
 def test_rewrites_are_recorded_then_used(run: Any) -> None:
     wrote = run("rewrite", "--attack", "sycophancy", "--limit", "4", "--out", "f.jsonl")
     assert (wrote.code, "sycophancy" in wrote.out) == (0, True)
-    options = ("--judge", "planted:longer", "--attack", "sycophancy", "--limit", "4")
+    options = ("--judge", "planted:longer", "--attack", "sycophancy", "--limit", "4", "--measure", "flip")
     assert run("attack", *options, "--data", "f.jsonl", "--generator", "recorded", "--out", "a").code == 0
     assert run("attack", *options, "--generator", "rules", "--out", "b").code == 0
     assert Path("a/rewrites.jsonl").read_bytes() == Path("b/rewrites.jsonl").read_bytes()
@@ -300,7 +301,9 @@ def test_prepair_works_in_attack_gate_and_report(run: Any) -> None:
     assert "prepair: " in run("report", "r").out
     request_counts = json.loads(Path("r/manifest.json").read_text())["replies"]["asked"]
     rows = load(Path("r")).rows
-    sides = {(row.case, side.author, side.attack) for row in rows if row.judgments for side in (row.a, row.b)}
+    sides = {
+        (row.case, side.author, side.attack, side.severity) for row in rows if row.judgments for side in (row.a, row.b)
+    }
     assert request_counts["judge"]["text"] == len(sides)
 
 
@@ -312,15 +315,14 @@ def test_judging_its_own_family_is_reported(run: Any) -> None:
     assert loaded["parameters"]["asking"] is None
 
 
-def test_attack_without_eligible_pairs_is_inconclusive(run: Any) -> None:
-    """A judge that follows the order ties before any rewrite, so every verdict is valid and no pair eligible."""
+def test_attack_without_eligible_pairs_says_that_the_judge_is_unusable(run: Any) -> None:
+    """A judge that follows the order ties before any rewrite: no pair is eligible, and labels show why."""
     attack = ("attack", "--judge", "planted:first", *PLANTED, "--protocol", "pairwise", "--attack", "prolixity")
-    for more in ((), ("--json",)):
-        ran = run(*attack, "--measure", "flip_rate", *more)
-        assert ran.code == 3
-        assert "no figure could be measured: no comparison is eligible and has a valid verdict" in ran.err
-    # Other figures exist: a good response beside its own rewrite, and an explicitly requested measure.
-    assert run(*attack).code == 0
+    ran = run(*attack, "--measure", "flip_rate")
+    assert ran.code == 0
+    assert "pairwise: this judge cannot tell good from bad here: flip rates say nothing" in ran.words
+    assert "no eligible case: all 8 baselines were ties" in ran.words
+    assert run(*attack, "--measure", "flip_rate", "--json").document["usable"] == {"pairwise": "no"}
     assert run(*attack, "--measure", "order_inconsistency").code == 0
 
 
@@ -328,7 +330,8 @@ def test_orders_samples_and_room_are_run_parameters(run: Any) -> None:
     options = ("--judge", "planted:random", *PLANTED, "--protocol", "cot", "--attack", "null", "--measure", "flip_rate")
     more = ("--orders", "swapped", "--samples", "3", "--answer-tokens", "64")
     ran = run("attack", *options, *more, "--out", "r", "--json")
-    assert ran.code == 3  # the control changes nothing in these cases
+    assert ran.code == 0  # the control changes nothing in these cases, yet they have labels
+    assert ran.figure("flip_rate", attack="null")["n"] == 0
     assert "how: in the swapped order only; 3 passes of each order" in ran.err
     assert json.loads(ran.out)["manner"] == {"orders": "swapped", "samples": 3, "answer_tokens": 64, "seed": 0}
     judged = [row for row in load(Path("r")).rows if row.excluded is None]

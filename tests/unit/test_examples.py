@@ -75,6 +75,8 @@ def test_documented_protocol_runs_verbatim(
         "flaws-first",
         "--protocol",
         "base",
+        "--limit",
+        "8",
         "--json",
     ]
     monkeypatch.setattr(sys, "argv", ["distract", "attack", *options])

@@ -153,10 +153,11 @@ def commands(log: str) -> list[str]:
         ("planted:first", (), 3),
         ("planted:fair", ("--limit", "5"), 3),
         ("planted:fair", ("--limit", "5", "--certify"), 1),
-        ("planted:fair", ("--min-n", "43"), 3),
-        ("planted:fair", ("--confidence", "0.999"), 3),
+        ("planted:fair", ("--limit", "42", "--min-n", "43"), 3),
+        ("planted:fair", ("--limit", "42", "--confidence", "0.999"), 3),
         ("planted:fair", ("--confidence", "0.5", "--limit", "20"), 0),
-        ("planted:fair", ("--limit", "1", "--max-flip-rate", "0.99"), 0),
+        ("planted:fair", ("--limit", "8", "--max-flip-rate", "0.99"), 0),
+        ("planted:fair", ("--limit", "1", "--max-flip-rate", "0.99"), 3),  # one label shows nothing
         ("planted:longer", ("--max-flip-rate", "0.000001"), 1),
         ("planted:longest", (), 2),
     ],
@@ -205,7 +206,7 @@ def test_budget_holds_within_a_case(run: Run, watch: Watch) -> None:
 def test_budget_covers_all_models_and_effort_the_judge_only(run: Run, watch: Watch, budget: tuple[str, ...]) -> None:
     opened = watch()
     ran = run("gate", "--judge", "planted:fair", "--generator", "smollm2-135m", "--attack", "prolixity", *PAIRWISE,
-              "--max-flip-rate", "0.1", *budget, "--json")  # fmt: skip
+              "--limit", "28", "--max-flip-rate", "0.1", *budget, "--json")  # fmt: skip
     assert ran.code == 3, ran.err
     total = sum(one.asked for one in opened)
     assert opened[1].asked > 0
@@ -393,15 +394,14 @@ def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "r").code == 0
     path = Path("r/run.json")
     record = json.loads(path.read_text(encoding="utf-8"))
-    own = record["parameters"]["gate"]
-    own |= {"measure": "flip_rate", "checks": [place[:2] for place in own["checks"]]}
+    del record["parameters"]["gate"]["labelled"]
     path.write_text(json.dumps(record), encoding="utf-8")
     manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
     manifest["checksums"]["run.json"] = checksum(path)
     Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     ran = run("report", "r")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "run it again" in ran.err
+    assert "an earlier version of distract decided this gate by other rules; run it again" in ran.err
 
 
 # Options that do not go together.
@@ -432,6 +432,32 @@ def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], name
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
     assert name in ran.err
     assert f"{name} goes with {name}" not in ran.err
+
+
+@pytest.mark.parametrize("option", ["--margin", "--max-shift", "--max-exchange-rate"])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "much", "1e9", ""])
+def test_wrong_amounts_are_one_line(run: Run, option: str, value: str) -> None:
+    ran = run(*GATE, "--judge", "planted:fair", option, value)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    assert f"'{option}'" in ran.err
+    assert "expected a number from 0 to 1000" in ran.err
+
+
+@pytest.mark.parametrize("option", ["--max-shift", "--max-exchange-rate"])
+def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
+    ran = run(*GATE, "--judge", "planted:fair", option, "1")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    assert f"{option} needs a finished run: run `distract attack` first" in ran.err
+    Path("distract.toml").write_text(f"[gate]\n{option.removeprefix('--')} = 1\n", encoding="utf-8")
+    assert run(*GATE, "--judge", "planted:fair").code == 2
+
+
+@pytest.mark.parametrize(("margin", "code", "n"), [("0.5", 0, 35), ("1", 3, 0)])
+def test_margin_makes_ties_of_certain_verdicts(run: Run, margin: str, code: int, n: int) -> None:
+    """A planted judge gives all probability to one response, which then leads by 1."""
+    ran = run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "40", "--margin", margin, "--json")
+    (check,) = ran.document["checks"]
+    assert (ran.code, ran.document["margin"], check["n"]) == (code, float(margin), n), ran.err
 
 
 def test_contradictory_live_options_are_refused(run: Run) -> None:

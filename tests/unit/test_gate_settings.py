@@ -21,7 +21,10 @@ from distract.studies.project import SHARED_FILE, read_project
 WHOLE = """
 [tool.distract.gate]
 max-flip-rate = 0.10
+margin = 0.25
 max-rise = 0.03
+max-shift = 0.5
+max-exchange-rate = 2
 max-invalid-rate = 0.05
 min-eligible = 0.5
 min-n = 30
@@ -34,11 +37,14 @@ absolute = 0.05
 "pairwise/prolixity" = 0.20
 """
 OWN = {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}
-REST = (0.03, 0.5)
+REST = (0.03, 0.5, 0.25, 0.5, 2.0)
 GATE = "[tool.distract.gate]\n"
 RATES = "[tool.distract.gate.max-flip-rates]\n"
 KEYS = {
+    "margin": "margin",
+    "max-exchange-rate": "max_exchange_rate",
     "max-flip-rate": "max_flip_rate",
+    "max-shift": "max_shift",
     "max-rise": "max_rise",
     "max-invalid-rate": "max_invalid_rate",
     "min-eligible": "min_eligible",
@@ -196,6 +202,11 @@ class TestFileLocation:
         (GATE + "confidence = 95", "expected a share from 0.5 to below 1, such as 0.95, found 95"),
         (GATE + "certify = 1", "gate.certify: expected true or false, found 1"),
         (GATE + "certify = 2026-01-01", "gate.certify: expected true or false, found datetime.date(2026, 1, 1)"),
+        (GATE + "margin = -0.1", "gate.margin: expected a number from 0 to 1000, such as 0.5, found -0.1"),
+        (GATE + "margin = nan", "gate.margin: expected a number from 0 to 1000, such as 0.5, found nan"),
+        (GATE + "max-shift = inf", "gate.max-shift: expected a number from 0, such as 0.5, found inf"),
+        (GATE + "max-shift = '1'", "gate.max-shift: expected a number from 0, such as 0.5, found '1'"),
+        (GATE + "max-exchange-rate = true", "max-exchange-rate: expected a number from 0, such as 0.5, found true"),
         (GATE + "max-flip-rates = 0.1", "gate.max-flip-rates: expected a table of shares by protocol and attack"),
         (
             RATES + "prolixty = 0.1",

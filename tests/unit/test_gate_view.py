@@ -11,8 +11,8 @@ from gate_builders import check, verdict
 from rich.console import Console
 
 from distract.report.tables import show
-from distract.studies.gate.verdict import Check, Decision
-from distract.studies.gate.view import comparison_report
+from distract.studies.gate.verdict import Check, Decision, Verdict
+from distract.studies.gate.view import comparison_report, gate_report
 
 CHECK = check(
     "fail",
@@ -56,6 +56,22 @@ def test_rises_bounds_and_counts_are_shown() -> None:
     assert text.startswith("before: before · now: runs/now\n")
     assert "\nFAIL: the gate is a fail (largest rise 5 points, one-sided 95.0% bounds)\n" in text
     assert text.endswith("\n\njudge: a, then b\n")
+
+
+def render_gate(result: Verdict) -> str:
+    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
+    show(gate_report(result), console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    fits(text)
+    return text
+
+
+def test_checks_with_one_reason_share_a_line() -> None:
+    why = [check("inconclusive", attack=name, reason="it knows nothing") for name in ("prolixity", "sycophancy")]
+    text = render_gate(verdict("inconclusive", *why, check("inconclusive", attack="other"), margin=0.25))
+    assert "\n  pairwise, prolixity, sycophancy: it knows nothing\n  pairwise, other: it is a inconclusive\n" in text
+    assert "leads up to 0.25 are ties" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ TESTS: Mapping[str, Test] = {
 
 VIOLATES: Mapping[str, Mapping[str, str]] = {
     "fair": {},
+    "coin": {},
     "longer": {
         "distractor_invariant": "what is added to sound sure makes it longer",
         "monotone_in_severity": "a requirement is broken by a sentence more",

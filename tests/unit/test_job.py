@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, request, row, set_up, verdict
+from builders import case, finish, request, row, set_up, verdict
 
+from distract.core import job as jobs
 from distract.core.errors import BackendError
-from distract.core.job import Job, Plans, summarise
+from distract.core.job import Job, Plans, open_stores, summarise
 from distract.core.plan import Plan
 from distract.core.records import CaseResult, Request, Rewrite, Row
 from distract.core.runs import LoadedRun, load
@@ -104,6 +106,31 @@ def test_failing_stage_leaves_an_unfinished_run_that_resumes(tmp_path: Path) -> 
     again, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), ["a"], ["b"], ["c"])
     assert [r.case for r in run_job(again, tally).rows] == ["a", "b", "c"]
     assert (tally.made, tally.stored) == (1, 2)
+
+
+def test_run_says_early_and_then_rarely_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watcher:
+        def __init__(self) -> None:
+            self.sentences, self.updates = list[str](), 0
+
+        def update(self, tally: Tally) -> None:
+            self.updates += 1
+
+        def say(self, sentence: str) -> None:
+            self.sentences.append(sentence)
+
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("distract.core.job.time.monotonic", lambda: float(next(clock)))
+    watcher, names = Watcher(), [f"c{number}" for number in range(40)]
+    planned, _ = job(tmp_path / "r", ScriptedBackend(lambda _: "x"), names)
+    study = replace(planned.study, interim=lambda parameters, result: f"{parameters['judge']} is odd")
+    planned = replace(planned, study=study, cases=tuple(map(case, names)))
+    with open_stores(planned.models, tmp_path / "store") as models:
+        jobs.run_job(planned, models, Tally(), watcher)
+    assert watcher.updates > len(watcher.sentences)
+    first, *others = watcher.sentences
+    assert first == "after 2 of 40 cases: j is odd"
+    assert len(others) < 3
 
 
 def test_summary_equals_the_summary_of_reloaded_rows(tmp_path: Path) -> None:

@@ -84,7 +84,23 @@ def test_plans_of_later_chunks_do_not_start_early(tmp_path: Path) -> None:
     with Store(tmp_path / "s", backend.identity) as store:
         results = execute((plan(i) for i in range(10)), {"judge": (backend, store)}, chunk=3)
         next(results)
-        assert started == [0, 1, 2]
+        assert started == [0, 1]
+
+
+def test_chunks_grow_from_a_small_start(tmp_path: Path) -> None:
+    started = []
+
+    def plan(index: int) -> Plan[int]:
+        started.append(index)
+        yield [request(str(index))]
+        return index
+
+    backend = Recording()
+    with Store(tmp_path / "s", backend.identity) as store:
+        sizes = []
+        for _ in execute((plan(i) for i in range(50)), {"judge": (backend, store)}, chunk=16):
+            sizes.append(len(started))
+    assert list(dict.fromkeys(sizes)) == [2, 6, 14, 30, 46, 50]
 
 
 def test_broken_run_resumes_with_only_the_missing_calls(tmp_path: Path) -> None:

@@ -365,8 +365,10 @@ SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "v
 
 def test_attack_run_is_replayed_with_labels(run: Any) -> None:
     data = write("d.jsonl")
+    basic = ("--protocol", "pairwise", "--protocol", "absolute")
     done = run(
-        "attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", "--limit", "all", "--out", "a"
+        *("attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", *basic),
+        *("--limit", "all", "--out", "a"),
     )
     assert done.code == 0
     ran = run("meta", "--judge", "replay:a", "--data", data, "--json")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -17,11 +18,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from distract.core.records import Row
+from distract.core.records import Outcome, Row
 from distract.judging import BASE
 from distract.report.tables import show
 from distract.stats import intervals
 from distract.studies.attack import rank_view as report
+from distract.studies.attack.labels import Usability, Usable
 from distract.studies.attack.protocol_ranks import ProtocolRank, document, rank_protocols
 from distract.studies.attack.rank_view import HEIGHT, MARKS, WIDTH, ranking_parts
 
@@ -33,25 +35,43 @@ def _two_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "FEWEST", 2)
 
 
-def flip_rows(protocol: str, flips: str, attack: str = "f", tokens: int = 0, clusters: str = "") -> list[Row]:
-    """One pair for each character: ``x`` flips, ``.`` holds, ``?`` is invalid, ``=`` has no loser before."""
+def flip_rows(
+    protocol: str, flips: str, attack: str = "f", tokens: int = 0, clusters: str = "", label: Outcome | None = None
+) -> list[Row]:
+    """One pair for each character: ``x`` flips, ``.`` holds, ``?`` is invalid, ``=`` ties before, ``-`` prefers b."""
     rows = []
     for i, flip in enumerate(flips):
         cluster = clusters[i] if clusters else None
-        before = {"?": [NONE, A], "=": [A, B]}.get(flip, [A, A])
-        after = [B, B] if flip == "x" else [A, A]
+        before = {"?": [NONE, A], "=": [A, B], "-": [B, B]}.get(flip, [A, A])
+        after = [B, B] if flip in "x-" else [A, A]
         rows += [
-            row(f"c{i}", before, protocol=protocol, cluster=cluster),
-            row(f"c{i}", after, protocol=protocol, cluster=cluster, attack=attack, target="b"),
+            row(f"c{i}", before, protocol=protocol, cluster=cluster, label=label),
+            row(
+                f"c{i}",
+                after,
+                protocol=protocol,
+                cluster=cluster,
+                attack=attack,
+                target="a" if flip == "-" else "b",
+                label=label,
+            ),
         ]
     key = f"{protocol} {attack}"
     return [replace(one, keys=(f"{key} {i}",), tokens=((tokens, 0),)) for i, one in enumerate(rows)]
 
 
-def rank(*parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = ()) -> dict[str, ProtocolRank]:
+def right_rows(protocol: str, verdicts: str, **more: Any) -> list[Row]:
+    """Pairs whose first response is labelled better: ``x`` falls to the attack, ``-`` is wrong before."""
+    return flip_rows(protocol, verdicts, label="a", **more)
+
+
+def rank(
+    *parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = (), **usable: Usable
+) -> dict[str, ProtocolRank]:
     rows = [one for part in parts for one in part]
     names = dict.fromkeys(one.protocol for one in rows)
-    ranking = rank_protocols(rows, dict.fromkeys(names, rules), attacks, {"none", "null"})
+    states = [Usability(name, None, usable.get(name, "yes"), "") for name in names]
+    ranking = rank_protocols(rows, dict.fromkeys(names, rules), attacks, {"none", "null"}, states)
     return {standing.protocol: standing for standing in ranking}
 
 
@@ -125,15 +145,18 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
     )
     mcnemar = {"robust": (0, 12, 20), "same": (1, 1, 19), "fragile": (8, 0, 20)}
     p_values = [intervals.mcnemar(up, down) for up, down, _ in mcnemar.values()]
-    adjusted = intervals.holm(p_values)
     assert p_values == pytest.approx([2 * 0.5**12, 1.0, 2 * 0.5**8])
-    for (name, (up, down, n)), p, holm in zip(mcnemar.items(), p_values, adjusted, strict=True):
+    # The other pairs: robust and same, robust and fragile, same and fragile.
+    others = [intervals.mcnemar(*counts) for counts in ((0, 12), (0, 20), (0, 7))]
+    adjusted = intervals.holm([*p_values, *others])
+    for (name, (up, down, n)), p, holm in zip(mcnemar.items(), p_values, adjusted, strict=False):
         standing = ranks[name]
         assert standing.shared == n
         assert standing.difference == pytest.approx((up - down) / n)
         assert standing.p_value == pytest.approx(p)
         assert standing.p_adjusted == pytest.approx(holm)
-    assert ranks["robust"].p_adjusted == pytest.approx(3 * 2 * 0.5**12)
+    # Only robust and fragile differ more.
+    assert ranks["robust"].p_adjusted == pytest.approx(5 * 2 * 0.5**12)
     assert {name: standing.against_base for name, standing in ranks.items()} == {
         "robust": "better",
         "same": "not distinguishable",
@@ -141,6 +164,9 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
         "fragile": "worse",
         "elsewhere": None,
     }
+    # All are measured on the 19 pairs that are valid for each.
+    assert {standing.n for standing in ranks.values()} == {19, 0}
+    assert (ranks[BASE].own, ranks["elsewhere"].own) == (20, 0)
 
 
 def test_units_of_one_prompt_count_as_one_prompt() -> None:
@@ -159,38 +185,110 @@ def test_nothing_is_compared_without_the_base() -> None:
         assert {(s.against_base, s.difference, s.p_value, s.p_adjusted) for s in ranks.values()} == {(None,) * 4}
 
 
-def test_order_is_by_robustness_then_cost_then_name() -> None:
+def test_usable_protocols_come_first_then_robustness_then_cost_then_name() -> None:
     ranks = rank(
-        flip_rows("none", "??", tokens=1),
-        flip_rows("worst", "xx", tokens=1),
-        flip_rows("z", "x.", tokens=5),
-        flip_rows("dear", "x.", tokens=9),
-        flip_rows("y", "x.", tokens=5),
-        flip_rows("best", "..", tokens=99),
+        right_rows("blind", "..", tokens=1),
+        right_rows("worst", "xx", tokens=1),
+        right_rows("z", "x.", tokens=5),
+        right_rows("dear", "x.", tokens=9),
+        right_rows("y", "x.", tokens=5),
+        right_rows("best", "..", tokens=99),
+        blind="no",
     )
-    assert list(ranks) == ["best", "y", "z", "dear", "worst", "none"]
-    assert [name for name, s in ranks.items() if s.pareto] == ["best", "y", "z", "worst"]
+    assert {name: s.rank for name, s in ranks.items()} == {
+        **{name: place for place, name in enumerate(("best", "y", "z", "dear", "worst"), 1)},
+        "blind": None,
+    }
+    assert {s.measure for s in ranks.values()} == {"robust_accuracy"}
+    # Two pairs show no difference.
+    assert {s.pareto for s in ranks.values()} == {False}
 
 
-@given(st.lists(st.tuples(st.text("x.?", min_size=1, max_size=4), st.integers(0, 3)), min_size=1, max_size=7))
-def test_front_matches_a_double_loop(protocols: list[tuple[str, int]]) -> None:
-    ranks = list(rank(*(flip_rows(f"p{i}", flips, tokens=n) for i, (flips, n) in enumerate(protocols))).values())
-    assert {s.cost_unit for s in ranks} == {"tokens" if any(n for _, n in protocols) else "calls"}
-    for one in ranks:
-        on = one.n > 0
-        for other in ranks:
-            if other.n > 0 and one.n > 0:
-                robust, cheap = other.k * one.n <= one.k * other.n, other.cost <= one.cost
-                strictly = other.k * one.n < one.k * other.n or other.cost < one.cost
-                on = on and not (robust and cheap and strictly)
-        assert one.pareto == on
-        assert one.cost == (one.tokens if one.cost_unit == "tokens" else one.calls)
+@pytest.mark.parametrize(
+    ("usable", "ranks", "front"),
+    [
+        ({}, [("good", 1), ("fine", 2), ("bad", 3)], ["good", "fine"]),
+        ({"good": "not shown"}, [("fine", 1), ("bad", 2), ("good", None)], ["fine"]),
+        ({"bad": "no", "fine": "no", "good": "no"}, [("good", None), ("fine", None), ("bad", None)], []),
+    ],
+)
+def test_front_holds_who_is_not_shown_to_be_worse_at_no_higher_cost(
+    usable: dict[str, Usable], ranks: list[tuple[str, int | None]], front: list[str]
+) -> None:
+    standings = rank(
+        right_rows("good", "." * 20, tokens=9),
+        right_rows("fine", "." * 19 + "x", tokens=9),
+        right_rows("bad", "x" * 20, tokens=9),
+        **usable,
+    )
+    assert [(name, s.rank) for name, s in standings.items()] == ranks
+    assert [name for name, s in standings.items() if s.pareto] == front
+
+
+VALUES: dict[str | None, dict[str, float]] = {
+    "a": {"x": 0, ".": 1, "?": 0, "=": 0.5, "-": 0},
+    None: {"x": 1, ".": 0, "-": 0},
+}
+"""What a pair counts, with and without a label."""
+
+
+@given(
+    st.sampled_from(["a", None]),
+    st.lists(
+        st.tuples(
+            st.sampled_from("x.=?-"),
+            st.integers(0, 14),
+            st.text("x.=?-", min_size=1, max_size=3),
+            st.integers(0, 2),
+            st.sampled_from(["yes", "yes", "no", "not shown"]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_places_match_a_naive_count(label: Outcome | None, protocols: list[tuple[str, int, str, int, Usable]]) -> None:
+    pairs = {f"p{i}": char * most + rest for i, (char, most, rest, *_) in enumerate(protocols)}
+    cost = {f"p{i}": float(tokens) for i, (*_, tokens, _) in enumerate(protocols)}
+    usable = {f"p{i}": state for i, (*_, state) in enumerate(protocols)}
+    ranks = rank(*(flip_rows(name, pairs[name], tokens=int(cost[name]), label=label) for name in pairs), **usable)
+    # A run with any right or wrong pair is measured by accuracy, all others by flips.
+    own = {
+        name: {i: VALUES[label][c] for i, c in enumerate(text) if c in VALUES[label]} for name, text in pairs.items()
+    }
+    measured = [name for name in own if own[name]]
+    shared = {i for i in range(20) if measured and all(i in own[name] for name in measured)}
+    mean = {name: sum(own[name][i] for i in shared) / len(shared) for name in measured if shared}
+    loss = {name: 1 - value if label else value for name, value in mean.items()}
+    if not any(cost.values()):
+        cost = {name: ranks[name].calls for name in cost}
+    order = sorted(pairs, key=lambda name: (usable[name] != "yes", loss.get(name, math.inf), cost[name], name))
+    assert list(ranks) == order
+    ranked = [name for name in order if usable[name] == "yes" and name in mean]
+    assert {name: s.rank for name, s in ranks.items() if s.rank} == {name: i for i, name in enumerate(ranked, 1)}
+    assert {name: s.value for name, s in ranks.items() if s.n} == pytest.approx(mean)
+    p_values, gains = dict[tuple[str, str], float](), dict[tuple[str, str], float]()
+    for pair in combinations(measured, 2):
+        units = [i for i in own[pair[0]] if i in own[pair[1]]]
+        one, other = ([own[name][i] for i in units] for name in pair)
+        p_values[pair] = intervals.paired_p(one, other, [str(i) for i in units]) if units else 1.0
+        gains[pair] = (sum(one) - sum(other)) * (1 if label else -1)
+    beats, last = set[tuple[str, str]](), 0.0
+    for place, pair in enumerate(sorted(p_values, key=lambda pair: p_values[pair])):
+        last = max(last, p_values[pair] * (len(p_values) - place))
+        if last <= 0.05:
+            beats.add(pair if gains[pair] > 0 else pair[::-1])
+    beaten = {worse for better, worse in beats if cost[better] <= cost[worse]}
+    assert {name for name, s in ranks.items() if s.pareto} == ({*ranked} - beaten if beats else set())
 
 
 def test_document_is_json_rounded_to_four_decimals() -> None:
     ranks = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
     result = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
-    assert [one["protocol"] for one in result] == ["p", BASE]
+    assert [(one["protocol"], one["measure"], one["rank"]) for one in result] == [
+        ("p", "flip_rate", 1),
+        (BASE, "flip_rate", 2),
+    ]
+    assert "reasons" not in result[0]
     assert (result[1]["value"], result[0]["difference"], result[1]["k"]) == (0.3333, -0.3333, 1)
     numbers = [value for one in result for value in one.values() if isinstance(value, float)]
     assert numbers == [round(value, 4) for value in numbers]
@@ -200,11 +298,15 @@ def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> Proto
     standing = ProtocolRank(
         protocol=protocol,
         rule=None,
+        measure="robust_accuracy",
+        usable="yes",
+        rank=1,
         k=k,
         n=12000,
         value=k / 12000,
         low=0.9,
         high=1.0,
+        own=12000,
         invalid=0,
         excluded=0,
         comparisons=10,
@@ -232,18 +334,43 @@ def test_fewer_than_two_protocols_give_no_table() -> None:
 
 
 def test_table_reads_as_expected() -> None:
-    ranks = rank(flip_rows(BASE, "x" * 12 + "." * 8, tokens=1200), flip_rows("p", "." * 20, tokens=12000))
-    text = render([replace(ranks["p"], rule="score"), ranks[BASE]])
-    lines = text.splitlines()
-    assert "A◆ p by score        0.0   0.0–16.1   0/20    1.0  12,000  better <0.001" in lines
-    assert "B◆ base             60.0  38.7–78.1  12/20    1.0   1,200" in [one.rstrip() for one in lines]
+    ranks = rank(
+        right_rows(BASE, "x" * 12 + "." * 8, tokens=1200),
+        right_rows("p", "." * 20, tokens=12000),
+        right_rows("q", "." * 20, tokens=9),
+        q="no",
+    )
+    text = render([replace(ranks["p"], rule="score"), ranks[BASE], ranks["q"]])
+    lines = [one.rstrip() for one in text.splitlines()]
+    assert "Protocols, most often right before and after an attack first" in lines
+    assert "A◆ p by score                1   100.0  83.9–100.0    1.0  12,000   better 0.001" in lines
+    assert "b  base                      2    40.0   21.9–61.3    1.0   1,200" in lines
+    assert "   q                – unusable   100.0  83.9–100.0    1.0       9  differs 0.001" in lines
+    assert "n = 20: the comparisons that all protocols share" in lines
+    assert "unusable: cannot tell good from bad;" in " ".join(lines)
     inside = plot_lines(text)
-    assert (inside[0][0], inside[-1][-1], len(inside), len(inside[-1])) == ("B", "A", HEIGHT, WIDTH)
-    assert inside[0] == "B" + "·" * (WIDTH - 1)
-    assert [one[-1] for one in inside[1:-1]] == ["·"] * (HEIGHT - 2)
-    assert " 60.0% │B" in text
-    assert "  0.0% │ " in text
+    assert (inside[0], inside[-1], len(inside)) == (" " * (WIDTH - 1) + "A", "b", HEIGHT)
+    assert "100.0% │" in text
+    assert " 40.0% │b" in text
+    assert "not drawn: 1 protocol, not ranked" in text
     assert "was not run" not in text
+
+
+def test_protocols_without_a_rank_stand_side_by_side() -> None:
+    ranks = rank(flip_rows("p", "x..."), flip_rows("q", "....", tokens=3), p="not shown", q="no")
+    text = render(list(ranks.values()))
+    assert "Protocols side by side, not ranked: none is shown to tell good from bad" in text
+    assert "flips %" in text
+    assert "– unclear     25.0" in text
+    assert "– unusable      0.0" in text
+    assert not plot_lines(text)
+    assert "first" not in text
+    assert "Pareto" not in text
+
+
+def test_protocol_that_shares_no_comparison_says_so() -> None:
+    apart = rank(flip_rows("p", "x..."), flip_rows("q", "????...."))
+    assert "shares no comparison with the others; 1.0 calls, 0 tokens" in " ".join(render([*apart.values()]).split())
 
 
 @pytest.mark.parametrize("many", [2, 28, 40])
@@ -272,7 +399,7 @@ def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str
     assert drawn == sorted(MARKS[:many])
     assert sum(mark.isupper() for mark in inside) == sum(i % 5 == 0 for i in range(min(many - 1, 26)))
     assert ("side by side" in text) == (many > 2)
-    assert ("not drawn: 4 protocols below the first 36" in text) == (many == 40)
+    assert ("not drawn: 4 protocols, not ranked or after the first 36" in text) == (many == 40)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1e9)), min_size=2, max_size=30))
@@ -284,15 +411,22 @@ def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> No
     assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(MARKS[: len(standings)])
 
 
-def test_staircase_never_climbs_and_joins_the_whole_front() -> None:
+@pytest.mark.parametrize(
+    ("measure", "counts"),
+    [("robust_accuracy", (9000, 8000, 4000, 1000)), ("flip_rate", (1000, 4000, 7000, 8000))],
+)
+def test_staircase_joins_the_front_towards_the_better(measure: str, counts: tuple[int, ...]) -> None:
     # The two cheapest protocols share a column.
-    places = [(1000, 9e3), (4000, 99), (7000, 9), (8000, 8.9)]
-    front = [make_standing(f"p{i}", k, cost, pareto=True) for i, (k, cost) in enumerate(places)]
-    inside = [one.ljust(WIDTH) for one in plot_lines(render([*front, make_standing("q", 9000, 5e3)]))]
+    places = zip(counts, (9e3, 99, 9, 8.9), strict=True)
+    front = [make_standing(f"p{i}", k, cost, pareto=True, measure=measure) for i, (k, cost) in enumerate(places)]
+    # Not shown to be worse, yet no step: dearer than a better one.
+    front.append(make_standing("q", 5000, 5e3, pareto=True, measure=measure))
+    inside = [one.ljust(WIDTH) for one in plot_lines(render(front))]
     columns = [[y for y in range(HEIGHT) if inside[y][x] in "·ABCD"] for x in range(WIDTH)]
     assert all(columns)
+    sign = 1 if measure == "flip_rate" else -1  # rows count from the top
     for one, other in pairwise(columns):
-        assert max(one) == min(other)  # rows from the top: each column begins where the one before it ended
+        assert max(sign * y for y in one) == min(sign * y for y in other)
 
 
 def test_front_mark_keeps_its_place_when_marks_overlap() -> None:
@@ -317,7 +451,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_table_without_rates_has_no_plot() -> None:
-    empty = [make_standing(name, 0, 5.0, n=0, value=None, low=None, high=None) for name in "pq"]
+    empty = [make_standing(name, 0, 5.0, n=0, own=0, value=None, low=None, high=None, rank=None) for name in "pq"]
     text = render(empty)
     assert not plot_lines(text)
     assert "not measured; 123.4 calls, 5 tokens" in " ".join(text.split())
@@ -330,7 +464,7 @@ def test_two_protocols_are_a_table_without_a_plot(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(report, "FEWEST", 3)
     two = [make_standing("p", 100, 0.1, pareto=True), make_standing("q", 200, 0.2)]
     text = render(two)
-    assert "Pareto front" in text
+    assert "Pareto front" in " ".join(text.split())
     assert not plot_lines(text)
     assert "base was not run" not in text
     assert plot_lines(render([*two, make_standing("r", 300, 0.3)]))

@@ -179,10 +179,13 @@ def test_report_begins_with_sentences_that_state_the_result(rows: list[Row], att
 
 def test_ties_are_counted_by_rule_and_controls_apart() -> None:
     rows = [row(f"c{i}", [TIE, TIE], design="fixed", attack="f", target="b") for i in range(3)]
-    assert "pairwise: 3 of 3 good responses tied with their own rewrite." in render(rows, ["f"], ties=["pairwise"])
+    sentence = "3 of 3 good responses tied with their own rewrite."
+    assert sentence not in render(rows, ["f"], ties=["pairwise"])  # praise is for a judge that tells good from bad
+    labelled = [row(f"d{i}", [A, A], label="a") for i in range(9)]
+    assert sentence in " ".join(render([*rows, *labelled], ["f"], ties=["pairwise"]).split())
     rows += [replace(one, attack="g") for one in rows]
-    text = " ".join(render(rows, ["f", "g"], ties=["pairwise"]).split())
-    assert "pairwise: 6 of 6 rewrites of good responses tied with the original." in text
+    text = " ".join(render([*rows, *labelled], ["f", "g"], ties=["pairwise"]).split())
+    assert "6 of 6 rewrites of good responses tied with the original." in text
     rows = [*flips("f", "xx.."), *flips("null", "x...")[1::2]]
     text = " ".join(render(rows, ["f", "null"], controls=["null"]).split())
     assert "2 of 4 losing responses" in text

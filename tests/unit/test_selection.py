@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from builders import case
+from hypothesis import given
+from hypothesis import strategies as st
 
 from distract.core.errors import UnknownName, UsageError
 from distract.core.plugin import Attack
@@ -14,7 +17,7 @@ from distract.core.registry import get_attack
 from distract.data.constraints import parse
 from distract.data.datasets import load
 from distract.studies.attack.selection import Scope, draw, find_scope, has_recorded, keep_recorded
-from distract.studies.eligibility import Degradation, parse_attack
+from distract.studies.eligibility import Degradation, parse_attack, sample_strata
 
 TWEAKSET = load("tweakset").cases
 NO_COMMA, LOWER, TITLE = (
@@ -61,11 +64,11 @@ def test_unknown_parts_are_refused(name: str) -> None:
         parse_attack(name)
 
 
-def test_default_is_the_distractors_in_two_designs() -> None:
+def test_default_is_the_distractors_and_the_recorded_severities() -> None:
     scope = find_scope([], [], TWEAKSET)
-    assert names(scope) == ["assertiveness", "prolixity", "sycophancy"]
-    assert scope.designs == {"fixed", "flip"}
-    assert (scope.degradations, scope.notes) == ((), ())
+    assert names(scope) == ["assertiveness", "prolixity", "sycophancy", "severity-1", "severity-2", "severity-3"]
+    assert scope.designs == {"fixed", "flip", "severity"}
+    assert scope.notes == ()
 
 
 def test_severity_alone_uses_only_its_design() -> None:
@@ -129,6 +132,63 @@ def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
     controlled = find_scope(["severity-2+null", "null"], [], TWEAKSET)
     assert keep_recorded(controlled, ["severity-2+null", "null"], TWEAKSET) == controlled
     assert not has_recorded(Scope((get_attack("null"),), (), frozenset({"fixed"})), TWEAKSET)
+
+
+@pytest.mark.parametrize(
+    ("attacks", "measures", "compared"),
+    [
+        ([], [], {"flip"}),
+        (["severity-1"], [], {"severity"}),
+        (["severity-1", "prolixity"], [], {"flip", "severity"}),
+        ([], ["tie_rate"], {"fixed"}),
+        ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
+    ],
+)
+def test_comparisons_answer_what_is_named_else_flips(
+    attacks: list[str], measures: list[str], compared: set[str]
+) -> None:
+    assert find_scope(attacks, measures, TWEAKSET).compared == compared
+
+
+@pytest.mark.parametrize(
+    ("measures", "is_labelled", "net"),
+    [
+        ([], True, False),
+        ([], False, True),
+        (["net"], True, True),
+        (["net_flip_rate"], True, True),
+        (["flip_rate"], False, False),
+    ],
+)
+def test_net_rate_is_measured_if_named_or_without_labels(measures: list[str], is_labelled: bool, net: bool) -> None:
+    cases = TWEAKSET if is_labelled else [replace(case, preferred=None, constraints=()) for case in TWEAKSET[:3]]
+    assert find_scope(["prolixity"], measures, cases).net is net
+
+
+def test_exchange_rate_needs_no_distractor_in_worse_responses() -> None:
+    scope = find_scope(["prolixity"], ["exchange_rate"], TWEAKSET)
+    assert [one.name for one in scope.degradations] == ["severity-1", "severity-2", "severity-3"]
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
+def test_draw_takes_one_of_each_stretch(total: int, limit: int, seed: int) -> None:
+    items = range(total)
+    drawn = sample_strata(items, limit, seed)
+    size = min(total, limit)
+    assert [item * size // total for item in drawn] == list(range(size)) or total % size
+    assert len(drawn) == size == len({*drawn})
+    assert list(drawn) == sorted(drawn)
+    assert drawn == sample_strata(items, limit, seed)
+    assert sample_strata(items, None, seed) == tuple(items)
+
+
+def test_drawn_cases_spread_over_first_constraints() -> None:
+    scope = find_scope([], [], TWEAKSET)
+    drawn, _ = draw(scope, TWEAKSET, 24, 0)
+    families = Counter(one.constraints[0].kind.partition(":")[0] for one in TWEAKSET)
+    for family, number in families.items():
+        share = sum(one.constraints[0].kind.startswith(family) for one in drawn)
+        assert abs(share - 24 * number / len(TWEAKSET)) <= 2
 
 
 def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:

@@ -32,13 +32,13 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("judge = 'planted:bold'\nlimit = 3", (), "planted:bold", 3, "judge, limit"),
         ("judge = 'planted:bold'\nlimit = '3'", ("--limit", "2"), "planted:bold", 2, "judge"),
-        ("judge = 'planted:bold'\n[attack]\njudge = 'planted:fair'", (), "planted:fair", 8, "judge"),
-        ("judge = 'planted:bold'\n[gate]\nlimit = 3", ("--judge", "planted:fair"), "planted:fair", 8, None),
-        ("judge = 'planted:fair'\nmax_tokens = 9\nmin-n = 3", (), "planted:fair", 8, "judge, max-tokens"),
-        ("judge = 'planted:fair'\nmodel-option = {timeout = 3, concurrency = 2}", (), "planted:fair", 8,
+        ("judge = 'planted:bold'\n[attack]\njudge = 'planted:fair'", (), "planted:fair", 24, "judge"),
+        ("judge = 'planted:bold'\n[gate]\nlimit = 3", ("--judge", "planted:fair"), "planted:fair", 24, None),
+        ("judge = 'planted:fair'\nmax_tokens = 9\nmin-n = 3", (), "planted:fair", 24, "judge, max-tokens"),
+        ("judge = 'planted:fair'\nmodel-option = {timeout = 3, concurrency = 2}", (), "planted:fair", 24,
          "judge, concurrency, timeout"),
-        ("judge = 'planted:fair'\nmodel-option = ['timeout=3']", (), "planted:fair", 8, "judge, timeout"),
-        ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 8, "judge"),
+        ("judge = 'planted:fair'\nmodel-option = ['timeout=3']", (), "planted:fair", 24, "judge, timeout"),
+        ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 24, "judge"),
     ],
 )  # fmt: skip
 def test_file_sets_untyped_options(

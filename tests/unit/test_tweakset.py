@@ -40,6 +40,38 @@ MISTAKES = {
     "tweak-033": "john keats",  # Lord Byron
     "tweak-038": "79 percent",  # about 97
     "tweak-042": "2,100",  # 6 percent of 30,000 are 1,800
+    "tweak-045": "25 million years",  # 2.5
+    "tweak-047": "in 1963",  # 1953
+    "tweak-048": "barn swallow",  # Arctic tern
+    "tweak-057": "four hearts",  # three
+    "tweak-065": "budapest",  # Vienna
+    "tweak-078": "chlorine compounds",  # sulphur
+    "tweak-080": "1958",  # 1908
+    "tweak-082": "five red threads",  # three
+    "tweak-089": "15 points",  # 13
+    "tweak-095": "sydney and brisbane",  # Melbourne
+    "tweak-099": "17 by 17",  # 19
+    "tweak-102": "1669",  # 1569
+    "tweak-110": "june 1957",  # 1967
+    "tweak-113": "in 1965",  # 1955
+    "tweak-115": "in 1981",  # 1971
+    "tweak-120": "in the 1960s",  # late 1980s
+    "tweak-131": "into goats",  # pigs
+    "tweak-132": "in 1889",  # 1899
+    "tweak-136": "in cologne",  # Mainz
+    "tweak-140": "145 sonnets",  # 154
+    "tweak-146": "in 1880",  # 1840
+    "tweak-150": "in 1935",  # 1885
+    "tweak-153": "in milan",  # Rome
+    "tweak-160": "in 1860",  # 1840
+    "tweak-171": "january 1853",  # 1863
+    "tweak-174": "11 hours ahead",  # 9
+    "tweak-176": "ramsgate",  # Folkestone
+    "tweak-181": "58 years",  # 68
+    "tweak-196": "derived from python",  # JavaScript
+    "tweak-197": "in september 1957",  # 1947
+    "tweak-198": "in boston",  # Chicago
+    "tweak-199": "standard of 1975",  # 1985
 }
 """Deliberate mistakes in good answers: a rewrite that corrects one is rejected."""
 
@@ -57,7 +89,7 @@ def rewrites(case: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]
 
 
 def test_cases_are_many_and_no_line_repeats() -> None:
-    assert len(CASES) >= 40
+    assert len(CASES) == 200
     for values in ([case["id"] for case in CASES], [case["prompt"] for case in CASES]):
         assert len(set(values)) == len(values)
     texts = [response["text"] for case in CASES for response in case["responses"]]

@@ -89,7 +89,7 @@ def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -
     command = ("--judge", "planted:garbage", "--protocol", "pairwise", "--attack", "sycophancy", "--limit", "2")
     attack = run("attack", *command, "--generator", "rules", "--out", "r")
     assert attack.code == 3
-    message = "(pairwise, tweak-025, no verdict): looked for [[A or [[B or [[C; the judge said: > banana"
+    message = "no verdict): looked for [[A or [[B or [[C; the judge said: > banana"
     assert message in attack.words
     assert "all of them: r/texts.jsonl" in attack.words
     assert message in run("report", "r").words

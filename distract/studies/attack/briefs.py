@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from distract.core.records import Outcome, Row, Side
-from distract.judging.verdicts import outcome
+from distract.judging.verdicts import measure_margin, outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class RowKind:
     """The values that many rows share; fields as in ``Row``.
 
     ``preferences`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each
-    rule of the protocol.
+    rule of the protocol; ``label`` is the better response, if known.
     """
 
     attack: str
@@ -35,6 +35,7 @@ class RowKind:
     excluded: str | None
     preferences: tuple[Outcome | None, ...]
     outcomes: tuple[tuple[str | None, Outcome | None], ...]
+    label: Outcome | None
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class CompactRow:
     cluster: str
     kind: RowKind
     part: _DesignRows
+    number: int
     at: int
 
     @property
@@ -53,11 +55,18 @@ class CompactRow:
         masses = self.part.masses[self.at : self.at + len(self.kind.preferences)]
         return [mass for mass in masses if not math.isnan(mass)]
 
+    @property
+    def margin(self) -> float | None:
+        """The lead of a over b, in points of the score or of probability; None without a valid verdict."""
+        lead = self.part.margins[self.number]
+        return None if math.isnan(lead) else lead
+
     attack = property(attrgetter("kind.attack"))
     a = property(attrgetter("kind.a"))
     b = property(attrgetter("kind.b"))
     target = property(attrgetter("kind.target"))
     excluded = property(attrgetter("kind.excluded"))
+    label = property(attrgetter("kind.label"))
 
     def outcome(self, rule: str | None) -> Outcome | None:
         """Return the outcome over all orders under a rule of the protocol."""
@@ -90,6 +99,7 @@ class CompactRows:
         self._places: dict[tuple[str, str], int] = {}
         self._parts: dict[tuple[str, str], _DesignRows] = defaultdict(_DesignRows)
         self._spent: dict[str, _Requests] = defaultdict(_Requests)
+        self.ratings: dict[str, set[int]] = defaultdict(set)
         self.extend(rows)
 
     def extend(self, rows: Iterable[Row]) -> None:
@@ -102,15 +112,19 @@ class CompactRows:
         """The prompt of each case."""
         return dict(self._cases)
 
+    def holds(self, protocol: str, design: str) -> bool:
+        """Whether there are rows of a protocol under a design."""
+        return (protocol, design) in self._parts
+
     def of(self, protocol: str, design: str, attack: str | None = None) -> list[CompactRow]:
         """Return rows of a protocol under a design, in order; for one attack, along with those before any rewrite."""
         rows, at = list[CompactRow](), 0
         part = self._parts.get((protocol, design), _DesignRows())
         is_selected = [attack is None or kind.attack == attack or kind.target is None for kind in self._kind]
-        for place, number in zip(part.places, part.kinds, strict=True):
-            kind = self._kind[number]
-            if is_selected[number]:
-                rows.append(CompactRow(*self._cases[place], kind, part, at))
+        for number, (place, same) in enumerate(zip(part.places, part.kinds, strict=True)):
+            kind = self._kind[same]
+            if is_selected[same]:
+                rows.append(CompactRow(*self._cases[place], kind, part, number, at))
             at += len(kind.preferences)
         return rows
 
@@ -129,22 +143,24 @@ class CompactRows:
             return
         preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
-        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes)
+        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes, row.label)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):
             self._kind.append(RowKind(*same))
         part = self._parts[row.protocol, row.design]
         part.places.append(place)
         part.kinds.append(kind)
+        part.margins.append(math.nan if (lead := measure_margin(row.judgments)) is None else lead)
         part.masses.extend([math.nan if j.mass is None else j.mass for j in row.judgments])
+        self.ratings[row.protocol].update(*[j.ratings for j in row.judgments if j.ratings is not None])
         self._spent[row.protocol].add(row)
 
 
 class _DesignRows:
-    """Rows of one protocol under one design: case and kind of each, and the masses of all judgments in turn."""
+    """Rows of one protocol under one design: case, kind and margin of each, and the masses of all judgments in turn."""
 
     def __init__(self) -> None:
-        self.places, self.kinds, self.masses = array("I"), array("I"), array("d")
+        self.places, self.kinds, self.margins, self.masses = array("I"), array("I"), array("d"), array("d")
 
 
 class _Requests:

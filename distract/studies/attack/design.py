@@ -27,6 +27,8 @@ from distract.studies.eligibility import Degradation
 AuditDesign = Literal["fixed", "flip", "severity"]
 """The designs of an audit; ``records.Design`` has all."""
 
+DESIGNS: tuple[AuditDesign, ...] = ("fixed", "flip", "severity")
+
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 
@@ -35,7 +37,8 @@ class AuditConfig:
     """The parameters of what a run judges.
 
     ``degradations`` belong to the severity design; ``helped`` means that there is a reference model; ``resample`` adds
-    a second sample as a control; ``only`` limits the run to these pairs of protocol and attack.
+    a second sample as a control; ``net`` also rewrites winners; ``compared`` limits the designs of protocols that
+    compare, if others score each response alone; ``only`` limits the run to these pairs of protocol and attack.
     """
 
     judge: str
@@ -49,7 +52,14 @@ class AuditConfig:
     manner: Manner = DEFAULT
     helped: bool = False
     resample: bool = False
+    net: bool = False
+    compared: frozenset[AuditDesign] = frozenset(DESIGNS)
     only: frozenset[tuple[str, str]] | None = None
+
+    def designs_for(self, protocol: Protocol) -> frozenset[AuditDesign]:
+        """Return the designs to judge by a protocol."""
+        is_compared = not protocol.rules and any(other.rules for other in self.protocols)
+        return self.designs & self.compared if is_compared else self.designs
 
     def attacks_for(self, protocol: Protocol) -> tuple[Attack, ...]:
         """Return the attacks under which to judge by a protocol, controls always included."""
@@ -78,11 +88,12 @@ class _CaseAudit:
 
     def plans(self) -> list[Plan[list[Row]]]:
         plans: list[Plan[list[Row]]] = []
-        if "fixed" in self.p.designs:
+        designs = self.p.designs_for(self.protocol)
+        if "fixed" in designs:
             plans += map(self._judge_fixed, self.p.attacks_for(self.protocol))
-        if "flip" in self.p.designs:
+        if "flip" in designs:
             plans += [self._judge_flip(a, b) for a, b in pairs(self.case)] or [self._exclude_case()]
-        if "severity" in self.p.designs:
+        if "severity" in designs:
             plans += map(self._judge_severity, self.p.degradations)
         return plans
 
@@ -138,6 +149,10 @@ class _CaseAudit:
         lost = [target for target in SIDES if MIRROR[target] in outcomes]
         attacks = self.p.attacks_for(self.protocol)
         plans = [self._judge_attack(a, b, target, attack) for target in lost for attack in attacks]
+        won = [target for target in SIDES if self.p.net and MIRROR[target] in lost and target not in lost]
+        plans += [
+            self._judge_attack(a, b, target, attack) for target in won for attack in attacks if not attack.control
+        ]
         if (p := self.p).resample:
             row = partial(self._row("flip", RESAMPLED), side(a), side(b))
             comparison = Comparison(self.case, a, b)

@@ -49,10 +49,11 @@ def find_flips(
     rule: str | None,
     attack: str,
     most: int = MOST,
+    margin: float = 0.0,
 ) -> tuple[Flip, ...]:
-    """Return the flips in which the rewritten response gained most."""
+    """Return the flips in which the rewritten response gained most; leads up to ``margin`` are ties."""
     judged = [row for row in rows if row.design == "flip" and row.protocol == protocol]
-    counts = count_flips(judged, rule, attack)
+    counts = count_flips(judged, rule, attack, margin)
     baselines = {pair_unit(row): row for row in judged if row.target is None}
     attacked: dict[tuple[Unit, Outcome | None], Row] = {
         (pair_unit(row), row.target): row for row in judged if row.target is not None and row.attack == attack

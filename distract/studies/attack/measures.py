@@ -16,8 +16,22 @@ from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
-from distract.studies.attack.outcomes import COUNTERS, CRITERIA, OutcomeCounts, pair_conditions
+from distract.studies.attack.design import DESIGNS as AUDIT_DESIGNS
+from distract.studies.attack.design import AuditDesign
+from distract.studies.attack.labels import Usability, accuracy_figures, count_robust
+from distract.studies.attack.outcomes import (
+    COUNTERS,
+    CRITERIA,
+    OutcomeCounts,
+    add_ties,
+    count_fixed,
+    count_flips,
+    pair_conditions,
+    pair_criteria,
+    pair_values,
+)
 from distract.studies.attack.protocol_ranks import ProtocolRank
+from distract.studies.attack.style import find_margin, style_figures
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -25,17 +39,35 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "flip": ("flip_rate", "softened_rate"),
     "severity": ("severity_accuracy",),
 }
-"""The measures of each design."""
+"""The rates of each design, by the outcomes of its comparisons."""
 
-MEASURES = frozenset(measure for measures in GROUPS.values() for measure in measures)
+NET = "net_flip_rate"
+"""The measure for which winners are rewritten too."""
+
+DERIVED: Mapping[str, tuple[AuditDesign, ...]] = {
+    **dict.fromkeys(("clean_accuracy", "robust_accuracy", "attack_cost", "skill_under_attack"), ("flip",)),
+    **dict.fromkeys((NET, "flip_rate_of_all", "flip_rate_beyond_margin", "indifference_margin"), ("flip",)),
+    **dict.fromkeys(("shift", "distractor_lead"), ("fixed",)),
+    "exchange_rate": ("fixed", "severity"),
+}
+"""Further measures, with the designs that they need."""
+
+MEASURES = frozenset((*(measure for measures in GROUPS.values() for measure in measures), *DERIVED))
 """The measures a user can ask for; others say how readable the judge was."""
 
-ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate")
+DESIGNS: Mapping[str, tuple[AuditDesign, ...]] = {
+    **{design: (design,) for design in AUDIT_DESIGNS},
+    "net": ("flip",),
+    **{measure: (design,) for design in AUDIT_DESIGNS for measure in GROUPS[design]},
+    **DERIVED,
+}
+"""The designs that each value of ``--measure`` needs."""
+
+ALWAYS = ("order_inconsistency", "rejection_rate", "layer_agreement", "choice_mass", "invalid_rate", "distinct_ratings")
 """Measures of every design."""
 
-
 PAIRED: Mapping[str, str] = {"fixed": "tie_rate", "flip": "flip_rate", "severity": "severity_accuracy"}
-"""The measure by which each design compares protocols."""
+"""The rate by which each design compares protocols."""
 
 
 def figures(
@@ -44,8 +76,12 @@ def figures(
     rules: Mapping[str, Sequence[str]],
     attacks: Sequence[str],
     ties: Collection[str] | None = None,
+    placebos: Collection[str] = (),
 ) -> list[Figure]:
-    """Compute every figure that the rows support, in a total order."""
+    """Compute every figure that the rows support, in a total order.
+
+    ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone.
+    """
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     # Second samples exist for pairs only: a response against itself is not a comparison.
     conditions: dict[str, list[Condition]] = {
@@ -61,21 +97,68 @@ def figures(
     results = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
         results += _quality(protocol, briefs)
+        own = style_figures(briefs, protocol, rules[protocol], written, placebos)
+        results += own
         for rule in rules[protocol] or (None,):
+            results += _pair_figures(briefs, protocol, rule, attacks, find_margin(own, protocol))
             for design, places in conditions.items():
-                for place in places:
+                for place in places if briefs.holds(protocol, design) else ():
                     shares = _shares(design, briefs, protocol, rule, place)
                     results += [f for f in shares if f.measure != "tie_rate" or ties is None or protocol in ties]
     for one, other in combinations(sorted(rules), 2):
         for design, places in conditions.items():
-            if PAIRED[design] != "tie_rate" or ties is None or {one, other} <= {*ties}:
+            # A tie of integer ratings and one of distributions are not the same thing.
+            is_alike = bool(rules[one]) == bool(rules[other]) and (ties is None or {one, other} <= {*ties})
+            is_shared = briefs.holds(one, design) and briefs.holds(other, design)
+            if is_shared and (PAIRED[design] != "tie_rate" or is_alike):
                 results += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
+        accuracies = (_accuracy_difference(briefs, rules, one, other, attack) for attack in attacks)
+        results += [difference for difference in accuracies if difference.n]  # none without labels
     for protocol in rules:  # the effect of a distractor in the worse response on accuracy
         for attack, severity in conditions.get("severity", ()):
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
                 place = (attack, severity)
                 results.append(_difference("severity", briefs, rules, (protocol, place), (protocol, plain)))
     return adjust_p_values(sorted(results, key=lambda figure: figure.place))
+
+
+def _pair_figures(
+    briefs: CompactRows, protocol: str, rule: str | None, attacks: Sequence[str], margin: float | None
+) -> list[Figure]:
+    """Compute what the flip design measures besides flips of eligible pairs, under one rule."""
+    rows = briefs.of(protocol, "flip")
+    results = accuracy_figures(rows, protocol, rule, attacks) if rows else []
+    for attack in attacks if rows else ():
+        figure = Figure(NET, protocol, rule, attack)
+        flips, counters = count_flips(rows, rule, attack), count_flips(rows, rule, attack, winners=True)
+        results.append(_share(replace(figure, measure="flip_rate_of_all"), add_ties(rows, rule, flips)))
+        if counters.outcomes:
+            results.append(pair_conditions("flip_rate", flips, counters).fill(_against_original(figure)))
+        if margin is not None and rule != "rating":
+            beyond = count_flips(rows, rule, attack, margin)
+            results.append(_share(replace(figure, measure="flip_rate_beyond_margin"), beyond))
+    for attack in attacks:
+        fixed = count_fixed(briefs.of(protocol, "fixed", attack), rule, attack)
+        if fixed.outcomes:
+            lead = _against_original(Figure("distractor_lead", protocol, rule, attack, invalid=fixed.invalid))
+            results.append(pair_criteria(fixed, "distractor_win_rate", "original_win_rate").fill(lead))
+    return results
+
+
+def _against_original(figure: Figure) -> Figure:
+    """Mark a figure as a difference between the rewrites of an attack and the originals."""
+    return replace(figure, against=figure.protocol, against_rule=figure.rule, against_attack=BASELINE)
+
+
+def _accuracy_difference(
+    briefs: CompactRows, rules: Mapping[str, Sequence[str]], one: str, other: str, attack: str
+) -> Figure:
+    measure = "robust_accuracy"
+    rule, rule_other = (headline(measure, rules[protocol]) for protocol in (one, other))
+    first = count_robust(briefs.of(one, "flip", attack), rule, attack)
+    second = count_robust(briefs.of(other, "flip", attack), rule_other, attack)
+    figure = Figure(measure, one, rule, attack, against=other, against_rule=rule_other, against_attack=attack)
+    return pair_values(first.values, second.values).fill(figure)
 
 
 def _count_outcomes(
@@ -88,23 +171,23 @@ def _count_outcomes(
 
 def _shares(design: str, briefs: CompactRows, protocol: str, rule: str | None, place: Condition) -> list[Figure]:
     counted = _count_outcomes(design, briefs, protocol, rule, place)
-    clusters = [cluster for cluster, _, _ in counted.outcomes.values()]
+    return [_share(Figure(measure, protocol, rule, *place), counted) for measure in GROUPS[design]]
+
+
+def _share(figure: Figure, counted: OutcomeCounts) -> Figure:
+    """Fill in the share of outcomes that a measure counts."""
+    counts = CRITERIA[figure.measure]
     reasons = tuple(sorted(counted.reasons.items()))
-    excluded = counted.reasons.total()
-    empty = Figure("", protocol, rule, *place, invalid=counted.invalid, excluded=excluded, reasons=reasons)
-    return [
-        fill_rate(
-            replace(empty, measure=measure),
-            [float(CRITERIA[measure](after, before)) for _, after, before in counted.outcomes.values()],
-            clusters,
-        )
-        for measure in GROUPS[design]
-    ]
+    empty = replace(figure, invalid=counted.invalid, excluded=counted.reasons.total(), reasons=reasons)
+    values = [float(counts(after, before)) for _, after, before in counted.outcomes.values()]
+    return fill_rate(empty, values, [cluster for cluster, _, _ in counted.outcomes.values()])
 
 
 def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     """Measure how readable the judge was, by attack: invalid verdicts, order inconsistency, choice mass."""
     results = []
+    if ratings := briefs.ratings[protocol]:
+        results.append(Figure("distinct_ratings", protocol, "rating", BASELINE, value=len(ratings), unit="count"))
     conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
     for design in GROUPS:
         for row in briefs.of(protocol, design):
@@ -166,6 +249,7 @@ class AttackResult:
     """
 
     figures: Sequence[Figure]
+    usable: Sequence[Usability]
     standings: Sequence[ProtocolRank]
     rewrites: CompactRewrites
     smallest: Sequence[MinimalFlip] | None

@@ -6,12 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from distract.core.records import Outcome, Row
-from distract.judging.verdicts import outcome
+from distract.core.records import MIRROR, Outcome, Row
+from distract.judging.verdicts import measure_margin, outcome
 from distract.stats.figure import PairedValues
 from distract.studies.attack.briefs import CompactRow
 
 Unit = tuple[Hashable, ...]
+
+UnitValues = Mapping[Unit, tuple[str, float]]
+"""The prompt and the value of each unit."""
+
+TIED = "baseline is a tie"
 
 
 @dataclass(slots=True)
@@ -49,31 +54,32 @@ def count_fixed(rows: Sequence[Row | CompactRow], rule: str | None, attack: str)
     return counts
 
 
-def count_flips(rows: Sequence[Row | CompactRow], rule: str | None, attack: str) -> OutcomeCounts:
-    """Count outcomes of attacked pairs, from the view of the side that had lost under this rule.
+def count_flips(
+    rows: Sequence[Row | CompactRow], rule: str | None, attack: str, margin: float = 0.0, winners: bool = False
+) -> OutcomeCounts:
+    """Count outcomes of attacked pairs whose baseline has a loser, which the attack rewrote.
 
-    A unit is a pair whose baseline has a loser. Its outcome is ``b`` if the rewritten response now wins (a flip),
-    ``tie`` if the verdict softened, ``a`` if it held.
+    With ``winners``, it rewrote the winner, and a changed winner is a counter-flip. Leads up to ``margin`` are ties.
     """
     counts = OutcomeCounts()
     attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
     for row in rows:
         if row.target is not None:
             continue
-        before = _outcome(row, rule)
+        before = read_outcome(row, rule, margin)
         counts.asked += row.excluded is None
         if row.excluded is not None:
             counts.reasons[row.excluded] += 1
         elif before is None:
             counts.invalid += 1
         elif before == "tie":
-            counts.reasons["baseline is a tie"] += 1
+            counts.reasons[TIED] += 1
         else:
-            after = attacked.get((*pair_unit(row), "b" if before == "a" else "a"))
+            after = attacked.get((*pair_unit(row), before if winners else MIRROR[before]))
             if after is None:
                 counts.reasons["not judged yet"] += 1
             else:
-                _count(counts, pair_unit(row), after, rule, before)
+                _count(counts, pair_unit(row), after, rule, before, margin)
     return counts
 
 
@@ -90,14 +96,26 @@ def pair_unit(row: Row | CompactRow) -> Unit:
     return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
 
 
-def _outcome(row: Row | CompactRow, rule: str | None) -> Outcome | None:
-    return row.outcome(rule) if isinstance(row, CompactRow) else outcome(row.judgments, rule)
+def read_outcome(row: Row | CompactRow, rule: str | None, margin: float = 0.0) -> Outcome | None:
+    """Return the outcome over all orders under a rule of the protocol; a lead up to ``margin`` is a tie."""
+    if isinstance(row, CompactRow):
+        verdict, lead = row.outcome(rule), row.margin
+    else:
+        verdict, lead = outcome(row.judgments, rule), measure_margin(row.judgments)
+    return "tie" if margin and verdict and lead is not None and abs(lead) <= margin else verdict
 
 
-def _count(counts: OutcomeCounts, unit: Unit, row: Row | CompactRow, rule: str | None, before: Outcome | None) -> None:
+def _count(
+    counts: OutcomeCounts,
+    unit: Unit,
+    row: Row | CompactRow,
+    rule: str | None,
+    before: Outcome | None,
+    margin: float = 0.0,
+) -> None:
     if row.excluded is not None:
         counts.reasons[row.excluded] += 1
-    elif (after := _outcome(row, rule)) is None:
+    elif (after := read_outcome(row, rule, margin)) is None:
         counts.invalid += 1
         counts.unread[unit] = row.cluster
     else:
@@ -109,15 +127,46 @@ CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
     "original_win_rate": lambda after, before: after == "a",
     "tie_rate": lambda after, before: after == "tie",
     "flip_rate": lambda after, before: after not in (before, "tie"),
+    "flip_rate_of_all": lambda after, before: after not in (before, "tie"),
+    "flip_rate_beyond_margin": lambda after, before: after not in (before, "tie"),
     "softened_rate": lambda after, before: after == "tie",
     "severity_accuracy": lambda after, before: after == "a",
 }
 """Whether each measure counts an outcome, given the outcome before the rewrite (flips only)."""
 
 
+def add_ties(rows: Sequence[Row | CompactRow], rule: str | None, flips: OutcomeCounts) -> OutcomeCounts:
+    """Count pairs whose baseline is a tie too, as pairs that did not flip (the paper's denominator)."""
+    tied: dict[Unit, tuple[str, Outcome, Outcome | None]] = {
+        pair_unit(row): (row.cluster, "tie", "tie")
+        for row in rows
+        if row.target is None and read_outcome(row, rule) == "tie"
+    }
+    reasons = Counter({reason: n for reason, n in flips.reasons.items() if reason != TIED})
+    if reasons and not flips.outcomes:  # ties alone say nothing about an attack
+        return flips
+    return OutcomeCounts({**flips.outcomes, **tied}, flips.unread, flips.invalid, reasons, flips.asked)
+
+
 def pair_conditions(measure: str, first: OutcomeCounts, second: OutcomeCounts) -> PairedValues:
     """Pair two conditions by their units, in the order of the first."""
-    units = [unit for unit in first.outcomes if unit in second.outcomes]
-    a, b = (tuple(float(CRITERIA[measure](*c.outcomes[u][1:])) for u in units) for c in (first, second))
-    clusters = tuple(first.outcomes[unit][0] for unit in units)
-    return PairedValues(a, b, clusters, (len(first.outcomes) - len(units), len(second.outcomes) - len(units)))
+    return pair_values(list_values(measure, first), list_values(measure, second))
+
+
+def pair_criteria(counts: OutcomeCounts, first: str, second: str) -> PairedValues:
+    """Pair two measures of the same outcomes."""
+    return pair_values(list_values(first, counts), list_values(second, counts))
+
+
+def pair_values(first: UnitValues, second: UnitValues) -> PairedValues:
+    """Pair values by their units, in the order of the first."""
+    units = [unit for unit in first if unit in second]
+    a, b = (tuple(values[unit][1] for unit in units) for values in (first, second))
+    clusters = tuple(first[unit][0] for unit in units)
+    return PairedValues(a, b, clusters, (len(first) - len(units), len(second) - len(units)))
+
+
+def list_values(measure: str, counts: OutcomeCounts) -> UnitValues:
+    """Return what a measure counts, 0 or 1, by unit."""
+    criterion = CRITERIA[measure]
+    return {u: (prompt, float(criterion(after, before))) for u, (prompt, after, before) in counts.outcomes.items()}

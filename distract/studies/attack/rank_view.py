@@ -13,12 +13,12 @@ from itertools import pairwise
 from rich.console import RenderableType
 from rich.text import Text
 
-from distract.core.printable import count, p_value, percent
+from distract.core.printable import count, interval, p_value, percent
 from distract.judging import BASE
 from distract.report.glossary import empty_reason
-from distract.report.tables import VERDICTS, Detail, Table, TableRow, name_protocol, rate_cells
+from distract.report.tables import VERDICTS, Detail, Table, TableRow, name_protocol
 from distract.stats.intervals import wilson
-from distract.studies.attack.protocol_ranks import ProtocolRank
+from distract.studies.attack.protocol_ranks import ProtocolRank, RankMeasure
 
 WIDTH, HEIGHT = 56, 12
 """Characters of the plot inside its axes."""
@@ -32,20 +32,30 @@ MARKS = string.ascii_uppercase + string.digits
 _FRONT = "◆"
 _STEP = "·"
 
+UNRANKED = "Protocols side by side, not ranked: none is shown to tell good from bad"
+
+_MEASURES: Mapping[RankMeasure, tuple[str, str]] = {
+    "robust_accuracy": ("robust", "most often right before and after an attack"),
+    "flip_rate": ("flips %", "fewest flips"),
+}
+"""The heading of each measure, and which protocol comes first."""
+
 PlotCell = tuple[int, int]
 """Column and row, counted from the lower left."""
 
 
 def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType | Detail]:
-    """Show a table and a plot; nothing for a single protocol."""
+    """Show a table, and a plot of the ranked protocols; nothing for a single protocol."""
     if len(standings) < 2:
         return
-    drawn = [s for s in standings if s.value is not None]
-    marked = dict(zip(MARKS, drawn, strict=False)) if len(drawn) >= FEWEST else {}
-    marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in marked.items()}
+    ranked = [s for s in standings if s.rank is not None]
+    drawn = ranked[: len(MARKS)] if len(ranked) >= FEWEST else []
+    marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in zip(MARKS, drawn, strict=False)}
     yield _table(standings, marks)
-    if marks:
-        yield from map(Detail, _plot(drawn, marks))
+    if shared := max(s.n for s in standings):
+        yield Text(f"n = {shared:,}: the comparisons that all protocols share", style="dim")
+    if drawn:
+        yield from map(Detail, _plot(drawn, marks, len(standings) - len(drawn)))
     if len(standings) >= FEWEST and all(s.protocol != BASE for s in standings):
         yield Text(f"{BASE} was not run: add --protocol {BASE} to compare with it", style="dim")
 
@@ -53,16 +63,23 @@ def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType 
 def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
     against = any(s.protocol == BASE for s in standings)
     is_widened = any((s.low, s.high) != wilson(s.k, s.n) for s in standings if s.n)
+    heading, first = _MEASURES[standings[0].measure]
+    is_ranked = any(s.rank for s in standings)
     rows: list[TableRow] = []
     for s in standings:
         label = Text(f"{marks.get(s.protocol, ' ' if marks else '')}{_FRONT if s.pareto else ' '} ")
         label.append(name_protocol(s.protocol, s.rule), style="bold" if s.pareto else "")
-        versus = f"{VERDICTS[s.against_base]} {p_value(s.p_adjusted)}" if s.against_base else ""
-        cells = [*rate_cells(s), f"{s.calls:,.1f}", f"{s.tokens:,.0f}", *([versus] if against else [])]
-        rows.append(("", label, cells if s.n else f"{empty_reason(s)}; {cells[3]} calls, {cells[4]} tokens"))
+        costs = [f"{s.calls:,.1f}", f"{s.tokens:,.0f}"]
+        if not s.n:
+            gap = "shares no comparison with the others" if s.own else empty_reason(s)
+            rows.append(("", label, f"{gap}; {costs[0]} calls, {costs[1]} tokens"))
+            continue
+        rank = str(s.rank or ("– unusable" if s.usable == "no" else "– unclear"))
+        cells = [rank, percent(s.value), interval(s.low, s.high), *costs]
+        rows.append(("", label, [*cells, *([_describe_comparison(s)] if against else [])]))
     return Table(
-        "Protocols, most robust first: flip rate over all attacks, cost per comparison",
-        ("", "%", "95% CI", "k/n", "calls", "tokens", *(["vs base"] if against else [])),
+        f"Protocols, {first} first" if is_ranked else UNRANKED,
+        ("", "rank", heading, "95% CI", "calls", "tokens", *(["vs base"] if against else [])),
         rows,
         (
             *(["over all attacks"] if is_widened else []),
@@ -72,9 +89,16 @@ def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table
     )
 
 
-def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterable[Text]:
-    """Plot flip rate over cost, with the Pareto front as a staircase, and say what it leaves out."""
-    drawn = [s for s in standings if s.protocol in marks]
+def _describe_comparison(s: ProtocolRank) -> str:
+    """Word the comparison with the base protocol; a protocol without a rank is not praised."""
+    if s.against_base is None:
+        return ""
+    is_praise = s.against_base == "better" and s.rank is None
+    return f"{'differs' if is_praise else VERDICTS[s.against_base]} {p_value(s.p_adjusted)}"
+
+
+def _plot(drawn: Sequence[ProtocolRank], marks: Mapping[str, str], missing: int) -> Iterable[Text]:
+    """Plot the measure over cost, with the best of the Pareto front as a staircase, and say what it leaves out."""
     unit = drawn[0].cost_unit
     # A cost of 0 has no logarithm; draw it at the lower end.
     low, high = min((s.cost for s in drawn if s.cost), default=1.0), max(s.cost for s in drawn)
@@ -92,9 +116,12 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     for s in sorted(drawn, key=lambda s: not s.pareto):
         placed[s.protocol] = cell = _nearest_free(exact[s.protocol], cells)
         cells[cell] = marks[s.protocol]
-    # At equal cost the upper mark comes first, so that the next step starts from the lowest.
-    front = sorted((placed[s.protocol] for s in drawn if s.pareto), key=lambda cell: (cell[0], -cell[1]))
-    for cell in _stairs(front):
+    # Each step leads to a protocol that costs more and is better, whichever direction is better.
+    steps = list[ProtocolRank]()
+    for s in sorted((s for s in drawn if s.pareto), key=lambda s: (s.cost, s.loss)):
+        if not steps or s.loss < steps[-1].loss:
+            steps.append(s)
+    for cell in _stairs([placed[s.protocol] for s in steps]):
         cells.setdefault(cell, _STEP)
     # A range of one value has one end.
     ends = {HEIGHT - 1: max(rates), 0: min(rates)} if max(rates) > min(rates) else {0: min(rates)}
@@ -111,11 +138,12 @@ def _plot(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Iterab
     text.append(f"       └{'─' * WIDTH}\n        {under}\n")
     text.append(f"        {f'{unit} for a comparison (log scale)':^{WIDTH}}".rstrip())
     yield text
-    yield Text("capital letters and the staircase: the Pareto front", style="dim")
+    if steps:
+        yield Text("capital letters: the Pareto front; staircase: the best of it up to each cost", style="dim")
     if exact != placed:
         yield Text("marks that would overlap are drawn side by side", style="dim")
-    if missing := len(standings) - len(drawn):
-        yield Text(f"not drawn: {count(missing, 'protocol')} below the first {len(drawn)}", style="dim")
+    if missing:
+        yield Text(f"not drawn: {count(missing, 'protocol')}, not ranked or after the first {len(MARKS)}", style="dim")
 
 
 def _cell_index(value: float, low: float, high: float, size: int) -> int:
@@ -128,8 +156,8 @@ def _nearest_free(target: PlotCell, taken: Collection[PlotCell]) -> PlotCell:
     return min(free, key=lambda cell: ((cell[0] - target[0]) ** 2 + 4 * (cell[1] - target[1]) ** 2, cell))
 
 
-def _stairs(front: Sequence[PlotCell]) -> Iterable[PlotCell]:
-    """Join the front from left to right: along at the flip rate reached, then down to the next."""
-    for (x, y), (to_x, to_y) in pairwise(front):
-        yield from ((between, y) for between in range(x, to_x + 1))
+def _stairs(steps: Sequence[PlotCell]) -> Iterable[PlotCell]:
+    """Join steps from left to right: along at the value reached, then up or down to the next."""
+    for (x, y), (to_x, to_y) in pairwise(steps):
+        yield from ((between, y) for between in range(min(x, to_x), max(x, to_x) + 1))
         yield from ((to_x, between) for between in range(min(y, to_y), max(y, to_y) + 1))

@@ -14,9 +14,10 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.plugin import Attack
 from distract.core.records import Case
 from distract.data.good_responses import compliant_response, good_response, pairs
+from distract.judging.comparison import label
 from distract.studies.attack import measures as measure_names
-from distract.studies.attack.design import AuditDesign
-from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attack, sample
+from distract.studies.attack.design import DESIGNS, AuditDesign
+from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attack, sample_strata
 
 MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
@@ -24,19 +25,30 @@ MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "severity": "no case has a good response that meets all of its format constraints",
 }
 
+NETS = ("net", measure_names.NET)
+"""The values of ``--measure`` for which winners are rewritten too."""
+
+MARGINS = ("indifference_margin", "flip_rate_beyond_margin")
+"""The values of ``--measure`` that need placebos."""
+
+CROSSED = ("severity", "severity_accuracy")
+"""The values of ``--measure`` for which worse responses get every distractor too."""
+
 
 @dataclass(frozen=True)
 class Scope:
     """The scope of a run.
 
     ``attacks`` belong to the fixed and flip designs, ``degradations`` to the severity design; ``notes`` list the
-    defaults left out.
+    defaults left out; ``net`` rewrites the winners of the flip design too; ``compared`` as in ``AuditConfig``.
     """
 
     attacks: tuple[Attack, ...]
     degradations: tuple[Degradation, ...]
     designs: frozenset[AuditDesign]
     notes: tuple[str, ...] = ()
+    net: bool = False
+    compared: frozenset[AuditDesign] = frozenset(DESIGNS)
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
@@ -63,13 +75,20 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
     if treatments and not attacks and (other := [name for design, name in requested.items() if design != "severity"]):
         raise UsageError(f"{other[0]} needs an attack without a severity; name one with --attack")
+    lower = [a for a in registry.attacks().values() if a.severity]
     if "severity" in requested and not degradations:
-        lower = [a for a in registry.attacks().values() if a.severity]
-        degradations = tuple(Degradation(s, d) for s in lower for d in (None, *attacks))
+        # Only the accuracy by severity compares with and without a distractor.
+        is_crossed = any(_plain(name) in CROSSED for name in measures)
+        degradations = tuple(Degradation(s, d) for s in lower for d in (None, *(attacks if is_crossed else ())))
     elif requested.keys() == {"severity"} and attacks:
         both = f"{degradations[0].lower.name}+{attacks[0].name}"
         raise UsageError(f"{attacks[0].name} alone has no severity_accuracy; write --attack {both}")
+    # By default, where each response costs one request it answers all designs, and a comparison flips only.
+    named: set[AuditDesign] = {*requested} or ({"flip", "severity"} if degradations else {"flip"})
     if not requested:
+        if attacks and not degradations:  # recorded ones need no writer, and show what a style is worth
+            plain = [Degradation(s) for s in lower if is_recorded(Degradation(s), cases)]
+            degradations = tuple(d for d in plain if any(can_judge("severity", (d,), case) for case in cases))
         requested = {design: "" for design in MISFIT_REASONS if (degradations if design == "severity" else attacks)}
     designs, notes = list[AuditDesign](), list[str]()
     for design, name in requested.items():
@@ -83,7 +102,12 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
         degradations = ()
-    scope = Scope(attacks if set(designs) - {"severity"} else (), degradations, frozenset(designs), tuple(notes))
+    # Without labels, only the difference of flips and counter-flips tells a bias from noise.
+    is_labelled = any(label(case, *pair) in ("a", "b") for case in cases for pair in pairs(case))
+    net = "flip" in designs and (any(_plain(name) in NETS for name in measures) if measures else not is_labelled)
+    kept = attacks if set(designs) - {"severity"} else ()
+    compared = frozenset(named.intersection(designs) or designs)
+    scope = Scope(kept, degradations, frozenset(designs), tuple(notes), net, compared)
     return _drop_treatments(
         scope,
         {
@@ -95,14 +119,17 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     )
 
 
-def add_controls(scope: Scope) -> Scope:
-    """Add the controls to a scope that has attacks.
+def add_controls(scope: Scope, measures: Sequence[str], control: bool) -> Scope:
+    """Add the controls to a scope that has attacks, and the placebo if a measure needs it.
 
     The control that changes nothing needs no calls: its replies are in the store.
     """
+    is_margin_named = any(_plain(name) in MARGINS for name in measures)
+    placebos = registry.placebos() if is_margin_named or (control and not measures) else ()
     if not scope.attacks:
         return scope
-    attacks = {attack.name: attack for attack in (*scope.attacks, *registry.controls())}
+    added = (*(registry.controls() if control else ()), *placebos)
+    attacks = {attack.name: attack for attack in (*scope.attacks, *added)}
     return replace(scope, attacks=tuple(attacks[name] for name in sorted(attacks)))
 
 
@@ -135,7 +162,10 @@ def draw(scope: Scope, cases: Sequence[Case], limit: int | None, seed: int) -> t
     fitting = [case for case in cases if any(can_judge(design, scope.degradations, case) for design in scope.designs)]
     drawable = {case.id for case in fitting}
     left_out = Counter(_misfit_reason(case) for case in cases if case.id not in drawable)
-    return sample(fitting, limit, seed), left_out
+    # Cases of one format, and neighbours in the file, are alike: one is drawn from each stretch of them.
+    alike = sorted(fitting, key=lambda case: [constraint.kind for constraint in case.constraints])
+    drawn = {case.id for case in sample_strata(alike, limit, seed)}
+    return tuple(case for case in fitting if case.id in drawn), left_out
 
 
 def _misfit_reason(case: Case) -> str:
@@ -160,18 +190,16 @@ def _drop_treatments(scope: Scope, absent: Mapping[Treatment, str], requested: C
     )
 
 
+def _plain(measure: str) -> str:
+    return measure.strip().lower().replace("-", "_")
+
+
 def _needed_designs(measures: Sequence[str]) -> dict[AuditDesign, str]:
     """Return the designs that the measures need, with the name that asked for each."""
     needed: dict[AuditDesign, str] = {}
     for name in measures:
-        plain = name.strip().lower().replace("-", "_")
-        designs = [design for design in MISFIT_REASONS if plain in (design, *measure_names.GROUPS[design])]
-        if not designs and plain not in measure_names.ALWAYS:
-            known = [
-                *measure_names.GROUPS,
-                *(m for group in measure_names.GROUPS.values() for m in group),
-                *measure_names.ALWAYS,
-            ]
-            raise UnknownName("measure", name, known)
-        needed.update(dict.fromkeys(designs, name))
+        plain = _plain(name)
+        if plain not in measure_names.DESIGNS and plain not in measure_names.ALWAYS:
+            raise UnknownName("measure", name, [*measure_names.DESIGNS, *measure_names.ALWAYS])
+        needed.update(dict.fromkeys(measure_names.DESIGNS.get(plain, ()), name))
     return needed

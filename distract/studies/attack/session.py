@@ -22,10 +22,13 @@ from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Verifier, Writer, offline_writer
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
-from distract.studies.eligibility import check_fit
+from distract.studies.eligibility import check_fit, parse_attack
 from distract.studies.execution import set_up
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup, sample_first
+
+PROTOCOLS = ("pairwise", "pointwise")
+"""The protocols of ``distract attack`` if none is named: a small judge discriminates best by pointwise scores."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,14 @@ def select(
         raise UsageError("responses need data with a name or a path; put them into the cases")
     loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
     scope = selection.find_scope(attacks, measures, loaded.cases)
-    if control:
-        scope = selection.add_controls(scope)
+    scope = selection.add_controls(scope, measures, control)
     asking = asking or GeneratorOptions()
     writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(scope, loaded.cases))
     if writer.name == "recorded":
         scope = selection.keep_recorded(scope, attacks, loaded.cases)
+    elif not measures and not {*map(parse_attack, attacks)} & {*scope.degradations}:
+        # Severities are part of the default because they are recorded; no other writer need write them.
+        scope = replace(scope, degradations=(), designs=scope.designs - {"severity"})
     cases, left_out = selection.draw(scope, loaded.cases, limit, seed)
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in scope.designs else []
@@ -83,7 +88,10 @@ def select(
         "attacks": [attack.name for attack in scope.attacks] + resampled,
         "degradations": [degradation.name for degradation in scope.degradations],
         "designs": sorted(scope.designs),
+        "compared": sorted(scope.compared),
         "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
+        "placebos": [attack.name for attack in scope.attacks if attack.placebo],
+        "net": scope.net,
         **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
     verify = verifying.make_verifier(verifier) if verifier else None
@@ -108,6 +116,8 @@ def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
         setup.manner,
         setup.helped,
         RESAMPLED in selected.parameters["controls"],
+        scope.net,
+        scope.compared,
     )
 
 
@@ -136,7 +146,8 @@ def heading(selected: AttackSelection) -> Iterator[str]:
 
 def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
     """Sample the plans that estimate the requests of one protocol."""
-    alone = replace(audited, protocols=(protocol,), writer=offline_writer(audited.writer), verifier=None)
+    designs, writer = audited.designs_for(protocol), offline_writer(audited.writer)
+    alone = replace(audited, protocols=(protocol,), designs=designs, writer=writer, verifier=None)
     yield sample_first(cases, partial(audit.audit_case, parameters=alone), protocol is audited.protocols[0])
 
 
@@ -168,9 +179,11 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
     return job
 
 
-def open_selection(judge: str, more: dict[str, Any], listener: Listener) -> tuple[AttackSelection, Setup]:
-    """Open the models and select what to audit."""
-    setup, asking = set_up(judge, more, listener)
+def open_selection(
+    judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
+) -> tuple[AttackSelection, Setup]:
+    """Open the models and select what to audit; ``protocols`` are used if the options name none."""
+    setup, asking = set_up(judge, more, listener, protocols)
     limit = more.pop("limit") or None
     return select(asking=asking, models=setup.helpers, limit=limit, **more), setup
 
@@ -178,4 +191,4 @@ def open_selection(judge: str, more: dict[str, Any], listener: Listener) -> tupl
 def attack_job(judge: str, more: dict[str, Any], listener: Listener) -> Job[Any]:
     """Prepare the job of ``distract attack`` from a user's options."""
     minimal = more.pop("minimal", 0)
-    return prepare(*open_selection(judge, more, listener), minimal)
+    return prepare(*open_selection(judge, more, listener, PROTOCOLS), minimal)

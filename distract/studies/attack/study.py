@@ -8,9 +8,10 @@ from typing import Any
 
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
-from distract.stats.figure import flatten
+from distract.stats.figure import flatten, headline
 from distract.studies.attack import measures, protocol_ranks
 from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.labels import check_usability
 from distract.studies.attack.measures import AttackResult
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
@@ -25,6 +26,7 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
     return {
         **{name: parameters[name] for name in _SHARED},
         "rejected": count_reasons(measured.rewrites),
+        "usable": {one.protocol: one.usable for one in measured.usable},
         "ranking": protocol_ranks.document(measured.standings),
         "results": [flatten(figure) for figure in measured.figures],
         **({} if measured.smallest is None else _minimal_document(measured.smallest)),
@@ -72,9 +74,15 @@ class _AttackSums:
         p = self._parameters
         # Distinguish a search that never started from one that found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
+        rules = p["protocols"]
+        usable = [
+            check_usability(self._briefs.of(name, "flip"), name, headline("clean_accuracy", rules[name]))
+            for name in rules
+        ]
         return AttackResult(
-            measures.figures(self._briefs, self._rewrites, p["protocols"], p["attacks"], p["ties"]),
-            protocol_ranks.rank_protocols(self._briefs, p["protocols"], p["attacks"], p["controls"]),
+            measures.figures(self._briefs, self._rewrites, rules, p["attacks"], p["ties"], p.get("placebos", ())),
+            usable,
+            protocol_ranks.rank_protocols(self._briefs, rules, p["attacks"], p["controls"], usable),
             self._rewrites,
             self._smallest if is_searched else None,
             len({*self._briefs.clusters.values()}),
@@ -87,6 +95,12 @@ def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[A
     from distract.studies.attack.view import run_report
 
     return run_report(parameters, measured)
+
+
+def _interim(parameters: Mapping[str, Any], measured: AttackResult) -> str:
+    from distract.studies.attack.headline_view import interim_sentence
+
+    return interim_sentence(parameters, measured.figures)
 
 
 STUDY = Study(
@@ -103,4 +117,5 @@ STUDY = Study(
     sums=_AttackSums,
     document=document,
     report=_report,
+    interim=_interim,
 )

@@ -25,12 +25,25 @@ from distract.report.tables import (
     run_line,
 )
 from distract.stats.figure import Figure, headline
+from distract.studies.attack.headline_view import (
+    describe_unusable,
+    headline_sentences,
+    headline_tables,
+    margin_sentences,
+)
+from distract.studies.attack.labels import Usability
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.rank_view import ranking_parts
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 MANY = 3
 """Maximum number of protocols whose differences are shown pair by pair."""
+
+OTHER_FLIPS: Mapping[str, tuple[str, ...]] = {
+    "net_flip_rate": ("net", "95% CI", "n"),
+    "flip_rate_beyond_margin": ("beyond", "k/n"),
+}
+"""The columns of other ways to count flips: the rate, then what it needs beside it."""
 
 LONGEST = 40
 """Longest row title that leaves room for the columns."""
@@ -44,11 +57,17 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     figures = measured.figures
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
     yield Text(f"{run_line(parameters)} · rewrites: {line(parameters['generator'])}", style="bold")
-    yield from notes((_paragraph(name, figures, rules[name], parameters["controls"]) for name in rules), "")
+    yield from notes((describe_unusable(one, figures) for one in measured.usable if one.usable == "no"), "bold red")
+    controls = parameters["controls"]
+    useful = [one for one in measured.usable if one.usable != "no"]
+    yield from notes((_paragraph(one, figures, rules[one.protocol], controls) for one in useful), "")
     yield from _cautions(parameters, measured)
+    yield from headline_tables(figures, rules)
     if flips := _select_figures(figures, "flip_rate"):
         title = "Flip rate: the response that lost wins after its rewrite (lower is better)"
         yield _rates(title, flips, figures, {"softened": "softened_rate"})
+        yield from _other_flips(flips, figures)
+        yield from notes(margin_sentences(figures))
     if wins := _select_figures(figures, "distractor_win_rate"):
         title = "Tie rate: a good response against its own rewrite; else which one won"
         ties = {f.place[1:]: f for f in _select_figures(figures, "tie_rate")}
@@ -82,6 +101,30 @@ def _rates(title: str, rates: Sequence[Figure], figures: Sequence[Figure], besid
         others = (percent(values.get((measure, *f.place[1:]))) for measure in beside.values())
         rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", counted_cells(f, *others)))
     return Table(title, ("", "%", "95% CI", "k/n", *beside, "inv.", "excl."), rows)
+
+
+def _other_flips(flips: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[Table]:
+    """Flips counted in other ways, each out of its own comparisons."""
+    # The net rate subtracts two rates of one protocol.
+    others = {f.place[:5]: f for f in figures if f.against in (None, f.protocol) and f.n}
+    present = {f.measure for f in others.values()}
+    shown = {measure: columns for measure, columns in OTHER_FLIPS.items() if measure in present}
+    rows: list[TableRow] = []
+    for f in flips:
+        own = {measure: others.get((measure, *f.place[1:5])) for measure in shown}
+        cells = [cell for measure, columns in shown.items() for cell in _rate_texts(own[measure], columns)]
+        if any(own.values()):
+            rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", cells))
+    if rows:
+        yield Table("Flips counted in other ways", ("", *(one for columns in shown.values() for one in columns)), rows)
+
+
+def _rate_texts(figure: Figure | None, columns: Sequence[str]) -> list[str]:
+    """A rate and what its columns show beside it; a dash without comparisons."""
+    if figure is None:
+        return ["–", *("" for _ in columns[1:])]
+    beside = {"95% CI": interval(figure.low, figure.high), "n": str(figure.n), "k/n": f"{figure.k}/{figure.n}"}
+    return [percent(figure.value), *(beside[column] for column in columns[1:])]
 
 
 def _severity_table(figures: Sequence[Figure]) -> Table:
@@ -131,10 +174,10 @@ def _quality_table(figures: Sequence[Figure]) -> Table:
     return Table("Reading the judge", ("", "order", "k/n", "mass", "invalid"), rows, ("none",))
 
 
-def _paragraph(protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
+def _paragraph(usability: Usability, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
     """Sum up one protocol; a sentence names its rule if it differs from that of the sentence before."""
-    text, last = line(protocol), None
-    for rule, sentence in _sentences(protocol, figures, rules, controls):
+    text, last = line(usability.protocol), None
+    for rule, sentence in _sentences(usability, figures, rules, controls):
         if last is None:
             text += f"{f', by {rule}' if rule else ''}: {sentence}."
         else:
@@ -144,10 +187,13 @@ def _paragraph(protocol: str, figures: Sequence[Figure], rules: Sequence[str], c
 
 
 def _sentences(
-    protocol: str, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]
+    usability: Usability, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]
 ) -> Iterator[tuple[str | None, str]]:
     """The findings of a protocol by its headline rules, each with its rule; controls apart from distractors."""
+    protocol, is_usable = usability.protocol, usability.usable == "yes"
     own = [f for f in figures if f.protocol == protocol and f.against is None]
+    for sentence in headline_sentences(usability, own, controls):
+        yield usability.rule, sentence
     own = [f for f in own if f.rule in (None, headline(f.measure, rules))]
     flips, ties, accuracies = (
         [f for f in own if f.measure == measure] for measure in ("flip_rate", "tie_rate", "severity_accuracy")
@@ -158,12 +204,20 @@ def _sentences(
     if noise and noise[0] not in flips:
         floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise)
         yield flips[0].rule, f"without a distractor, as noise, {floor} flipped"
-    if ties := [f for f in ties if f.attack not in controls] or ties:
+    net = [f for f in figures if f.measure == "net_flip_rate" and f.protocol == protocol and f.n]
+    if net := [f for f in net if f.rule in (None, headline(f.measure, rules)) and f.attack not in controls]:
+        most = max(net, key=lambda f: (f.value or 0.0, f.place))
+        least = f"minus winners that lost after theirs: {percent(most.value)}% ({interval(most.low, most.high)})"
+        yield most.rule, f"{least} under {line(most.attack)}{', the most' if len(net) > 1 else ''}"
+    # A judge that cannot tell good from bad ties for no good reason.
+    if is_usable and (ties := [f for f in ties if f.attack not in controls] or ties):
         whose = "good responses tied with their own rewrite"
         k, n = _sum_counts(ties)
         if len(ties) > 1:
             whose = "rewrites of good responses tied with the original"
         yield ties[0].rule, f"{k} of {n} {whose}" if n else f"no tie rate: {_describe_gap(ties)}"
+    if used := next((f.value for f in own if f.measure == "distinct_ratings"), None):
+        yield None, f"its most likely ratings had {count(int(used), 'distinct value')}"
     if accuracies:
         k, n = _sum_counts(accuracies)
         lowest = min((f for f in accuracies if f.n), key=lambda f: (f.value or 0.0, f.place), default=None)
@@ -178,13 +232,13 @@ def _sentences(
     if k:
         place = f"{count(n, 'pair')} before any rewrite" if before else count(n, "comparison")
         doubt = ", so its other figures say little" if k / n > UNSTEADY else ""
-        yield None, f"the verdict changed with the order in {k} of {place}{doubt}"
+        yield None, f"the verdict changed with the order in {k:g} of {place}{doubt}"
     k, n = _sum_counts([f for f in own if f.measure == "invalid_rate"])
     if k:
         yield None, f"{k} of {count(n, 'comparison')} gave no readable verdict"
 
 
-def _sum_counts(figures: Sequence[Figure]) -> tuple[int, int]:
+def _sum_counts(figures: Sequence[Figure]) -> tuple[float, int]:
     return sum(f.k or 0 for f in figures), sum(f.n for f in figures)
 
 
@@ -214,7 +268,10 @@ def _describe_flips(flips: Sequence[Figure]) -> str:
 def _cautions(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[RenderableType | Detail]:
     """Notes on what makes the figures less certain."""
     yield from rejection_parts(measured.rewrites)
-    if _has_dependence(measured.figures) and measured.prompts < FEW:
+    figures = measured.figures
+    if _select_figures(figures, "flip_rate") and not _select_figures(figures, "clean_accuracy"):
+        yield from notes(["no response is labelled better, so nothing shows that the judge can tell good from bad"])
+    if _has_dependence(figures) and measured.prompts < FEW:
         yield from notes([f"{count(measured.prompts, 'prompt')} only: intervals are rough"])
     yield from cautions(measured.invalid, parameters["self_judging"])
 

@@ -24,11 +24,22 @@ _COMPARED: Mapping[Measure, str] = {
     "flip_rate": "",
     "excess_flip_rate": "flip rate under the control",
     "flip_rate_rise": "flip rate of the baseline",
+    "shift": "",
+    "exchange_rate": "",
 }
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "flip rate",
     "excess_flip_rate": "excess over the control",
     "flip_rate_rise": "rise since the baseline",
+    "shift": "shift",
+    "exchange_rate": "exchange rate",
+}
+_ADDED: Mapping[Measure, str] = {
+    "flip_rate": "",
+    "excess_flip_rate": "",
+    "flip_rate_rise": " since the baseline",
+    "shift": " (shift)",
+    "exchange_rate": " (exchange rate)",
 }
 
 
@@ -65,7 +76,7 @@ def protocol_label(check: Check) -> str:
 
 def attack_label(check: Check) -> str:
     """Name a check's attack."""
-    return line(check.attack) + (" since the baseline" if check.measure == "flip_rate_rise" else "")
+    return line(check.attack) + _ADDED[check.measure]
 
 
 def format_threshold(threshold: float | None) -> str:
@@ -73,8 +84,40 @@ def format_threshold(threshold: float | None) -> str:
     return "–" if threshold is None else f"{100 * threshold:g}"
 
 
+def is_worth(check: Check) -> bool:
+    """Whether a check is about what a style is worth, in its own unit, and not about flips."""
+    return check.unit != "share"
+
+
+def format_amount(check: Check) -> str:
+    """Format the value of a check that has a unit of its own."""
+    return "–" if check.value is None else f"{check.value:z.2f} {line(check.unit)}"
+
+
+def format_bounds(check: Check) -> str:
+    """Format the bounds of a check with a unit of its own; empty if there is no figure."""
+    if check.value is None:
+        return ""
+    ends = (
+        "–∞" if check.lower is None else f"{check.lower:z.2f}",
+        "∞" if check.upper is None else f"{check.upper:z.2f}",
+    )
+    return " to ".join(ends)
+
+
 def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     """Describe the figures of a check, one line each."""
+    if not is_worth(check):
+        yield from _flip_lines(check, confidence)
+        return
+    noun = _BOUNDED[check.measure]
+    yield f"{noun}: {format_amount(check)}; of {check.n}, {check.invalid} invalid"
+    if bounds := format_bounds(check):
+        yield f"bounds: {bounds} (each bound one-sided, {percent(confidence)}%)"
+    yield f"largest {noun}: {check.threshold:g}"
+
+
+def _flip_lines(check: Check, confidence: float) -> Iterator[str]:
     basis = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
     rate = f" ({percent(check.value)}%{basis})" if check.value is not None else ""
     share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"
@@ -112,7 +155,7 @@ def _describe_needed(comparisons: int) -> str:
 
 def select_flips(check: Check | None, flips: ClearestFlips) -> Sequence[Flip]:
     """Return the clearest flips of a check, if known."""
-    return flips.get((check.protocol, check.attack), ()) if check else ()
+    return flips.get((check.protocol, check.attack), ()) if check and not is_worth(check) else ()
 
 
 def describe_flip(flip: Flip) -> str:

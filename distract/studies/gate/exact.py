@@ -39,17 +39,21 @@ class FlipCounts:
     counted: OutcomeCounts = field(default_factory=OutcomeCounts)
 
 
-def count_run_flips(run: LoadedRun) -> dict[ConditionKey, FlipCounts]:
-    """Count flips by protocol and attack, without controls; a run with a flaw has none."""
+def read_briefs(run: LoadedRun) -> CompactRows:
+    """Read the rows of a run; one with a flaw has none."""
+    return CompactRows(run.rows if run.flaw is None else (), run.parameters["protocols"])
+
+
+def count_run_flips(run: LoadedRun, briefs: CompactRows, margin: float) -> dict[ConditionKey, FlipCounts]:
+    """Count flips beyond a margin by protocol and attack, without controls."""
     p = run.parameters
-    briefs = CompactRows(run.rows if run.flaw is None else (), p["protocols"])
     attacks = sorted({*p["attacks"]} - {*p["controls"]}) if "flip" in briefs.designs else []
     flips = {}
     for protocol, rules in sorted(p["protocols"].items()):
         rule = headline(MEASURE, rules)
         for attack in attacks:
             rows = briefs.of(protocol, "flip", attack)
-            flips[protocol, attack] = FlipCounts(protocol, attack, rule, count_flips(rows, rule, attack))
+            flips[protocol, attack] = FlipCounts(protocol, attack, rule, count_flips(rows, rule, attack, margin))
     return flips
 
 

@@ -20,7 +20,9 @@ from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import CheckKey, record, replay_gate
 from distract.studies.gate.power_plan import cures, too_few_reason
 from distract.studies.gate.regression import RiseTest
-from distract.studies.gate.verdict import Check, Verdict, combine_checks
+from distract.studies.gate.usability import assess_run, conclude
+from distract.studies.gate.verdict import Check, Verdict
+from distract.studies.gate.worth import check_worths, count_worths
 
 FEW = 30
 """Number of prompts below which bounds that allow for their dependence are rough."""
@@ -30,8 +32,9 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     """Decide by the flip rates of a run."""
     notes = check_comparable(baseline, run) if baseline else []
     rises = regression.rise_tests(baseline, run, limits) if baseline else []
+    briefs = exact.read_briefs(run)
     # With a baseline some checks may lack a threshold; without one each needs one.
-    flips = exact.count_run_flips(run).values() if limits.has_threshold else ()
+    flips = exact.count_run_flips(run, briefs, limits.margin).values() if limits.has_threshold else ()
     needed = [
         condition
         for condition in flips
@@ -39,15 +42,17 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     ]
     rates = [RateTest(condition, limits) for condition in needed]
     tests: list[RateTest | RiseTest] = [*rates, *rises]
-    adjusted = intervals.holm([test.p_value for test in tests])
-    checks = tuple(test.check(p, len(tests)) for test, p in zip(tests, adjusted, strict=True))
-    decision, reason = combine_checks(checks, run.flaw)
-    notes += map(line, regression.unmatched_notes(rises))
+    worths = count_worths(run, limits)
+    total = len(tests) + worths
+    adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * worths])[: len(tests)]
+    checks = [test.check(p, total) for test, p in zip(tests, adjusted, strict=True)]
+    checks += check_worths(run, briefs, limits, total)
+    verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"]), run.flaw)
+    notes += [*verdict.notes, *map(line, regression.unmatched_notes(rises))]
     fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
     notes += [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
-    notes += _too_few_notes(run, checks, limits) if decision == "inconclusive" and not run.flaw else []
-    general = limits.max_flip_rate if rates else None
-    return Verdict(decision, reason, general, limits.confidence, limits.certify, checks, notes=tuple(notes))
+    notes += _too_few_notes(run, checks, limits) if verdict.decision == "inconclusive" and not run.flaw else []
+    return replace(verdict, notes=tuple(notes))
 
 
 def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
@@ -67,14 +72,16 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
         for places in prompts.values()
     )
     attacks = [attack for attack in p["attacks"] if attack not in p["controls"]]
-    checks: list[CheckKey] = [
+    keys: list[CheckKey] = [
         (protocol, attack, "excess_flip_rate") for protocol in sorted(p["protocols"]) for attack in sorted(attacks)
     ]
-    own = record(limits, checks, pairs, whole=True)
+    worths, briefs = count_worths(run, limits), exact.read_briefs(run)
+    own = record(limits, keys, pairs, whole=True, others=worths)
     # Group rows by prompt, wherever their cases are in the data.
     ordered = [rows[at] for places in prompts.values() for at in places]
-    gate = replay_gate({**p, "gate": own}, ordered)
-    return replace(gate.verdict(run.flaw), certify=limits.certify, effort=None)
+    excesses = replay_gate({**p, "gate": own}, ordered).checks
+    worth = check_worths(run, briefs, limits, len(excesses) + worths)
+    return conclude([*excesses, *worth], limits, assess_run(briefs, p["protocols"]), run.flaw)
 
 
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:

@@ -16,7 +16,7 @@ from distract.studies.gate.verdict import Check, Verdict
 
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
 _HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")
-_ALIGN = (":--", ":--", "--:", "--:", "--:", "--:", "--:", ":--")
+_WORTH_HEAD = ("protocol", "attack", "value", "bounds", "n", "limit", "decision")
 _MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
 """ASCII punctuation that is always markup; a bracket or a full stop is so only beside one of these."""
 
@@ -46,8 +46,10 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
         blocks.append(_escape_markup(evidence.describe_effort(verdict.effort)))
     results = evidence.findings(verdict)
     if verdict.checks:
-        rows = [_HEAD, _ALIGN, *(_row(result.check, result.state) for result in results if result.check)]
-        blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
+        checks = [(result.check, result.state) for result in results if result.check]
+        flip_rows = [_row(*each) for each in checks if not evidence.is_worth(each[0])]
+        worth_rows = [_worth_row(*each) for each in checks if evidence.is_worth(each[0])]
+        blocks += [_table(head, rows) for head, rows in ((_HEAD, flip_rows), (_WORTH_HEAD, worth_rows)) if rows]
         blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
     if undecided := [result for result in results if result.state == "inconclusive" and result.check]:
         blocks.append(
@@ -62,6 +64,11 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
     if verdict.notes:
         blocks.append("\n".join(f"- {_escape_markup(note)}" for note in verdict.notes))
     return "\n\n".join(blocks) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    align = (":--", ":--", *["--:"] * (len(head) - 3), ":--")
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, align, *rows))
 
 
 def _annotation(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
@@ -92,6 +99,18 @@ def _row(check: Check, state: State) -> tuple[str, ...]:
         interval(check.lower, check.upper) or "–",
         p_value(check.p_adjusted) or "–",
         evidence.format_threshold(check.threshold),
+        f"**{state.upper()}**" if state == "fail" else state,
+    )
+
+
+def _worth_row(check: Check, state: State) -> tuple[str, ...]:
+    return (
+        _format_code(evidence.protocol_label(check)),
+        _format_code(evidence.attack_label(check)),
+        evidence.format_amount(check),
+        evidence.format_bounds(check) or "–",
+        str(check.n),
+        f"{check.threshold:g}",
         f"**{state.upper()}**" if state == "fail" else state,
     )
 

@@ -49,7 +49,9 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     )
     properties = ET.SubElement(suite, "properties")
     threshold = {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
-    values = {"judge": judge, "decision": verdict.decision, **threshold, "confidence": f"{verdict.confidence:g}"}
+    margin = {"margin": f"{verdict.margin:g}"} if verdict.margin else {}
+    values = {"judge": judge, "decision": verdict.decision, **threshold, **margin}
+    values |= {"confidence": f"{verdict.confidence:g}"}
     for name, value in {**values, "certify": str(verdict.certify).lower()}.items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)

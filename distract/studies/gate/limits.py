@@ -10,12 +10,22 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import share_hint
+from distract.studies.gate.verdict import Measure
 
-LIMITS = ("max_flip_rate", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify")
+LIMITS = (
+    *("max_flip_rate", "margin", "max_rise", "max_shift", "max_exchange_rate"),
+    *("max_invalid_rate", "min_eligible", "min_n", "confidence", "certify"),
+)
 """The limits that an option of ``distract gate`` sets."""
 
 MOST = 1_000_000
 """Largest number of comparisons that a gate suggests."""
+
+AMOUNTS = ("margin", "max_shift", "max_exchange_rate")
+"""The limits in points, probability or broken requirements; other numbers are shares or counts."""
+
+LARGEST = 1000
+"""Largest amount."""
 
 
 def least_n(threshold: float, confidence: float) -> int:
@@ -33,7 +43,8 @@ class Limits:
     """The limits of a gate; each field is an option of ``distract gate``.
 
     ``others`` holds specific thresholds by ``PROTOCOL/ATTACK``, ``PROTOCOL`` or ``ATTACK``; rates are shares from
-    0.000001 to below 1. ``min_eligible`` is a share of the comparisons judged before any rewrite.
+    0.000001 to below 1. ``min_eligible`` is a share of the comparisons judged before any rewrite. Leads up to
+    ``margin`` are ties; it and ``max_shift`` are points of the score or differences of probability.
     """
 
     max_flip_rate: float | None = None
@@ -44,6 +55,9 @@ class Limits:
     certify: bool = False
     max_rise: float = 0.05
     min_eligible: float = 0.2
+    margin: float = 0.0
+    max_shift: float | None = None
+    max_exchange_rate: float | None = None
 
     def __post_init__(self) -> None:
         rates = {
@@ -58,6 +72,11 @@ class Limits:
         for name, rate in {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}.items():
             if not 0 <= rate <= 1:
                 raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2{share_hint(rate)}")
+        for name in AMOUNTS:
+            amount = getattr(self, name)
+            if amount is not None and not 0 <= amount <= LARGEST:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option} {amount:g}: expected a number from 0 to {LARGEST}, such as 0.5")
         if self.min_n < 1:
             raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
         if not 0.5 <= self.confidence < 1:
@@ -68,6 +87,12 @@ class Limits:
     def has_threshold(self) -> bool:
         """Whether any flip rate has a threshold."""
         return self.max_flip_rate is not None or bool(self.others)
+
+    @property
+    def style(self) -> Mapping[Measure, float]:
+        """The largest gains from style to accept, by measure."""
+        limits: dict[Measure, float | None] = {"shift": self.max_shift, "exchange_rate": self.max_exchange_rate}
+        return {measure: limit for measure, limit in limits.items() if limit is not None}
 
     @property
     def alpha(self) -> float:

@@ -17,6 +17,7 @@ from distract.core.plugin import Protocol
 from distract.core.records import Case, CaseResult, Request, Rewrite, Role, Row, Slots
 from distract.core.runs import LoadedRun
 from distract.data.good_responses import pairs
+from distract.judging.comparison import label
 from distract.stats.figure import headline
 from distract.studies.attack import design as audit
 from distract.studies.attack import session
@@ -97,7 +98,7 @@ def live_record(
                 f"{baseline.path}: has no {absent[0]}, so no rise can be measured; name what the baseline has"
             )
         stored = [
-            _baseline_flips(baseline, *place)
+            _baseline_flips(baseline, *place, limits.margin)
             for place in places
             if place[0] in known_protocols and place[1] in known_attacks
         ]
@@ -112,14 +113,17 @@ def live_record(
     for case in selected.cases:
         prompts[case.cluster] += len(pairs(case))
     checks = [*bounded, *compared]
-    return live_rule.record(limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead)
+    labelled = sum(any(label(case, *pair) in ("a", "b") for pair in pairs(case)) for case in selected.cases)
+    return live_rule.record(
+        limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead, labelled=labelled
+    )
 
 
-def _baseline_flips(baseline: LoadedRun, protocol: str, attack: str) -> dict[str, Any]:
+def _baseline_flips(baseline: LoadedRun, protocol: str, attack: str, margin: float) -> dict[str, Any]:
     """Copy the baseline's flips under one attack, so that the run folder needs no other."""
     rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
     rows = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
-    flips, _ = pair_flips(rows, rule, attack)
+    flips, _ = pair_flips(rows, rule, attack, margin)
     valid = [[*unit, flip] for unit, flip in flips.items() if flip is not None]
     return {"protocol": protocol, "attack": attack, "flips": valid}
 
@@ -155,31 +159,37 @@ def prepare(
 def _stages(
     cases: Iterable[Case], design: audit.AuditConfig, gate: LiveGate, rows: Sequence[Row], meter: Meter, ahead: int
 ) -> Iterator[Plans]:
-    """Yield plans for as many prompts as can be judged at once, until every check is decided."""
+    """Yield plans for as many prompts as can be judged at once, until every check is decided.
+
+    Where all have passed, it goes on before any rewrite until the labels show whether that means anything.
+    """
     left: dict[str, list[Case]] = {}
     for case in cases:
         left.setdefault(case.cluster, []).append(case)
     taken = 0
-    while left and gate.open and not meter.spent:
+    while left and (gate.open or gate.doubtful) and not meter.spent:
         # Judge prompts one by one under a budget: otherwise the order of replies would decide which prompt is cut off.
         at_once = max(gate.batch_size(), ahead) if meter.budget is None else 1
         part = [left.pop(name) for name in list(left)[:at_once]]
-        parameters = _narrow_audit(design, gate.open)
+        parameters = _narrow_audit(design, gate.open, gate.doubtful)
         yield [meter_plan(_judge_prompt(prompt, parameters), meter) for prompt in part]
         gate.take(rows[taken:])
         taken = len(rows)
 
 
-def _narrow_audit(parameters: audit.AuditConfig, places: frozenset[CheckKey]) -> audit.AuditConfig:
+def _narrow_audit(
+    parameters: audit.AuditConfig, places: frozenset[CheckKey], doubtful: frozenset[str]
+) -> audit.AuditConfig:
     only = frozenset((protocol, attack) for protocol, attack, _ in places)
-    protocols = {protocol for protocol, _ in only}
-    controls = {attack.name for attack in parameters.attacks if attack.control}
+    protocols = {protocol for protocol, _ in only} | doubtful
+    controls = {attack.name for attack in parameters.attacks if attack.control and only}
     attacks = {attack for _, attack in only} | controls
     return replace(
         parameters,
         protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in protocols),
         attacks=tuple(attack for attack in parameters.attacks if attack.name in attacks),
         only=only,
+        resample=parameters.resample and bool(only),
     )
 
 

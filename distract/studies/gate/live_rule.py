@@ -22,7 +22,8 @@ from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.prompt_outcomes import excess_outcome, rate_outcome, rise_outcome
-from distract.studies.gate.verdict import Effort, Measure, Verdict, combine_checks
+from distract.studies.gate.usability import DiscernmentMonitor, conclude
+from distract.studies.gate.verdict import Check, Effort, Measure, Verdict
 
 MOST = 1_000_000
 """Maximum number of prompts of a gate, which stores a number for each."""
@@ -49,7 +50,14 @@ class LiveGate:
         }
         self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
         places: list[CheckKey] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
-        self.monitors = {place: Monitor(self._test(place, len(places))) for place in places}
+        self._others: int = own["others"]
+        self.monitors = {place: Monitor(self._test(place, len(places) + self._others)) for place in places}
+        self._discernments = {
+            protocol: DiscernmentMonitor(
+                protocol, headline("clean_accuracy", parameters["protocols"][protocol]), own["labelled"] > 0
+            )
+            for protocol in dict.fromkeys(protocol for protocol, _, _ in places)
+        }
         self._judged = self._calls = 0
         # Pairs and requests while every check was open; the cost of all cases is projected from these.
         self._whole = (0, 0)
@@ -61,9 +69,18 @@ class LiveGate:
             return frozenset()
         return frozenset(place for place, monitor in self.monitors.items() if monitor.decision is None)
 
+    @property
+    def doubtful(self) -> frozenset[str]:
+        """The protocols to judge until their labelled pairs show whether a pass means anything; none without a pass."""
+        if any(monitor.decision not in (None, "pass") for monitor in self.monitors.values()):
+            return frozenset()
+        return frozenset(protocol for protocol, own in self._discernments.items() if own.is_open)
+
     def batch_size(self) -> int:
         """Return how many prompts can be judged at once with only the last able to decide anything."""
-        return min((self.monitors[place].batch_size() for place in self.open), default=1)
+        sizes = [self.monitors[place].batch_size() for place in self.open]
+        sizes = sizes or [self._discernments[protocol].batch_size() for protocol in self.doubtful]
+        return min(sizes, default=1)
 
     def take(self, rows: Sequence[Row]) -> None:
         """Add the rows of whole prompts, in the order in which they were judged."""
@@ -76,6 +93,8 @@ class LiveGate:
             if len(undecided) == len(self.monitors):
                 pairs = max(sum(row.target is None for row in subset) for subset in by_protocol.values())
                 self._whole = (self._whole[0] + pairs, self._whole[1] + calls)
+            for protocol, discernment in self._discernments.items():
+                discernment.add(by_protocol[protocol])
             for place in undecided:
                 self.monitors[place].add(self._observe(place, by_protocol[place[0]]))
 
@@ -86,18 +105,21 @@ class LiveGate:
             if place in left or not monitor.left:
                 monitor.end()
 
+    @property
+    def checks(self) -> list[Check]:
+        """The checks as they stand, whether or not a pass means anything."""
+        p_values = [1.0 if m.p_value is None else m.p_value for m in self.monitors.values()]
+        adjusted = intervals.holm([*p_values, *[1.0] * self._others])[: len(p_values)]
+        number = len(p_values) + self._others
+        return [
+            build_check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, number)
+            for ((protocol, attack, measure), monitor), p in zip(self.monitors.items(), adjusted, strict=True)
+        ]
+
     def verdict(self, flaw: str | None = None) -> Verdict:
         """Return the decision."""
-        p_values = [1.0 if m.p_value is None else m.p_value for m in self.monitors.values()]
-        checks = tuple(
-            build_check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, len(p_values))
-            for ((protocol, attack, measure), monitor), p in zip(
-                self.monitors.items(), intervals.holm(p_values), strict=True
-            )
-        )
-        decision, reason = combine_checks(checks, flaw)
-        limits, effort = self.limits, self._effort(flaw)
-        return Verdict(decision, reason, limits.max_flip_rate, limits.confidence, limits.certify, checks, effort)
+        discernments = [monitor.assess() for monitor in self._discernments.values()]
+        return conclude(self.checks, self.limits, discernments, flaw, self._effort(flaw))
 
     def _test(self, place: CheckKey, checks: int) -> Hypothesis:
         protocol, attack, measure = place
@@ -120,11 +142,12 @@ class LiveGate:
 
     def _observe(self, place: CheckKey, rows: Sequence[Row]) -> PromptOutcome:
         protocol, attack, measure = place
+        rule, margin = self._rules[protocol], self.limits.margin
         if measure == "flip_rate_rise":
-            return rise_outcome(rows, self._rules[protocol], attack, self._before[protocol, attack])
+            return rise_outcome(rows, rule, attack, self._before[protocol, attack], margin)
         if measure == "excess_flip_rate":
-            return excess_outcome(rows, self._rules[protocol], attack, self._null)
-        return rate_outcome(rows, self._rules[protocol], attack)
+            return excess_outcome(rows, rule, attack, self._null, margin)
+        return rate_outcome(rows, rule, attack, margin)
 
     def _effort(self, flaw: str | None) -> Effort:
         pairs, calls = self._whole
@@ -141,6 +164,8 @@ class LiveGate:
 
     @property
     def _is_cut(self) -> bool:
+        if self.doubtful and self._judged < self._cases:
+            return True
         return any(monitor.reason == "end" and monitor.left for monitor in self.monitors.values())
 
     def _stop_reason(self) -> str:
@@ -149,27 +174,33 @@ class LiveGate:
             return "a check has failed"
         if self._is_cut:
             return f"the budget of {count(self._budget or 0, 'call')} allows no further case"
-        if not all(monitor.left for monitor in monitors):
+        if self.doubtful or not all(monitor.left for monitor in monitors):
             return "all cases are judged"
         settled = any(monitor.decision == "inconclusive" for monitor in monitors)
-        return "the rest cannot change the decision" if settled else "every check has passed"
+        doubted = any(own.assess().doubt for own in self._discernments.values())
+        return "the rest cannot change the decision" if settled or doubted else "every check has passed"
 
 
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
-    """Return the record by which a gate decides, as JSON values."""
+    """Return the record by which a gate decides, as JSON values.
+
+    ``labelled`` counts cases with a better response, ``others`` the checks of the gate that are decided elsewhere.
+    """
     return {
         "limits": limits.document(),
         "checks": [list(place) for place in checks],
         "prompts": {str(number): prompts for number, prompts in sorted(Counter(pairs).items())},
         "baseline": [],
         "budget": None,
+        "labelled": 0,
+        "others": 0,
         **more,
     }
 
 
 def replay_gate(parameters: Mapping[str, Any], rows: Sequence[Row]) -> LiveGate:
     """Rebuild a gate from its rows, as it ended."""
-    if "measure" in parameters["gate"]:
+    if "labelled" not in parameters["gate"]:
         raise UsageError("an earlier version of distract decided this gate by other rules; run it again")
     try:
         gate = LiveGate(parameters)
@@ -189,3 +220,5 @@ def _check_record(own: Mapping[str, Any]) -> None:
         raise ValueError("prompts")
     if not isinstance(own["budget"], int | None):
         raise ValueError("budget")
+    if not all(isinstance(own[name], int) and 0 <= own[name] <= MOST for name in ("labelled", "others")):
+        raise ValueError("labelled")

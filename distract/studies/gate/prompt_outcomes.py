@@ -16,34 +16,40 @@ PairFlips = Mapping[Unit, bool | None]
 """Whether each eligible pair flipped; None without a valid verdict after the rewrite."""
 
 
-def pair_flips(rows: Sequence[Row], rule: str | None, attack: str) -> tuple[dict[Unit, bool | None], OutcomeCounts]:
-    """Return whether each eligible pair flipped, and all counts."""
-    counted = count_flips(rows, rule, attack)
+def pair_flips(
+    rows: Sequence[Row], rule: str | None, attack: str, margin: float = 0.0
+) -> tuple[dict[Unit, bool | None], OutcomeCounts]:
+    """Return whether each eligible pair flipped beyond a margin, and all counts."""
+    counted = count_flips(rows, rule, attack, margin)
     return {unit: flip for unit, (_, flip) in counted.eligible("flip_rate").items()}, counted
 
 
-def rate_outcome(rows: Sequence[Row], rule: str | None, attack: str) -> PromptOutcome:
+def rate_outcome(rows: Sequence[Row], rule: str | None, attack: str, margin: float = 0.0) -> PromptOutcome:
     """Count flips: a pair's value is 1 for a flip, else 0."""
-    flips, counted = pair_flips(rows, rule, attack)
+    flips, counted = pair_flips(rows, rule, attack, margin)
     low, high = tuple(map(_low_value, flips.values())), tuple(map(_high_value, flips.values()))
     pairs, n = _count_pairs(rows), len(counted.outcomes)
     return PromptOutcome(pairs, low, high, n, round(sum(low)), counted.invalid, unasked=pairs - counted.asked)
 
 
-def excess_outcome(rows: Sequence[Row], rule: str | None, attack: str, null: str) -> PromptOutcome:
+def excess_outcome(rows: Sequence[Row], rule: str | None, attack: str, null: str, margin: float = 0.0) -> PromptOutcome:
     """Count flips beyond the noise: 1 for a flip that the noise lacks, 0 for the reverse, else 1/2.
 
     The noise of a pair is whether it flips under the control that only normalises the text; if that changes nothing,
     under a second sample; if nothing is sampled, it is zero.
     """
-    flips, counted = pair_flips(rows, rule, attack)
-    noise = {**dict.fromkeys(flips, False), **pair_flips(rows, rule, RESAMPLED)[0], **pair_flips(rows, rule, null)[0]}
+    flips, counted = pair_flips(rows, rule, attack, margin)
+    noise = dict.fromkeys(flips, False) | {
+        unit: flip for control in (RESAMPLED, null) for unit, flip in pair_flips(rows, rule, control, margin)[0].items()
+    }
     return _compare_flips(rows, flips, noise, counted)
 
 
-def rise_outcome(rows: Sequence[Row], rule: str | None, attack: str, before: PairFlips) -> PromptOutcome:
+def rise_outcome(
+    rows: Sequence[Row], rule: str | None, attack: str, before: PairFlips, margin: float = 0.0
+) -> PromptOutcome:
     """Count flips beyond those of a baseline, on the pairs that it has too; values as in ``excess_outcome``."""
-    flips, counted = pair_flips(rows, rule, attack)
+    flips, counted = pair_flips(rows, rule, attack, margin)
     return _compare_flips(rows, flips, before, counted)
 
 

@@ -25,6 +25,7 @@ from distract.studies.gate.exact import (
     format_bound,
     ineligible_reason,
     invalid_reason,
+    read_briefs,
 )
 from distract.studies.gate.limits import MOST, Limits, least_n
 from distract.studies.gate.verdict import Check, Decision
@@ -147,7 +148,7 @@ class RiseTest:
 def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
     """Return a test for each protocol and attack (no controls) of both runs."""
     protocols, attacks = common_names(baseline, run)
-    new, old = count_run_flips(run), count_run_flips(baseline)
+    new, old = (count_run_flips(one, read_briefs(one), limits.margin) for one in (run, baseline))
     places = [(protocol, attack) for protocol in protocols for attack in attacks]
     return [
         RiseTest(new.get(place, FlipCounts(*place)), old.get(place, FlipCounts(*place)).counted, limits)

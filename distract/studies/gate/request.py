@@ -36,11 +36,14 @@ def decide(
     overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
     limits = settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
     baseline = _load_baseline(baseline_path)
-    if baseline is None and not limits.has_threshold:
+    if baseline is None and not (limits.has_threshold or limits.style):
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
     if run is None:
+        if limits.style:
+            option = "--max-shift" if "shift" in limits.style else "--max-exchange-rate"
+            raise UsageError(f"{option} needs a finished run: run `distract attack` first, then gate its folder")
         verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:
         _check_finished(written)
@@ -111,4 +114,4 @@ def _decide_live(
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None
     notes = tuple(list_changes(baseline, finished.run)) if baseline else ()
-    return replace(finished.result, certify=limits.certify, notes=notes), finished.run
+    return replace(finished.result, certify=limits.certify, notes=(*notes, *finished.result.notes)), finished.run

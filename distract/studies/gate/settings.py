@@ -9,7 +9,7 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
-from distract.studies.gate.limits import LIMITS, Limits
+from distract.studies.gate.limits import AMOUNTS, LIMITS, Limits
 from distract.studies.project import (
     MAX_NUMBER,
     SHARED_FILE,
@@ -26,6 +26,12 @@ RATES = "max-flip-rates"
 
 FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, RATES: "others"}
 """The names of settings, and the fields of ``Limits`` that they set."""
+
+_KINDS: Mapping[str, tuple[type[float], str]] = {
+    **dict.fromkeys(AMOUNTS, (float, "a number from 0, such as 0.5")),
+    "min_n": (int, "a whole number from 1, such as 30"),
+}
+"""The type of each setting and what it should be; others are shares."""
 
 
 def load_settings(path: Path | None = None) -> dict[str, Any]:
@@ -78,9 +84,7 @@ def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> 
         if not isinstance(value, bool):
             raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
         return value
-    kind, expectation = (
-        (int, "a whole number from 1, such as 30") if field == "min_n" else (float, "a share, such as 0.10")
-    )
+    kind, expectation = _KINDS.get(field, (float, "a share, such as 0.10"))
     if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= MAX_NUMBER:
         raise setting_error(path, at, f"expected {expectation}, found {describe_value(value)}")
     limit: Any = kind(value)

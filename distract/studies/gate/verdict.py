@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from distract.core.printable import line
 from distract.stats.figure import round_values
+from distract.studies.attack.labels import Usable
 
 Decision = Literal["pass", "fail", "inconclusive"]
-Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise"]
+Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise", "shift", "exchange_rate"]
 
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 
@@ -19,13 +20,13 @@ EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 class Check:
     """One protocol under one attack.
 
-    ``k`` of ``n`` eligible comparisons with a valid verdict flipped; ``value`` is always the flip rate, as a mean over
+    ``k`` of ``n`` eligible comparisons with a valid verdict flipped; ``value`` is then the flip rate, as a mean over
     ``prompts`` unless that is None. ``measure`` is what ``threshold`` and the one-sided bounds refer to: the flip rate,
-    its excess over the judge's own noise (``--control``) or its rise since the baseline. ``reference`` is the flip rate
-    there, and ``only_here`` and ``only_there`` are the flips that differ. ``lower`` counts invalid verdicts after a
-    rewrite as no flips, ``upper`` as flips. ``p_value`` tests "the measure is at most the threshold" ("it did not
-    rise"). ``needed`` estimates how many comparisons would settle an open check; a ``skipped`` one was left open
-    because another had failed.
+    its excess over the judge's own noise (``--control``), its rise since the baseline, or what a style is worth, which
+    is a mean in ``unit`` and has no k. ``reference`` is the flip rate there, and ``only_here`` and ``only_there`` are
+    the flips that differ. ``lower`` counts invalid verdicts after a rewrite as no flips, ``upper`` as flips.
+    ``p_value`` tests "the measure is at most the threshold" ("it did not rise"). ``needed`` estimates how many
+    comparisons would settle an open check; a ``skipped`` one was left open because another had failed.
     """
 
     protocol: str
@@ -34,7 +35,7 @@ class Check:
     decision: Decision
     reason: str
     threshold: float | None
-    k: int
+    k: int | None
     n: int
     invalid: int
     excluded: int
@@ -51,6 +52,7 @@ class Check:
     skipped: bool = False
     eligible_share: float | None = None
     prompts: int | None = None
+    unit: str = "share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class Effort:
 class Verdict:
     """The decision of a gate.
 
-    ``threshold`` applies to checks without one of their own; ``certify`` makes an inconclusive gate a failure.
+    ``threshold`` applies to checks without one of their own; ``certify`` makes an inconclusive gate a failure. Leads up
+    to ``margin`` are ties. ``usable`` says of each protocol whether it can tell good from bad.
     """
 
     decision: Decision
@@ -86,6 +89,8 @@ class Verdict:
     checks: tuple[Check, ...]
     effort: Effort | None = None
     notes: tuple[str, ...] = ()
+    margin: float = 0.0
+    usable: Mapping[str, Usable | None] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -98,7 +103,9 @@ class Verdict:
             "decision": self.decision,
             "reason": self.reason,
             "threshold": self.threshold,
+            "margin": self.margin,
             "confidence": self.confidence,
+            "usable": dict(self.usable),
             "checks": [round_values(asdict(check)) for check in self.checks],
             "effort": None if self.effort is None else asdict(self.effort),
             "notes": list(self.notes),
@@ -121,21 +128,25 @@ def combine_checks(checks: Sequence[Check], flaw: str | None) -> tuple[Decision,
         if bad:
             first, more = bad[0], f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
             return bad[0].decision, f"{first.protocol} under {first.attack}: {first.reason}{more}"
-    rises = [check for check in checks if check.measure == "flip_rate_rise"]
-    rates = [check for check in checks if check.measure != "flip_rate_rise"]
+    measures = dict.fromkeys(check.measure for check in checks)
     return "pass", " and ".join(
-        [*([_describe_below(rates)] if rates else []), *([_describe_no_rise(rises)] if rises else [])]
+        (_describe_no_rise if measure == "flip_rate_rise" else _describe_below)(
+            [c for c in checks if c.measure == measure]
+        )
+        for measure in measures
     )
 
 
 def _describe_below(checks: Sequence[Check]) -> str:
+    """Describe checks of one measure."""
     limits = sorted({check.threshold for check in checks if check.threshold is not None})
     below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
     several = len(checks) > 1
-    if any(check.measure == "excess_flip_rate" for check in checks):
+    if checks[0].measure == "excess_flip_rate":
         rates = f"all {len(checks)} flip rates exceed" if several else "the flip rate exceeds"
         return f"{rates} the judge's own noise by less than {below}"
-    return f"all {len(checks)} flip rates are below {below}" if several else f"the flip rate is below {below}"
+    noun = checks[0].measure.replace("_", " ")
+    return f"all {len(checks)} {noun}s are below {below}" if several else f"the {noun} is below {below}"
 
 
 def _describe_no_rise(checks: Sequence[Check]) -> str:

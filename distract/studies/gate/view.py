@@ -11,7 +11,14 @@ from rich.text import Text
 from distract.core.printable import count, interval, line, p_value, percent
 from distract.report.glossary import empty_reason
 from distract.report.tables import Cell, Table, TableRow, notes
-from distract.studies.gate.evidence import describe_effort, format_threshold, protocol_label
+from distract.studies.gate.evidence import (
+    attack_label,
+    describe_effort,
+    format_bounds,
+    format_threshold,
+    is_worth,
+    protocol_label,
+)
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits, least_n
 from distract.studies.gate.power_plan import cures, too_few_reason
@@ -23,6 +30,8 @@ _TITLES: Mapping[Measure, str] = {
     "flip_rate": "flip rate",
     "excess_flip_rate": "flip rate above noise",
     "flip_rate_rise": "flip rate since baseline",
+    "shift": "shift",
+    "exchange_rate": "exchange rate",
 }
 _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_rise": "before"}
 
@@ -33,10 +42,14 @@ def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
     if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
         yield Text("still unknown:")
-        yield from (Text(f"  {protocol_label(check)}, {line(check.attack)}: {line(check.reason)}") for check in unknown)
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for check in unknown:
+            reasons.setdefault((protocol_label(check), line(check.reason)), []).append(attack_label(check))
+        yield from (Text(f"  {protocol}, {', '.join(attacks)}: {why}") for (protocol, why), attacks in reasons.items())
     for measure in dict.fromkeys(check.measure for check in verdict.checks):
         yield Text("")
-        yield _table(measure, [check for check in verdict.checks if check.measure == measure])
+        checks = [check for check in verdict.checks if check.measure == measure]
+        yield _worth_table(measure, checks) if is_worth(checks[0]) else _table(measure, checks)
     shares = sorted(check.eligible_share for check in verdict.checks if check.eligible_share is not None)
     if shares and shares[0] < 1:
         to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
@@ -72,6 +85,17 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
         rows.append(("", f"{protocol_label(check)}, {line(check.attack)}", cells if check.n else empty))
     columns = ("%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
     return Table("", (_TITLES[measure] + by, *columns), rows)
+
+
+def _worth_table(measure: Measure, checks: Sequence[Check]) -> Table:
+    rows: list[TableRow] = []
+    for check in checks:
+        decision = Text(check.decision, style=COLOURS[check.decision])
+        value = "" if check.value is None else f"{check.value:z.2f}"
+        cells: list[Cell] = [value, format_bounds(check), str(check.n), f"{check.threshold:g}", decision]
+        label = f"{protocol_label(check)}, {line(check.attack)}"
+        rows.append(("", label, cells if value else f"{check.decision}: {line(check.reason)}"))
+    return Table("", (_TITLES[measure], "value", "bounds", "n", "limit", "decision"), rows)
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
@@ -131,6 +155,10 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         unit = "prompts, each counted as the mean of its pairs" if several else "verdicts"
         least = f"; none can pass before {about}{least_n(lowest, limits.confidence)} {unit}"
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
+    if limits.margin:
+        yield f"margin: leads up to {limits.margin:g} are ties, in points of the score or averaged probability"
+    if own["labelled"]:
+        yield "labels: none passes before labelled pairs show that the judge can tell good from bad"
     if own["budget"] is not None:
         yield f"budget: at most {count(own['budget'], 'call')}, including those answered from the store"
 
@@ -138,9 +166,13 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
 def _describe_bound(verdict: Verdict) -> str:
     parts = list[str]()
     if verdict.threshold is not None:
-        own = len({check.threshold for check in verdict.checks if check.measure != "flip_rate_rise"}) > 1
+        own = (
+            len({check.threshold for check in verdict.checks if check.measure in ("flip_rate", "excess_flip_rate")}) > 1
+        )
         none = " where a check has none of its own" if own else ""
         parts.append(f"threshold {percent(verdict.threshold)}%{none}")
+    if verdict.margin:
+        parts.append(f"leads up to {verdict.margin:g} are ties")
     if rises := {check.threshold for check in verdict.checks if check.measure == "flip_rate_rise"} - {None}:
         parts.append(f"largest rise {format_threshold(max(rise for rise in rises if rise is not None))} points")
     return ", ".join([*parts, f"one-sided {percent(verdict.confidence)}% bounds"])

@@ -103,9 +103,9 @@ def restyle_response(case: Case, response: Response) -> tuple[Response, ...]:
 
 
 def _normalise_turn(case: Case, turn: str) -> str:
-    # Controls keep the constraints by themselves.
+    # Controls keep the constraints by themselves; placebos change words.
     for control in registry.controls():
-        turn = apply_rule(control, case, turn, 0)
+        turn = turn if control.placebo else apply_rule(control, case, turn, 0)
     return turn
 
 

@@ -1,0 +1,100 @@
+"""Decide by what a style is worth to a judge: how much an attack shifts its verdicts, and in broken requirements.
+
+A check passes if the upper bound of the gain is below the limit, and fails if the lower one, with its error divided
+among all checks, is above it. A loss is never too large. Without the figure, or on few prompts, nothing is shown.
+"""
+
+from __future__ import annotations
+
+from distract.core.printable import count
+from distract.core.runs import LoadedRun
+from distract.stats.figure import Figure
+from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.style import style_figures
+from distract.studies.gate.exact import format_bound, invalid_reason
+from distract.studies.gate.limits import Limits
+from distract.studies.gate.verdict import Check, Decision, Measure
+
+LEAST = 30
+"""Fewest prompts whose mean decides anything: equal values on a few would have an interval without width."""
+
+_MISSING: dict[Measure, str] = {
+    "shift": "no response was compared with its rewrite; attack with --measure shift",
+    "exchange_rate": "no broken requirements were judged; attack with --measure exchange_rate",
+}
+
+
+def count_worths(run: LoadedRun, limits: Limits) -> int:
+    """Count the checks of a run."""
+    return len(limits.style) * len(run.parameters["protocols"]) * len(_attacks(run))
+
+
+def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: int) -> list[Check]:
+    """Check every protocol under every attack, given the number of checks of the gate."""
+    attacks, results = _attacks(run), list[Check]()
+    for protocol, rules in sorted(run.parameters["protocols"].items()) if limits.style and attacks else ():
+        units = {"shift": "points" if rules else "probability", "exchange_rate": "requirements"}
+        # Both ends of an interval are one-sided bounds, each with half of its error.
+        near, far = (
+            {(f.measure, f.attack): f for f in style_figures(briefs, protocol, rules, attacks, (), 1 - 2 * error)}
+            for error in (limits.alpha, limits.alpha / checks)
+        )
+        for measure in limits.style:
+            for attack in attacks:
+                empty = Figure(measure, protocol, "score" if rules else None, attack, unit=units[measure])
+                figure, wider = (figures.get((measure, attack), empty) for figures in (near, far))
+                prompts = figure.n if measure == "exchange_rate" else _count_prompts(briefs, protocol, attack)
+                results.append(_check(measure, figure, wider.low, prompts, limits, checks))
+    return results
+
+
+def _attacks(run: LoadedRun) -> list[str]:
+    return sorted({*run.parameters["attacks"]} - {*run.parameters["controls"]}) if run.flaw is None else []
+
+
+def _count_prompts(briefs: CompactRows, protocol: str, attack: str) -> int:
+    rows = briefs.of(protocol, "fixed") or briefs.of(protocol, "flip")
+    return len({row.cluster for row in rows if row.attack == attack and row.margin is not None})
+
+
+def _check(
+    measure: Measure, figure: Figure, sure_low: float | None, prompts: int, limits: Limits, checks: int
+) -> Check:
+    limit, low, high = limits.style[measure], figure.low, figure.high
+    short = None
+    if figure.value is None:
+        short = "; ".join(reason for reason, _ in figure.reasons) or _MISSING[measure]
+    elif prompts < LEAST:
+        short = f"only {count(prompts, 'prompt')}; at least {LEAST} are needed for a mean"
+    short = short or invalid_reason(figure.n, figure.invalid, limits)
+    noun = measure.replace("_", " ")
+    decision: Decision = "inconclusive"
+    if short:
+        reason = short
+    elif high is not None and high < limit:
+        decision, reason = "pass", f"upper bound of the {noun} {format_bound(high, limit)} is below {limit:g}"
+    elif sure_low is not None and sure_low > limit:
+        decision, reason = "fail", f"lower bound of the {noun} {format_bound(sure_low, limit)} is above {limit:g}"
+    elif low is not None and low > limit:
+        least = f"the lower bound of the {noun} {format_bound(low, limit)} is above {limit:g}"
+        reason = f"{least}, but may be so by chance among {count(checks, 'check')}"
+    else:
+        ends = ("–∞" if low is None else f"{low:.3f}", "∞" if high is None else f"{high:.3f}")
+        reason = f"the bounds of the {noun} {' to '.join(ends)} do not settle {limit:g}"
+    return Check(
+        protocol=figure.protocol or "",
+        rule=figure.rule,
+        attack=figure.attack,
+        decision=decision,
+        reason=reason,
+        threshold=limit,
+        k=None,
+        n=figure.n,
+        invalid=figure.invalid,
+        excluded=figure.excluded,
+        value=figure.value,
+        measure=measure,
+        lower=low,
+        upper=high,
+        unit=figure.unit,
+    )
