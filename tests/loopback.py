@@ -137,11 +137,14 @@ class Loopback:
         await self._stop()
 
     async def _stop(self) -> None:
-        self._server.close()
         self._stopping = True
-        # Connections being accepted now become tasks first, and end at once.
+        # Closed in the middle of an accept, a server loses the socket without closing it. So it accepts no more, the
+        # connections it has accepted become tasks, and only then is it closed.
+        for listener in self._server.sockets:
+            self._loop.remove_reader(listener.fileno())
         for _ in range(10):
             await asyncio.sleep(0)
+        self._server.close()
         for task, writer in list(self._open.items()):
             writer.transport.abort()
             task.cancel()
