@@ -72,33 +72,25 @@ def test_reading_layout_is_noted_only_if_the_model_ran(tmp_path: Path) -> None:
             assert any("one at a time" in line for line in usage_lines(tally, {})) == bool(expected)
 
 
+def start(index: int, started: list[int]) -> Plan[int]:
+    started.append(index)
+    yield [request(str(index))]
+    return index
+
+
 def test_plans_of_later_chunks_do_not_start_early(tmp_path: Path) -> None:
-    started = []
-
-    def plan(index: int) -> Plan[int]:
-        started.append(index)
-        yield [request(str(index))]
-        return index
-
-    backend = Recording()
+    started, backend = list[int](), Recording()
     with Store(tmp_path / "s", backend.identity) as store:
-        results = execute((plan(i) for i in range(10)), {"judge": (backend, store)}, chunk=3)
+        results = execute((start(i, started) for i in range(10)), {"judge": (backend, store)}, chunk=3)
         next(results)
         assert started == [0, 1]
 
 
 def test_chunks_grow_from_a_small_start(tmp_path: Path) -> None:
-    started = []
-
-    def plan(index: int) -> Plan[int]:
-        started.append(index)
-        yield [request(str(index))]
-        return index
-
-    backend = Recording()
+    started, backend = list[int](), Recording()
     with Store(tmp_path / "s", backend.identity) as store:
         sizes = []
-        for _ in execute((plan(i) for i in range(50)), {"judge": (backend, store)}, chunk=16):
+        for _ in execute((start(i, started) for i in range(50)), {"judge": (backend, store)}, chunk=16):
             sizes.append(len(started))
     assert list(dict.fromkeys(sizes)) == [2, 6, 14, 30, 46, 50]
 
