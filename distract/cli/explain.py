@@ -98,7 +98,8 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
 
     _, loading, rest = split_options(more)
     name, manner = run.parameters["judge"], rerun.restore_manner(run)
-    needs_reference = any(registry.get_protocol(flip.protocol).reference for flip in flips)
+    known = registry.protocols()  # a protocol that the judge brings needs no reference model
+    needs_reference = any(flip.protocol in known and known[flip.protocol].reference for flip in flips)
     helper = rerun.reference_model(run) if needs_reference else None
     names: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
     for model in names.values():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from distract.core import plugin
 from distract.core.errors import DistractError
 from distract.core.records import Reply, Request
 from distract.core.signals import is_stopping
@@ -101,6 +102,24 @@ class LocalBackend(Backend, Protocol):
     @property
     def used(self) -> str | None:
         """The way in which it has read prompts; None if it has read none yet."""
+
+
+@runtime_checkable
+class OwnBackend(Backend, Protocol):
+    """A backend that brings its own protocols: a function, a reward model, a model with its user's prompt."""
+
+    @property
+    def protocols(self) -> tuple[plugin.Protocol, ...]:
+        """The protocols to use when none is named, at least one."""
+
+    @property
+    def answers_others(self) -> bool:
+        """Whether it can answer other protocols too, as a model can and a function cannot."""
+
+
+def own_protocols(backend: Backend) -> tuple[plugin.Protocol, ...]:
+    """Return the protocols that a backend brings; empty for most."""
+    return backend.protocols if isinstance(backend, OwnBackend) else ()
 
 
 def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:

@@ -108,6 +108,11 @@ class Protocol:
             ``optional`` if the judge itself can answer instead.
         prompts: the prompt files it uses, for the run's record.
         default: whether it is used when no protocol is named.
+        scale: lowest and highest score, None at an open end; None for a protocol that compares. Higher is better:
+            a protocol mirrors the scores of a judge for which lower is better.
+        pass_mark: lowest score that passes; None if there is no such mark.
+        checksum: SHA-256 (hex) of what defines it, for a protocol that a judge brings; empty for a plug-in, whose
+            module's file counts.
     """
 
     name: str
@@ -123,6 +128,9 @@ class Protocol:
     reference: Literal["", "optional", "required"] = ""
     prompts: tuple[Prompt, ...] = ()
     default: bool = False
+    scale: tuple[float | None, float | None] | None = None
+    pass_mark: float | None = None
+    checksum: str = ""
 
     def __post_init__(self) -> None:
         check_plugin("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)

@@ -18,7 +18,8 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
-from distract.core.errors import DistractError, UnknownName, guard_plugin
+from distract.core.backend import Backend, OwnBackend, own_protocols
+from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
 from distract.core.plugin import Attack, Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
@@ -51,10 +52,9 @@ def placebos() -> tuple[Attack, ...]:
     return tuple(attack for attack in attacks().values() if attack.placebo)
 
 
-def code_checksum(name: str) -> str:
+def code_checksum(protocol: Protocol) -> str:
     """Hash the code of a protocol: its module's file, or all shipped modules together (SHA-256, hex)."""
-    get_protocol(name)
-    return _load("distract.judges")[2][name]
+    return protocol.checksum or _load("distract.judges")[2][protocol.name]
 
 
 def problems() -> tuple[str, ...]:
@@ -62,13 +62,29 @@ def problems() -> tuple[str, ...]:
     return tuple(problem for group in _kinds for problem in _load(group)[1])
 
 
-def get_protocol(name: str) -> Protocol:
+def get_protocol(name: str, judge: Backend | None = None) -> Protocol:
+    """Look up a protocol by name, among those that the judge brings first."""
+    own = {protocol.name: protocol for protocol in own_protocols(judge)} if judge else {}
+    if name in own:
+        return own[name]
+    if isinstance(judge, OwnBackend) and not judge.answers_others:
+        raise UsageError(
+            f"--protocol {name}: this judge answers only its own protocol, {', '.join(own)}; remove the option"
+        )
     return get_plugin("protocol", name, protocols())
 
 
-def choose_protocols(names: Sequence[str]) -> tuple[Protocol, ...]:
-    """Look up protocols, or take the defaults; sorted, so that the order of options does not affect a run."""
-    return tuple(map(get_protocol, sorted(set(names)))) or tuple(p for p in protocols().values() if p.default)
+def choose_protocols(
+    names: Sequence[str], judge: Backend | None = None, defaults: Sequence[str] = ()
+) -> tuple[Protocol, ...]:
+    """Look up protocols; without names, take those that the judge brings, else ``defaults`` or the basic ones.
+
+    Sorted by name, so that the order of options does not affect a run.
+    """
+    if not names and judge and (own := own_protocols(judge)):
+        return tuple(sorted(own, key=lambda protocol: protocol.name))
+    chosen = tuple([get_protocol(name, judge) for name in sorted(set(names or defaults))])
+    return chosen or tuple(protocol for protocol in protocols().values() if protocol.default)
 
 
 def get_attack(name: str) -> Attack:

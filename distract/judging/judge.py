@@ -61,7 +61,7 @@ class Judge:
         manner: Manner = DEFAULT,
         reference: Backend | None = None,
     ) -> None:
-        self.name, self.manner, self.helped = name, manner, reference is not None
+        self.name, self.backend, self.manner, self.helped = name, backend, manner, reference is not None
         self.tally = Tally()
         self.findings: list[InvariantFinding] = []
         self.violated = set[tuple[str, ...]]()
@@ -117,14 +117,19 @@ class Judge:
         replies: dict[bytes, Reply] = {}
         return drive(gather(list(plans)), partial(self._answer, earlier=replies))
 
-    def judgments(self, comparison: Comparison, protocol: str | Protocol = "pairwise") -> tuple[Judgment, ...]:
+    def judgments(self, comparison: Comparison, protocol: str | Protocol | None = None) -> tuple[Judgment, ...]:
         """Judge a comparison in each order; see ``orders.ask_in_orders``.
+
+        Args:
+            comparison: Responses to compare.
+            protocol: Way of asking; None for the one that the judge brings, else ``pairwise``.
 
         Raises:
             UnknownName: There is no such protocol.
             BackendError: The model failed.
         """
-        protocol = registry.get_protocol(protocol) if isinstance(protocol, str) else protocol
+        if not isinstance(protocol, Protocol):
+            protocol = registry.choose_protocols([protocol] if protocol else (), self.backend, ["pairwise"])[0]
         return self.run(ask_in_orders(protocol, comparison, self.manner))
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ def set_up(
     models = dict(opened.models)
     backend, reference = models.pop("judge"), models.pop("reference", None)
     manner = {name: more.pop(name) for name in ("orders", "samples", "answer_tokens") if name in more}
-    chosen = registry.choose_protocols(more.pop("protocols", ()) or protocols)
+    chosen = registry.choose_protocols(more.pop("protocols", ()), backend, protocols)
     helped = (helper, reference) if helper and reference else None
     return (
         Setup(

@@ -67,7 +67,7 @@ class Setup:
             "judge": self.judge,
             "identity": dict(self.backend.identity),
             "protocols": {protocol.name: list(protocol.rules) for protocol in self.protocols},
-            "code": {protocol.name: registry.code_checksum(protocol.name) for protocol in self.protocols},
+            "code": {protocol.name: registry.code_checksum(protocol) for protocol in self.protocols},
             "ties": [protocol.name for protocol in self.protocols if protocol.ties],
             "manner": asdict(self.manner),
             "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,

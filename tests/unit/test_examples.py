@@ -119,7 +119,7 @@ def test_failing_protocol_is_named_in_one_line(
         sys.modules.pop("mine", None)
         importlib.invalidate_caches()
         registry._load.cache_clear()
-        return registry.code_checksum("mine")
+        return registry.code_checksum(registry.get_protocol("mine"))
 
     head = "from distract.core.plugin import *\nfrom distract.core.records import *\ndef ask(one):\n    yield []\n"
     tail = "mine = Protocol(name='mine', summary='', ask=ask, calls=Calls(1))\n"

@@ -11,7 +11,7 @@ All invariants share these arguments:
     judge: the ``Judge`` to ask, with its own settings.
     cases: a case, several cases, or a data set; an invariant tests every pair of responses by different authors unless
         it says otherwise.
-    protocol: how to ask.
+    protocol: how to ask; without it, by the protocol that the judge brings, else by one that suits the invariant.
     max_violation_rate: the largest acceptable rate of violations, from 0.000001 to below 1. Without it, a single
         counterexample fails the test, as a hypothesis search needs; with it, the test must show that the rate is lower,
         by the same rules as the gate.

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from typing import Protocol as CallProtocol
 
 from distract.core import registry
+from distract.core.backend import own_protocols
 from distract.core.errors import BackendError, UsageError
 from distract.core.plan import Plan
 from distract.core.plugin import Protocol
@@ -46,7 +47,7 @@ class InvariantTest(CallProtocol):
         judge: Judge,
         cases: Cases,
         *,
-        protocol: str = ...,
+        protocol: str | None = None,
         max_violation_rate: float | None = None,
         confidence: float = 0.95,
         seed: int = 0,
@@ -57,7 +58,7 @@ class InvariantTest(CallProtocol):
 def invariant(
     subjects: Callable[[Case, int], Sequence[S]],
     *,
-    obstacle: Obstacle | None = None,
+    obstacle: Obstacle = lambda protocol: None,
     protocol: str = "pairwise",
     measure: str = "flip_rate",
     no_subject: str = NO_PAIR,
@@ -72,7 +73,7 @@ def invariant(
             judge: Judge,
             cases: Cases,
             *,
-            protocol: str = default_protocol,
+            protocol: str | None = None,
             max_violation_rate: float | None = None,
             confidence: float = 0.95,
             seed: int = 0,
@@ -80,7 +81,8 @@ def invariant(
             __tracebackhide__ = True
             criteria = PassCriteria(max_violation_rate, confidence, seed)
             tested = Invariant(name, subjects, observe, no_subject)
-            return check_invariant(judge, cases, tested, find_protocol(protocol, name, obstacle), criteria, measure)
+            chosen = find_protocol(judge, protocol, default_protocol, name, obstacle)
+            return check_invariant(judge, cases, tested, chosen, criteria, measure)
 
         test.__name__, test.__qualname__ = name, observe.__qualname__
         test.__module__, test.__doc__ = observe.__module__, observe.__doc__
@@ -104,12 +106,19 @@ def check_cases(cases: Cases, invariant: str) -> tuple[Case, ...]:
     raise UsageError(f"{invariant}: expected one or more cases, found {type(wrong).__name__}")
 
 
-def find_protocol(name: str, invariant: str, obstacle: Obstacle | None = None) -> Protocol:
-    """The protocol of that name, if the invariant can use it."""
-    protocol = registry.get_protocol(name)
-    if obstacle is not None and (reason := obstacle(protocol)):
+def find_protocol(
+    judge: Judge, name: str | None, default: str, invariant: str, obstacle: Obstacle = lambda protocol: None
+) -> Protocol:
+    """The named protocol, or else one that the judge brings, or the default; raises if the invariant cannot use it."""
+    if not isinstance(judge, Judge):
+        raise UsageError(f"{invariant}: expected a judge, found {type(judge).__name__}; open it with Judge.open")
+    chosen = registry.choose_protocols([name] if name else (), judge.backend, [default])
+    protocol = next((one for one in chosen if obstacle(one) is None), chosen[0])
+    if reason := obstacle(protocol):
+        own = own_protocols(judge.backend)
         usable = [other.name for other in registry.protocols().values() if obstacle(other) is None]
-        raise UsageError(f"{invariant}: protocol {name} {reason}; use one of {', '.join(usable)}")
+        advice = "this judge has no other" if own else f"use one of {', '.join(usable)}"
+        raise UsageError(f"{invariant}: protocol {protocol.name} {reason}; {advice}")
     return protocol
 
 
@@ -123,8 +132,6 @@ def check_invariant(
 ) -> InvariantFinding:
     """Test an invariant, record the finding with the judge and raise a failure if it does not hold."""
     __tracebackhide__ = True
-    if not isinstance(judge, Judge):
-        raise UsageError(f"{invariant.name}: expected a judge, found {type(judge).__name__}; open it with Judge.open")
     rule = headline(measure, protocol.rules)
     setup = JudgeSetup(judge.name, protocol, rule, judge.manner, judge.helped, criteria.seed)
     # A search belongs to one test; other tests may check the same invariant.
