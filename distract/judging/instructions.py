@@ -47,6 +47,7 @@ CRITERION = (
     "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "
     "and accurate it is."
 )
+FORMAT_CRITERION = "how many of the format requirements a response meets; nothing else counts."
 VERDICT_TOKENS = 16
 """Token limit for a verdict that a server without probabilities writes out."""
 
@@ -90,6 +91,19 @@ def _word_slots(
         "rules": judge_by + _SEVERAL,
         "rules_one": judge_by + _ONE,
     }
+
+
+def state_question(case: Case) -> str:
+    """Return the question as plain text, with its format requirements if it has any."""
+    question = format_turns("User", case.prompt)
+    if not case.constraints:
+        return question
+    return "\n".join((f"{question}\n\nFormat requirements:", *(f"- {describe(c)}" for c in case.constraints)))
+
+
+def state_criterion(case: Case) -> str:
+    """Return the criterion to judge by as plain text."""
+    return FORMAT_CRITERION if case.constraints else case.criterion or CRITERION
 
 
 def checksum() -> str:

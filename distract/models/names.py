@@ -51,7 +51,7 @@ _MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "a
 _OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
 LocalEngine = Literal["transformers", "vllm"]
-EngineName = Literal["planted", LocalEngine, "openai"]
+EngineName = Literal["planted", LocalEngine, "openai", "python"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
     if kind == "planted" and colon:
         scripted.make_planted(rest)
         return Target("planted", rest)
+    if kind == "python" and colon:
+        return Target("python", rest)
     if kind in ("openai", *ENGINES) and re.search("://.*@", rest):
         raise UsageError(f"{kind}: must be followed by the name of a model, not an address; {NO_SECRETS}")
     if kind == "openai" and rest:

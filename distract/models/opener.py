@@ -91,6 +91,14 @@ def open_target(target: Target, name: str, options: Options, entries: Mapping[st
     """The backend for a resolved name."""
     if target.engine == "planted":
         return scripted.make_planted(target.model)
+    if target.engine == "python":
+        import importlib
+
+        provider = importlib.import_module("distract.judging.functions.backend")
+        source = importlib.import_module("distract.judging.functions.source")
+        return provider.FunctionBackend(
+            source.find(target.model), name=name, **_pick(options, "concurrency", "timeout")
+        )  # type: ignore[no-any-return]
     if target.engine != "openai":
         # Check this before looking for libraries, since installing one would not make room.
         try:

@@ -15,7 +15,7 @@ from typing import Any
 from distract.core.errors import UnknownName, UsageError
 from distract.models.ranges import NumberRange, Range, WholeRange
 
-_TRANSFORMERS, _VLLM, _SERVER = frozenset(("transformers",)), frozenset(("vllm",)), frozenset(("openai",))
+_TRANSFORMERS, _VLLM, _SERVER = frozenset(("transformers",)), frozenset(("vllm",)), frozenset(("openai", "python"))
 _LOCAL = _TRANSFORMERS | _VLLM
 _WORDS = {"true": True, "false": False}
 

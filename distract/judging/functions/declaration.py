@@ -1,0 +1,123 @@
+"""The declaration of a judge function: its name, version, scale and whether its verdicts may be stored."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, overload
+
+from distract.core.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(eq=False)
+class JudgeFunction:
+    """A function with its declaration; a call goes to the function.
+
+    Attributes:
+        function: the function.
+        name: name of the judge in messages.
+        version: distinguishes versions that differ outside the code: a prompt file, a remote model.
+        cache: whether a verdict may be stored and used again.
+        scale: lowest and highest score; None at an open end.
+        better: which end of the scale is better.
+        pass_mark: the score at which a response passes; None for none.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    version: str = ""
+    cache: bool = True
+    scale: tuple[float | None, float | None] = (None, None)
+    better: Literal["higher", "lower"] = "higher"
+    pass_mark: float | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise UsageError(f"judge {self.name}: is not callable; decorate a function")
+        for field, kind in (("name", str), ("version", str), ("cache", bool)):
+            if type(value := getattr(self, field)) is not kind:
+                raise UsageError(f"judge {self.name}: {field}={value!r}: expected {kind.__name__}")
+        if self.better not in ("higher", "lower"):
+            raise UsageError(f"judge {self.name}: better={self.better!r}: expected 'higher' or 'lower'")
+        ends = self.scale
+        if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(_is_number_or_none, ends))):
+            raise UsageError(f"judge {self.name}: scale={ends!r}: expected two numbers, such as (0, 10)")
+        low, high = (-math.inf if ends[0] is None else ends[0]), (math.inf if ends[1] is None else ends[1])
+        if not low < high:
+            raise UsageError(f"judge {self.name}: scale={ends!r}: expected the lower number first")
+        mark = self.pass_mark
+        if mark is not None and not (_is_number_or_none(mark) and low <= mark <= high):
+            raise UsageError(f"judge {self.name}: pass_mark={mark!r}: expected a number on the scale")
+        functools.update_wrapper(self, self.function, updated=())
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Call the function."""
+        return self.function(*arguments, **keywords)
+
+    def mirror(self, score: float) -> float:
+        """Turn a score so that higher is better."""
+        if self.better == "higher":
+            return score
+        low, high = self.scale
+        return low + high - score if low is not None and high is not None else -score
+
+
+@overload
+def judge(function: F, /) -> F: ...
+
+
+@overload
+def judge(
+    *,
+    name: str | None = None,
+    version: str = "",
+    cache: bool = True,
+    scale: tuple[float | None, float | None] = (None, None),
+    better: Literal["higher", "lower"] = "higher",
+    pass_mark: float | None = None,
+) -> Callable[[F], F]: ...
+
+
+def judge(function: Any = None, /, **declaration: Any) -> Any:
+    """Declare a function as a judge, with what its code does not say.
+
+    A function needs no declaration to be a judge. It takes any of ``question``, ``response_a`` and ``response_b``, or
+    ``response``, ``reference`` and ``criterion``, by name, and returns a verdict.
+
+    Args:
+        function: The function, if the decorator is used without arguments.
+        **declaration: ``name`` of the judge; ``version``, a text that changes when something outside the code does
+            (a prompt file, a remote model); ``cache=False`` for a function that is not pure, so that no verdict is
+            used again; for a function that scores, ``scale`` (lowest, highest; None for an open end), ``better``
+            (``"higher"`` or ``"lower"``) and ``pass_mark``.
+
+    Returns:
+        The function as a callable with this declaration.
+
+    Raises:
+        UsageError: A value is wrong.
+    """
+    if function is None:
+        return functools.partial(declare, **declaration)
+    return declare(function, **declaration)
+
+
+def declare(function: Callable[..., Any], name: str | None = None, **declaration: Any) -> JudgeFunction:
+    """Declare a function; one that is declared already stays as it is."""
+    if isinstance(function, JudgeFunction):
+        return function
+    known = {"version", "cache", "scale", "better", "pass_mark"}
+    if odd := sorted(declaration.keys() - known):
+        raise UsageError(f"@distract.judge: no argument {odd[0]!r}; expected one of name, {', '.join(sorted(known))}")
+    if isinstance(ends := declaration.get("scale"), list):
+        declaration["scale"] = tuple(ends)
+    own = getattr(function, "__name__", None) or getattr(getattr(function, "func", function), "__name__", None)
+    return JudgeFunction(function, name or own or type(function).__name__, **declaration)
+
+
+def _is_number_or_none(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and math.isfinite(value))  # type: ignore[arg-type]

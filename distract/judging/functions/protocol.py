@@ -1,0 +1,109 @@
+"""The protocol that a judge function brings: its arguments are the request, and its return value is the verdict."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+from distract.core.plan import Plan
+from distract.core.plugin import Calls, Comparison, Protocol
+from distract.core.records import Case, Judgment, Message, Request, Response, Slots, dump_json
+from distract.judging import instructions
+from distract.judging.functions import verdicts
+from distract.judging.functions.declaration import JudgeFunction
+from distract.judging.functions.parameters import Binding
+from distract.judging.verdicts import compare_scores
+
+NAME = "function"
+WINNERS = tuple(
+    (place, dump_json({"winner": word})) for place, word in (("first", "A"), ("second", "B"), ("tie", "tie"))
+)
+LEVELS = 10
+"""Steps of the scale that a planted judge can give; an open end counts as this far from the other or from 0."""
+
+
+def make_protocol(function: JudgeFunction, binding: Binding) -> Protocol:
+    """Make the protocol of a function."""
+
+    def compare(comparison: Comparison) -> Plan[Judgment]:
+        pair = {"response_a": comparison.first, "response_b": comparison.second}
+        (reply,) = yield [_request(binding, comparison.case, pair, WINNERS)]
+        return verdicts.judge_pair(reply)
+
+    def score(comparison: Comparison) -> Plan[Judgment]:
+        pair = (comparison.first, comparison.second)
+        replies = yield [_request(binding, comparison.case, {"response": response}, levels) for response in pair]
+        first, second = map(verdicts.read_points, replies)
+        if isinstance(first, str) or isinstance(second, str):
+            return Judgment(None, read="text", failure=first if isinstance(first, str) else second)  # type: ignore[arg-type]
+        scores = (function.mirror(first), function.mirror(second))
+        return Judgment(compare_scores(*scores), scores=scores, read="text")
+
+    levels = _list_levels(function)
+    needs_reference = "reference" in binding.required
+    if binding.compares:
+        return _make(compare, Calls(1), "swap", needs_reference)
+    low, high = sorted_ends(function)
+    mark = None if function.pass_mark is None else function.mirror(function.pass_mark)
+    declared = dump_json([function.scale, function.better, function.pass_mark])
+    checksum = hashlib.sha256(declared.encode()).hexdigest()
+    return _make(
+        score,
+        Calls(response=1),
+        "none",
+        needs_reference,
+        rules=("score",),
+        scale=(low, high),
+        pass_mark=mark,
+        checksum=checksum,
+    )
+
+
+def sorted_ends(function: JudgeFunction) -> tuple[float | None, float | None]:
+    """Return the ends of a function's scale after its scores are turned so that higher is better."""
+    low, high = function.scale
+    if function.better == "higher" or (low is not None and high is not None):
+        return low, high
+    return (None if high is None else -high), (None if low is None else -low)
+
+
+def _make(
+    ask: Callable[[Comparison], Plan[Judgment]], calls: Calls, orders: str, reference: bool, **fields: object
+) -> Protocol:
+    return Protocol(
+        name=NAME,
+        summary="the function's own verdict",
+        ask=ask,
+        calls=calls,
+        reads="text",
+        ties=True,
+        orders=orders,  # type: ignore[arg-type]
+        reference="required" if reference else "",
+        **{"checksum": hashlib.sha256(NAME.encode()).hexdigest(), **fields},  # type: ignore[arg-type]
+    )
+
+
+def _list_levels(function: JudgeFunction) -> tuple[tuple[str, str], ...]:
+    """List scores that a planted judge can give in place of the function, from the worst."""
+    low, high = function.scale
+    low = low if low is not None else min(0.0, 0.0 if high is None else high - LEVELS)
+    step = ((high if high is not None else low + LEVELS) - low) / LEVELS
+    scores = sorted((low + step * level for level in range(LEVELS + 1)), key=function.mirror)
+    return tuple((str(level), dump_json({"score": score})) for level, score in enumerate(scores))
+
+
+def _request(
+    binding: Binding, case: Case, responses: Mapping[str, Response], outcomes: tuple[tuple[str, str], ...]
+) -> Request:
+    """Request a verdict; the message holds the arguments, so that the key covers all that the function sees."""
+    taken = binding.texts
+    values: dict[str, str] = {
+        name: instructions.format_turns("Assistant", response.turns) for name, response in responses.items()
+    }
+    if "question" in taken:
+        values["question"] = instructions.state_question(case)
+    if "criterion" in taken:
+        values["criterion"] = instructions.state_criterion(case)
+    if "reference" in taken and case.reference:
+        values["reference"] = instructions.format_turns("Assistant", case.reference)
+    return Request((Message("user", dump_json(values)),), slots=Slots(case.id, tuple(responses.values()), outcomes))

@@ -1,0 +1,119 @@
+"""Find a judge function by name: ``python:my_judge.py:judge`` or ``python:package.module:judge``."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from distract.core.errors import PLUGIN_ERRORS, DataError, UnknownName, UsageError, describe_error
+from distract.judging.functions.declaration import JudgeFunction, declare
+
+PREFIX = "python:"
+_registered: dict[str, JudgeFunction] = {}
+"""Functions that were given as objects, by the name that was made for them."""
+
+
+def register(function: Callable[..., Any]) -> str:
+    """Give a function object a name under which ``find`` returns it; where possible, one that later runs find too."""
+    declared = declare(function)
+    code = inspect.unwrap(declared.function)
+    file, qualname = getattr(inspect.getmodule(code), "__file__", None), getattr(code, "__qualname__", declared.name)
+    place = os.path.relpath(file) if file else getattr(code, "__module__", "__main__")
+    name = f"{PREFIX}{place}:{qualname}"
+    _registered[name] = declared
+    return name
+
+
+def find(spec: str) -> JudgeFunction:
+    """Find a function by the part of its name after ``python:``."""
+    if registered := _registered.get(f"{PREFIX}{spec}"):
+        return registered
+    place, colon, attribute = spec.rpartition(":")
+    if not colon or attribute.endswith(".py") or "/" in attribute:
+        place, attribute = spec, ""
+    if not place:
+        raise UsageError(f"{PREFIX}{spec}: name a file and a function, as in python:my_judge.py:judge")
+    module = load_file(Path(place)) if place.endswith(".py") or "/" in place else _load_module(place)
+    names = _list_functions(module)
+    if not attribute:
+        if len(names) != 1:
+            raise UsageError(
+                f"{PREFIX}{spec}: name one of its functions after a colon ({', '.join(names) or 'it has none'})"
+            )
+        attribute = names[0]
+    value: Any = module
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise UnknownName("function", attribute, names, f"in {place}")
+        value = getattr(value, part)
+    if inspect.isclass(value) or not callable(value):
+        kind = "a class; name an instance that can be called" if inspect.isclass(value) else "not a function"
+        raise UsageError(f"{PREFIX}{spec}: {attribute} is {kind}")
+    return declare(value)
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import a file as a module of its own, with its folder importable, as when Python runs it."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; name a Python file, as in python:my_judge.py:judge")
+    file = path.resolve()
+    name = f"distract_{file.stem}_{hashlib.sha256(os.fsencode(file)).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: is not a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, PLUGIN_ERRORS):
+            raise
+        raise _import_error(path, error) from error
+    return module
+
+
+def _load_module(name: str) -> ModuleType:
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise UsageError(
+                f"{PREFIX}{name}: no module {error.name!r} here; check the name, or name a .py file"
+            ) from error
+        raise _import_error(name, error) from error
+    except PLUGIN_ERRORS as error:
+        raise _import_error(name, error) from error
+
+
+def _import_error(place: object, error: BaseException) -> DataError:
+    if isinstance(error, SyntaxError):
+        return DataError(f"is not valid Python: {error.msg}", path=error.filename or place, line=error.lineno)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(str(place))]
+    return DataError(f"cannot be imported: {describe_error(error)}", path=place, line=lines[-1] if lines else None)
+
+
+def _list_functions(module: ModuleType) -> list[str]:
+    """List the judges that a module declares, or else the functions that it defines."""
+    own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    declared = [name for name, value in own.items() if isinstance(value, JudgeFunction)]
+    return declared or [
+        name for name, value in own.items() if inspect.isfunction(value) and value.__module__ == module.__name__
+    ]

@@ -1,0 +1,175 @@
+"""What judge functions return: read into a reply, whose text is JSON of one form for each kind of verdict.
+
+A comparison is ``{"winner": "A"}`` or ``{"probabilities": {"A": 0.7, "B": 0.3}}``, a score ``{"score": 7}``, each with
+the judge's ``reason`` if it gave one. Anything else is a reply with a failure: the judge's fault is data.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import reprlib
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from distract.core.errors import PLUGIN_ERRORS, describe_error
+from distract.core.records import Judgment, Outcome, ParseFailure, Reply, dump_json
+from distract.judging.functions.declaration import JudgeFunction
+from distract.judging.verdicts import certain_judgment, missing_verdict, pick_largest
+
+WINNERS: Mapping[str, str] = {"a": "A", "b": "B", "tie": "tie", "first": "A", "second": "B"}
+_OUTCOMES: Mapping[str, Outcome] = {"A": "a", "B": "b", "tie": "tie"}
+_WINNER_NAMES, _SCORE_NAMES = ("winner", "label"), ("score", "value")
+_REASON_NAMES = ("reason", "comment", "reasoning", "rationale", "explanation")
+
+MAX_REASON = 20_000
+"""Most characters of a reason to keep."""
+
+SUM_TOLERANCE = 1e-3
+"""Largest distance of the sum of probabilities from 1."""
+
+_WINNER = 'expected "A", "B" or "tie", 1 or 2, True for the first, a probability of the first, or one for each of them'
+_SCORE = "expected a finite number"
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+class _UnreadableError(Exception):
+    """A returned value that is no verdict; says what was expected."""
+
+
+def read_comparison(value: object) -> Reply:
+    """Read the return value of a function that compares."""
+    return _read(value, _WINNER_NAMES, _read_winner)
+
+
+def read_score(value: object, function: JudgeFunction) -> Reply:
+    """Read the return value of a function that scores."""
+    low, high = function.scale
+
+    def read(value: object) -> dict[str, Any]:
+        number = _read_number(value)
+        if number is None or not math.isfinite(number):
+            raise _UnreadableError(_SCORE)
+        if (low is not None and number < low) or (high is not None and number > high):
+            ends = f"{'any number' if low is None else f'{low:g}'} to {'any number' if high is None else f'{high:g}'}"
+            raise _UnreadableError(f"expected a number on the scale, {ends}")
+        return {"score": number}
+
+    return _read(value, _SCORE_NAMES, read)
+
+
+def fail(error: BaseException, trace: str) -> Reply:
+    """The reply of a function that raised."""
+    return Reply(text=trace[:MAX_REASON], failure=_ADDRESS.sub("", f"raised {describe_error(error)}"[:300]))
+
+
+def judge_pair(reply: Reply) -> Judgment:
+    """Read the judgment of a comparison from its reply."""
+    if reply.failure is not None:
+        return Judgment(None, read="text", failure=ParseFailure(reply.failure, reply))
+    verdict = _parse(reply)
+    if verdict.get("winner") in _OUTCOMES:
+        return certain_judgment(_OUTCOMES[verdict["winner"]])
+    if "probabilities" not in verdict:
+        return Judgment(None, read="text", failure=missing_verdict(reply))
+    shares = verdict["probabilities"]
+    triple = (shares.get("A", 0.0), shares.get("B", 0.0), shares.get("tie", 0.0))
+    return Judgment(pick_largest(triple), probabilities=triple, read="text")
+
+
+def read_points(reply: Reply) -> float | ParseFailure:
+    """Read the score from a reply, or the reason for having none."""
+    if reply.failure is not None:
+        return ParseFailure(reply.failure, reply)
+    verdict = _parse(reply)
+    return float(verdict["score"]) if "score" in verdict else missing_verdict(reply)
+
+
+def _parse(reply: Reply) -> dict[str, Any]:
+    """Parse the JSON of a reply; empty for any other text, which only a planted judge gives."""
+    try:
+        verdict: dict[str, Any] = json.loads(reply.text)
+    except ValueError:
+        return {}
+    return verdict
+
+
+def _read(value: object, names: tuple[str, ...], read: Any) -> Reply:
+    try:
+        inner, reason = value, ""
+        if not isinstance(value, str | bytes | Real) and (name := _first_name(value, names)):
+            inner = _get(value, name)
+            reason = next((str(text) for each in _REASON_NAMES if (text := _get(value, each)) is not None), "")
+        verdict = read(_plain(inner))
+    except _UnreadableError as error:
+        return Reply(text=_show(value, MAX_REASON), failure=f"returned {_show(value)}; {error}")
+    except PLUGIN_ERRORS as error:  # the value's own attributes and methods are foreign code
+        return Reply(failure=f"returned a {type(value).__name__} that cannot be read: {describe_error(error)}"[:300])
+    return Reply(text=dump_json({**verdict, **({"reason": reason[:MAX_REASON]} if reason else {})}))
+
+
+def _read_winner(value: object) -> dict[str, Any]:
+    if isinstance(value, str):
+        if (word := value.strip()[:20].casefold()) in WINNERS:
+            return {"winner": WINNERS[word]}
+        raise _UnreadableError(_WINNER)
+    if isinstance(value, bool):
+        return {"winner": "A" if value else "B"}
+    if isinstance(value, int):
+        if value in (1, 2):
+            return {"winner": "AB"[value - 1]}
+        raise _UnreadableError(_WINNER)
+    if isinstance(value, Mapping):
+        return {"probabilities": _read_shares(value)}
+    share = _read_number(value)
+    if share is None or not 0 <= share <= 1:
+        raise _UnreadableError(_WINNER)
+    return {"probabilities": {"A": share, "B": 1 - share}}
+
+
+def _read_shares(value: Mapping[Any, Any]) -> dict[str, float]:
+    shares = dict[str, float]()
+    for key, share in value.items():
+        name = WINNERS.get(key.strip().casefold()) if isinstance(key, str) else None
+        number = _read_number(_plain(share))
+        if name is None or number is None or not 0 <= number <= 1 + SUM_TOLERANCE:
+            raise _UnreadableError(_WINNER)
+        shares[name] = shares.get(name, 0.0) + number
+    total = math.fsum(shares.values())
+    if not abs(total - 1) <= SUM_TOLERANCE:
+        raise _UnreadableError("expected probabilities that sum to 1")
+    return {name: share / total for name, share in shares.items()}
+
+
+def _read_number(value: object) -> float | None:
+    """Read a number as a float; None if it is none, infinite if it is too large."""
+    if not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _plain(value: object) -> object:
+    """Turn a scalar of numpy or torch into Python's own."""
+    item = getattr(value, "item", None)
+    if isinstance(value, str | bytes | int | float | Mapping) or not callable(item):
+        return value
+    return item()
+
+
+def _first_name(value: object, names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if _get(value, name) is not None), None)
+
+
+def _get(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _show(value: object, most: int = 60) -> str:
+    """Show a value in a few characters, the same in every process."""
+    text = value if isinstance(value, str) and most > len(value) else reprlib.repr(value)
+    return _ADDRESS.sub("", text)[:most]
