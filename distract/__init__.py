@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.data import constraints
     from distract.judging import instructions, orders, parsers, verdicts
+    from distract.judging.functions.declaration import judge
     from distract.judging.judge import Judge
     from distract.rewriting import fidelity
     from distract.rewriting.fidelity import facts
@@ -61,6 +62,7 @@ __all__ = [
     "gate",
     "instructions",
     "invariants",
+    "judge",
     "load",
     "orders",
     "parsers",
@@ -102,6 +104,7 @@ _MODULES = {
     "gate": "distract.cli.api",
     "instructions": "distract.judging.instructions",
     "invariants": "distract.testing.invariants",
+    "judge": "distract.judging.functions.declaration",
     "load": "distract.cli.api",
     "orders": "distract.judging.orders",
     "parsers": "distract.judging.parsers",

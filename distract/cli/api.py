@@ -7,7 +7,7 @@ options as the command line writes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -145,7 +145,7 @@ class Run:
 
 def attack(
     *,
-    judge: str = "smollm2-135m",
+    judge: str | Callable[..., Any] = "smollm2-135m",
     data: Data = "tweakset",
     attacks: Names = (),
     protocols: Names = (),
@@ -157,7 +157,7 @@ def attack(
     The measures are those of Distracted evaluation, section 3.1.
 
     Args:
-        judge: a name; ``distract list judges`` shows the forms.
+        judge: a name (``distract list judges`` shows the forms) or a function.
         data: built-in name, path, ``FORMAT:PATH`` or cases.
         attacks: attacks, severities, or both joined by ``+``; the default distractors when empty.
         protocols: ways of asking; ``pairwise`` and ``pointwise`` when empty.
@@ -184,7 +184,9 @@ def attack(
     return Run(finished, [*listener.notes, *([why] if why else [])])
 
 
-def gate(run: AnyPath | Run | None = None, *, judge: str | None = None, **more: Unpack[GateOptions]) -> Verdict:
+def gate(
+    run: AnyPath | Run | None = None, *, judge: str | Callable[..., Any] | None = None, **more: Unpack[GateOptions]
+) -> Verdict:
     """Decide whether a judge flips too often: ``distract gate``.
 
     Reads a finished run, or asks a judge only until the evidence suffices. Fails closed: without enough evidence the

@@ -16,6 +16,7 @@ from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
 from distract.core.records import Case
 from distract.data import datasets
+from distract.judging.functions.source import register
 from distract.models.options import SETTINGS, read_settings
 
 AnyPath = str | os.PathLike[str]
@@ -101,10 +102,14 @@ class GateOptions(AuditOptions, ScopeOptions, total=False):
 
 
 def parse_judge(judge: object) -> str:
-    """Check the name of a judge."""
+    """Check the name of a judge; a function gets one."""
     if isinstance(judge, str):
         return judge
-    raise UsageError(f"judge: expected a name, found {reprlib.repr(judge)}; `distract list judges` shows the forms")
+    if callable(judge) and not isinstance(judge, type):
+        return register(judge)
+    raise UsageError(
+        f"judge: expected a name or a function, found {reprlib.repr(judge)}; `distract list judges` shows the forms"
+    )
 
 
 def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:

@@ -117,6 +117,9 @@ def open_stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Rol
             role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
             for role, backend in models.items()
         }
+        for backend, store in opened.values():
+            if not getattr(backend, "cache", True):
+                store.renew()
         yield opened
         _check_stores(opened)
 

@@ -6,12 +6,12 @@ It drives plans like a run does, on a store that several processes may share.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from distract.core import registry
 from distract.core import store as stores
@@ -24,6 +24,9 @@ from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import line
 from distract.core.records import Judgment, Reply, Request, Role
 from distract.core.usage import Tally
+from distract.judging.functions.backend import FunctionBackend
+from distract.judging.functions.declaration import declare
+from distract.judging.functions.source import register
 from distract.judging.orders import DEFAULT, Manner, ask_in_orders
 
 if TYPE_CHECKING:
@@ -37,8 +40,8 @@ class Judge:
     Use it in the thread that made it, as its store requires.
 
     Args:
-        name: Name of the judge for messages.
-        backend: Model that answers.
+        judge: Function that judges (see ``distract.judge``), or with ``backend`` the name of the judge for messages.
+        backend: Model that answers; None for a function.
         store: File of replies; None for the one that commands use, in the current folder.
         manner: Orders to show the responses in, and number of samples.
         reference: Reference model; None for none.
@@ -54,14 +57,19 @@ class Judge:
 
     def __init__(
         self,
-        name: str,
-        backend: Backend,
+        judge: str | Callable[..., Any],
+        backend: Backend | None = None,
         *,
         store: Path | None = None,
         manner: Manner = DEFAULT,
         reference: Backend | None = None,
     ) -> None:
-        self.name, self.backend, self.manner, self.helped = name, backend, manner, reference is not None
+        if backend is None:
+            if isinstance(judge, str):
+                raise UsageError(f"Judge({judge!r}) has no backend; open a judge by name with Judge.open({judge!r})")
+            backend = FunctionBackend(declare(judge))
+        self.name = judge if isinstance(judge, str) else backend.identity["model"]
+        self.backend, self.manner, self.helped = backend, manner, reference is not None
         self.tally = Tally()
         self.findings: list[InvariantFinding] = []
         self.violated = set[tuple[str, ...]]()
@@ -74,12 +82,17 @@ class Judge:
 
     @classmethod
     def open(
-        cls, name: str, *, store: Path | None = None, manner: Manner = DEFAULT, options: Options | None = None
+        cls,
+        name: str | Callable[..., Any],
+        *,
+        store: Path | None = None,
+        manner: Manner = DEFAULT,
+        options: Options | None = None,
     ) -> Judge:
-        """Open a judge by the name that commands take: ``smollm2-135m``, ``openai:MODEL``, ``planted:longer``.
+        """Open a judge by the name that commands take: ``smollm2-135m``, ``openai:MODEL``, ``python:FILE.py:FUNCTION``.
 
         Args:
-            name: Name of the judge; see ``distract list``.
+            name: Name of the judge, see ``distract list``; or a function.
             store: File of replies; None for the one that commands use.
             manner: Orders to show the responses in, and number of samples.
             options: Settings of a local model or a server.
@@ -89,6 +102,7 @@ class Judge:
         """
         from distract.models.opener import open_judge
 
+        name = name if isinstance(name, str) else register(name)
         return cls(name, open_judge(name, options), store=store, manner=manner)
 
     def __repr__(self) -> str:

@@ -33,7 +33,9 @@ def identify(function: JudgeFunction) -> dict[str, str]:
             f"judge {function.name}: its source cannot be read, so a change of it would go unseen; declare a version "
             'with @distract.judge(version="1")'
         )
-    for part in (*(code or ()), *_describe_values(function.function)):
+    # The values of a function that is not pure may change with every call, and none of its verdicts is used again.
+    values = _describe_values(function.function) if function.cache else ()
+    for part in (*(code or ()), *values):
         digest.update(f"{len(part)}:{part}".encode(errors="surrogatepass"))
     version = {"version": function.version} if function.version else {}
     return {"engine": "function", "model": function.name, "code": digest.hexdigest(), **version}
