@@ -99,10 +99,10 @@ class LoadedRun:
 
     def keeps(self, keep_text: KeepText) -> bool:
         """Whether ``texts.jsonl`` holds what is asked for; by default also if it holds more."""
-        kept = self._manifest.get("texts", "failures")
+        kept: object = self._manifest.get("texts", "failures")
         if keep_text == "failures":
             return kept != "none"
-        return bool(kept == keep_text) and (keep_text == "none" or (self.path / TEXTS).exists())
+        return kept == keep_text and (keep_text == "none" or (self.path / TEXTS).exists())
 
     @property
     def _replies(self) -> tuple[int, int]:

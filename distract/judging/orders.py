@@ -88,8 +88,8 @@ def _ask_once(plan: Plan[Judgment], change: Callable[[Request], Request], is_mir
     judgment = yield from adjust_requests(plan, change, exchanges)
     if is_mirrored:
         judgment = judgment.mirror()
-    answers = [Answer.of(*exchange, judgment.failure) for exchange in exchanges]
-    return replace(judgment, answers=tuple(answer for answer in answers if answer)) if any(answers) else judgment
+    answers = tuple(filter(None, (Answer.of(*exchange, judgment.failure) for exchange in exchanges)))
+    return replace(judgment, answers=answers) if answers or judgment.answers else judgment
 
 
 def _arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequence[tuple[Comparison, bool]]:
