@@ -51,7 +51,7 @@ class Recorder:
         self._covered = run_files(parameters)
         self._files: dict[str, IO[str]] = {}
         self._digests = dict[str, Any]()
-        self._kept = set[str]()
+        self._kept = set[tuple[str, bool]]()
         self._counts = {
             name.removesuffix(_RECORDS_SUFFIX): 0 for name in self._covered if name.endswith(_RECORDS_SUFFIX)
         }
@@ -97,9 +97,10 @@ class Recorder:
                 self._counts[name] += 1
         for row in rows:
             for text in _texts(row, self._keep_text):
-                if text["key"] not in self._kept:  # several rows may use an answer
+                # Several rows may use an answer; where two are unreadable, a judgment names only one of them.
+                if (mark := (text["key"], text["failure"] is None)) not in self._kept:
                     self._write("texts", _dump_ascii(text))
-                    self._kept.add(text["key"])
+                    self._kept.add(mark)
         for file in self._files.values():
             file.flush()
 
@@ -177,13 +178,12 @@ _dump_ascii = json.JSONEncoder(sort_keys=True, default=_list_fields).encode
 
 
 def _texts(row: Row, keep_text: KeepText) -> Iterator[dict[str, Any]]:
-    place = {name: getattr(row, name) for name in _PLACE_FIELDS}
     for order, judgment in enumerate(row.judgments):
         for answer in judgment.answers:
             if keep_text == "all" or (keep_text == "failures" and answer.failure is not None):
                 text = answer.reply.text
                 yield {
-                    **place,
+                    **{name: getattr(row, name) for name in _PLACE_FIELDS},
                     "order": order,
                     "key": answer.key,
                     "text": shorten(text, MAX_TEXT),

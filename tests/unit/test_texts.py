@@ -33,7 +33,7 @@ def say(request: Request) -> Reply:
     outcomes = dict(request.slots.outcomes) if request.slots else {}
     if not outcomes:
         return Reply(f"An analysis. {request.key[:8]}")
-    return Reply("Hm." if int(request.key[0], 16) < 4 else f"So: {outcomes.get('first', '4')}")
+    return Reply("Hm." if int(request.key[0], 16) < 8 else f"So: {outcomes.get('first', '4')}")
 
 
 def attack_job(folder: Path, keep_text: KeepText, backend: ScriptedBackend, **more: Any) -> Any:
@@ -62,9 +62,9 @@ def test_option_changes_the_texts_alone(tmp_path: Path, judged: Callable[..., Fi
     kept = {kind: texts(tmp_path / kind) for kind in KINDS}
     assert kept["none"] == []
     assert kept["failures"] == [one for one in kept["all"] if one["failure"]] != []
-    keys = [one["key"] for one in kept["all"]]
-    assert len({*keys}) == len(keys)
-    assert {*keys} == {key for row in runs["all"].rows for key in row.keys}
+    marks = [(one["key"], one["failure"] is None) for one in kept["all"]]
+    assert len({*marks}) == len(marks) < 1.2 * len({key for key, _ in marks})
+    assert {key for key, _ in marks} == {key for row in runs["all"].rows for key in row.keys}
     for one in kept["all"]:
         (result,) = (
             row
