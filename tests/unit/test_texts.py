@@ -261,3 +261,22 @@ def test_server_in_words_is_quoted(run: Callable[..., CommandResult]) -> None:
     shown = run("report", "r")
     assert f"1 of {len(unread)} unreadable answers" in shown.words
     assert "\x1b" not in shown.out
+
+
+@pytest.mark.parametrize(("keep_text", "expected"), [("failures", "xy"), ("all", "xyy"), ("none", "")])
+def test_answer_read_beside_an_unreadable_one_is_kept_when_it_is_at_fault(
+    tmp_path: Path, keep_text: KeepText, expected: str
+) -> None:
+    replies = {name: Reply(name) for name in "xyz"}
+
+    def fail_at(name: str, *others: str) -> Judgment:
+        failure = ParseFailure("no verdict", replies[name])
+        answers = [Answer(one, replies[one], (), failure if one == name else None) for one in (name, *others)]
+        return Judgment(None, read="text", failure=failure, answers=tuple(answers))
+
+    with Recorder(tmp_path / "r", {"judge": "j"}, keep_text=keep_text) as recorder:
+        recorder.add([row("c", [fail_at("x", "y")]), row("d", [fail_at("y")]), row("e", [fail_at("y")])], [])
+        recorder.finish({}, {})
+    kept = texts(tmp_path / "r")
+    assert "".join(one["text"] for one in kept) == expected
+    assert [one["case"] for one in kept if one["failure"]] == ["c", "d"][: len({*expected})]
