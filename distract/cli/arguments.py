@@ -42,6 +42,7 @@ class AuditOptions(TypedDict, total=False):
     control: bool  # measure the noise too
     seed: int  # seed for the draw, the rewrites and sampling, 64 bits; default 0
     out: AnyPath | None  # run folder; None: one under ``.distract/runs``
+    keep_text: str  # answers to keep in the run folder: ``failures`` (unreadable ones, default), ``all`` or ``none``
     store: AnyPath | None  # reply store; None: ``.distract/replies.sqlite``
     engine: str | None  # ``vllm`` or ``transformers``, for a name that leaves it open
     catalogue: AnyPath | None  # TOML file of more judges; default: the variable ``DISTRACT_CATALOGUE``

@@ -12,6 +12,7 @@ from distract.cli.options import (
     asking_options,
     control_option,
     draw_options,
+    keep_text_option,
     manner_options,
     option,
     protocol_option,
@@ -46,6 +47,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "a
 @control_option
 @draw_options
 @option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
+@keep_text_option
 @verbose_option
 @asking_options
 def meta(

@@ -100,6 +100,13 @@ paper_option = option(
 )
 verbose_option = option("--verbose", is_flag=True, panel="Output", help="Show all tables and notes.")
 out_option = option("--out", type=PATH, help="Run folder. Default: a folder under .distract/runs.")
+keep_text_option = option(
+    "--keep-text",
+    type=click.Choice(["failures", "all", "none"]),
+    default="failures",
+    panel="Output",
+    help="Answers of the judge to keep in the run folder: those that could not be read, all or none.",
+)
 store_option = cost("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
 catalogue_option = local("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")
 reference_option = asking("--reference-model", help="Model for protocols that need a reference, named like a judge.")
@@ -159,4 +166,4 @@ judge_options = group_options(
     cost("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
 asking_options = group_options(store_option, model_options, judge_options, json_option)
-run_options = group_options(out_option, asking_options)
+run_options = group_options(out_option, keep_text_option, asking_options)
