@@ -12,7 +12,7 @@ import click
 
 from distract.cli.bounds import BOUNDS
 from distract.cli.command import Option
-from distract.models.options import SETTINGS, flag
+from distract.models.options import COMMON_SETTINGS, flag
 from distract.models.ranges import Range
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -76,9 +76,10 @@ def protocol_option(default: str = "the basic ones") -> Callable[[Decorated], De
 
 
 def _setting_option(name: str, panel: str) -> Callable[[Decorated], Decorated]:
-    setting = SETTINGS[name]
+    setting = COMMON_SETTINGS[name]
     help = f"{setting.help[0].upper()}{setting.help[1:]}."
-    return option(flag(name), default=setting.default, help=help, panel=panel)
+    kind = {"is_flag": True} if isinstance(setting.default, bool) else {"default": setting.default}
+    return option(flag(name), help=help, panel=panel, **kind)
 
 
 rewriting, asking = partial(option, panel="Rewriting"), partial(option, panel="Asking")
@@ -155,7 +156,7 @@ model_options = group_options(
         metavar="KEY=VALUE",
         help="Any setting of an engine or a server; repeatable. `distract list options` describes each.",
     ),
-    *(_setting_option(name, "Servers") for name in ("base_url", "concurrency")),
+    *(_setting_option(name, "Servers") for name in ("base_url", "concurrency", "timeout", "fail_fast")),
     dry_run_option,
 )
 judge_options = group_options(

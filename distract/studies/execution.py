@@ -22,6 +22,7 @@ from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.opener import open_models
 from distract.models.options import Options
+from distract.models.provider import known_settings
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import WRITERS
 from distract.studies.listener import Listener
@@ -31,10 +32,12 @@ from distract.studies.setup import Setup
 def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, dict[str, Any]]:
     """Split options into those of the generator, those of the models, and all others."""
     asking, loading = ({field.name for field in fields(kind)} & more.keys() for kind in (GeneratorOptions, Options))
+    own = {name: more[name] for name in known_settings().keys() & more.keys() - loading}
+    changed = {name: value for name, value in own.items() if value != known_settings()[name].default}
     return (
         GeneratorOptions(**{name: more[name] for name in asking}),
-        Options(**{name: more[name] for name in loading}),
-        {name: value for name, value in more.items() if name not in asking | loading},
+        Options(**{name: more[name] for name in loading}, settings=changed),
+        {name: value for name, value in more.items() if name not in asking | loading | own.keys()},
     )
 
 

@@ -73,8 +73,7 @@ class CallStream:
 
     def collect(self, timeout: float) -> Batch:
         """Replies since the last call; waits at most ``timeout`` seconds for the first."""
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         arrivals: list[tuple[int, Reply | BaseException]] = []
         with contextlib.suppress(queue.Empty):
             while True:
@@ -87,8 +86,8 @@ class CallStream:
                 if reply := arrival if isinstance(arrival, Reply) else self._fail(arrival):
                     batch.append((ticket, reply))
         batch = batch or self._drop_late()
-        if self._failure is not None and not batch:
-            raise self._failure
+        if not batch:
+            self._check()
         return batch
 
     def halt(self) -> Collection[int]:
@@ -140,6 +139,10 @@ class CallStream:
             value.close()
             return Reply(failure="returned a coroutine that nobody awaited; declare the function with async def")
         return self._read(value)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     def _fail(self, error: BaseException) -> Reply | None:
         """Turn an error into a reply; None if it ends the run."""
