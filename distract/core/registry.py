@@ -100,6 +100,11 @@ def get_study(name: str) -> Study[Any]:
     return study
 
 
+def judge_files() -> Any:
+    """Return the module that reads judge files; models may not import it, as it is above them."""
+    return importlib.import_module("distract.judging.judge_file")
+
+
 def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
     if name not in known:
         raise UnknownName(kind, name, known, "; ".join(problems()))

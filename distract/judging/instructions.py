@@ -69,11 +69,10 @@ def _word_slots(
 ) -> Mapping[str, str]:
     question = format_turns("User", prompt)
     if constraints:
-        requirements = "\n".join(f"- {describe(c)}" for c in constraints)
         only = "Judge nothing but the format requirements. Go through them one by one and check for each whether"
         ignore = "Do not let anything else influence you: not what"
         return {
-            "task": f"# Question\n{question}\n\n# Format requirements\n{requirements}",
+            "task": f"# Question\n{question}\n\n{list_requirements(constraints)}",
             "material": "one question with a list of format requirements",
             "better": "follows the format requirements better",
             "how": "how well the response follows the format requirements",
@@ -90,6 +89,11 @@ def _word_slots(
         "rules": judge_by + _SEVERAL,
         "rules_one": judge_by + _ONE,
     }
+
+
+def list_requirements(constraints: Iterable[Constraint]) -> str:
+    """Return format requirements as a part of a prompt."""
+    return "\n".join(["# Format requirements", *(f"- {describe(c)}" for c in constraints)])
 
 
 def checksum() -> str:

@@ -10,8 +10,10 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import DistractError, UnknownName, UsageError, install_command
 from distract.core.records import Role
@@ -20,7 +22,7 @@ from distract.models import scripted
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.fit import check_fit
 from distract.models.names import EMBEDDED, ENGINES, FORMS, Target, resolve
-from distract.models.options import Options, check, flag
+from distract.models.options import SETTINGS, Options, check, flag
 
 REPLAY = "replay:"
 """Prefix of judges whose verdicts are stored; such a judge cannot answer new requests."""
@@ -47,6 +49,8 @@ def open_models(
 ) -> RunModels:
     """The backends of a run; a model with several roles is loaded once."""
     options = options or Options()
+    if (names.get("judge") or "").endswith(".toml"):
+        return _open_judge_file(names, options, no_models)
     entries = catalogue(options.catalogue)
     chosen = {
         role: name
@@ -80,6 +84,20 @@ def open_models(
         notes |= {_plan_note(chosen[role], target, backends[role], options): None for role, target in local.items()}
     prices = {role: price for role, name in chosen.items() if (price := _price(role, targets[name], options))}
     return RunModels(backends, tuple(notes), prices)
+
+
+def _open_judge_file(names: Mapping[Role, str | None], options: Options, no_models: Collection[str]) -> RunModels:
+    """Open a judge file, whose options are for the judge alone, and the other models."""
+    files = registry.judge_files()
+    file = files.read_judge(Path(names["judge"] or ""))
+    judge, others = open_models({"judge": file.model}, file.under(options)), RunModels({}, (), {})
+    helpers = {**names, "judge": None}
+    if any(helpers.values()):
+        others = open_models(helpers, replace(options, lenient=frozenset(SETTINGS)), no_models)
+    files.bring(judge.models["judge"], file.protocol)
+    return RunModels(
+        {**judge.models, **others.models}, (*judge.notes, *others.notes), {**judge.prices, **others.prices}
+    )
 
 
 def open_judge(name: str, options: Options | None = None) -> Backend:

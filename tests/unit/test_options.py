@@ -19,7 +19,18 @@ from distract.core.errors import UsageError
 from distract.models import hardware
 from distract.models.options import COMMON, SETTINGS, Options, flag
 
-DRY = ("attack", "gate", "leaderboard", "meta", "consistency", "explain", "rewrite", "make-pairs", "make-tweakset")
+DRY = (
+    "attack",
+    "gate",
+    "leaderboard",
+    "meta",
+    "consistency",
+    "explain",
+    "rewrite",
+    "make-pairs",
+    "make-tweakset",
+    "try",
+)
 """The commands that ask a model."""
 
 PLANTED = ("--judge", "planted:longer", "--limit", "2")
