@@ -60,7 +60,7 @@ def try_judge(
     if as_json:
         echo_json({"judge": judge, "case": case.id, "trials": [trial_view.trial_document(one) for one in trials]})
     else:
-        for text in trial_view.lines(judge, case.id, trials):
+        for text in trial_view.show_trials(judge, case.id, trials):
             echo(text)
     if terminal().is_dry:
         if not as_json:

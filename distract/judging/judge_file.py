@@ -17,7 +17,7 @@ from distract.core.backend import Backend
 from distract.core.errors import DataError, UsageError
 from distract.core.files import read_text
 from distract.core.plugin import Protocol
-from distract.judging.prompt_file import make_protocol, read_table, split_file
+from distract.judging.own_prompt import make_protocol, read_table, split_file
 from distract.judging.verdict_spec import first_mention
 from distract.models.options import Options, read_settings
 

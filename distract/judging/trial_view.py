@@ -23,7 +23,9 @@ def trial_document(trial: Trial) -> dict[str, Any]:
                 "order": order.title,
                 "requests": [
                     _exchange_document(*exchange, reading)
-                    for exchange, reading in zip(order.exchanges, _readings(order), strict=True)
+                    for exchange, reading in zip(
+                        order.exchanges, _readings(order, trial.protocol.pass_mark), strict=True
+                    )
                 ],
                 "judgments": [
                     {
@@ -62,7 +64,7 @@ def _exchange_document(request: Request, reply: Reply | None, reading: str) -> d
     }
 
 
-def lines(judge: str, case: str, trials: Sequence[Trial]) -> Iterator[str]:
+def show_trials(judge: str, case: str, trials: Sequence[Trial]) -> Iterator[str]:
     """Return trials as lines to print."""
     yield f"judge {line(judge)} · case {line(case)}"
     for trial in trials:
@@ -72,10 +74,12 @@ def lines(judge: str, case: str, trials: Sequence[Trial]) -> Iterator[str]:
 
 def _trial_lines(trial: Trial) -> Iterator[str]:
     """Return a trial as lines to print; texts of the case and of the judge are indented, so that none is a heading."""
-    yield f"protocol {trial.protocol.name}"
+    yield f"protocol {trial.protocol.name}: {line(trial.protocol.summary)}"
     for order in trial.orders:
         several = len(order.exchanges) > 1
-        for number, ((request, reply), reading) in enumerate(zip(order.exchanges, _readings(order), strict=True), 1):
+        for number, ((request, reply), reading) in enumerate(
+            zip(order.exchanges, _readings(order, trial.protocol.pass_mark), strict=True), 1
+        ):
             yield ""
             yield f"── {order.title}{f', request {number} of {len(order.exchanges)}' if several else ''}"
             for message in request.messages:
@@ -116,14 +120,14 @@ def _answer(request: Request, reply: Reply) -> str:
     return f"{cut}{reply.text[-LONGEST:]}{' [cut at the token limit]' if reply.finish == 'length' else ''}"
 
 
-def _readings(order: OrderTrial) -> list[str]:
+def _readings(order: OrderTrial, mark: float | None) -> list[str]:
     """Say for each exchange what was read from it; a verdict is read from the last, a failure from its own."""
     readings = [""] * len(order.exchanges)
     for judgment in order.judgments:
         failed = judgment.failure.reply if isinstance(judgment.failure, ParseFailure) else None
         at = next((index for index, (_, reply) in enumerate(order.exchanges) if reply is failed), -1)
         if judgment.scores and [len(_shown(request)) for request, _ in order.exchanges] == [1, 1]:
-            readings = [f"score {score:g}, {_certainty(judgment)}" for score in judgment.scores]
+            readings = [f"score {score:g}{_pass(score, mark)}, {_certainty(judgment)}" for score in judgment.scores]
         elif readings:
             readings[at] = _describe(judgment, order.title)
     return readings
@@ -131,6 +135,10 @@ def _readings(order: OrderTrial) -> list[str]:
 
 def _indent(text: str) -> list[str]:
     return [f"  │ {one}" for one in clean_text(text).split("\n")]
+
+
+def _pass(score: float, mark: float | None) -> str:
+    return "" if mark is None else f" ({'passes' if score >= mark else 'does not pass'}: the mark is {mark:g})"
 
 
 def _describe(judgment: Judgment, order: str) -> str:

@@ -152,7 +152,7 @@ def find_value(text: str, path: Sequence[str | int]) -> object | Unread:
         values = list(_values(value, step))
         if not values:
             return Unread("its last JSON object has no value there")
-        if any(other != values[0] for other in values):
+        if any(repr(other) != repr(values[0]) for other in values):  # NaN differs from itself
             return Unread("ambiguous: its last JSON object has two values there")
         value = values[0]
     return value

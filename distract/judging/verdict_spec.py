@@ -6,6 +6,7 @@ one of two responses or for a tie, or a number on a scale.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +55,14 @@ class VerdictSpec:
     scale: tuple[float, float] | None = None
     is_lower_better: bool = False
     pass_mark: float | None = None
+
+    @property
+    def summary(self) -> str:
+        """Say what a verdict is."""
+        if self.scale is None:
+            return f"compares two responses: {', '.join(self.words)}"
+        direction = ", lower is better, so that scores are mirrored" if self.is_lower_better else ""
+        return f"rates each response alone, {self.scale[0]:g} to {self.scale[1]:g}{direction}"
 
     def mirror(self, score: float) -> float:
         """Turn a score of the judge into one of which higher is better, and back."""
@@ -134,7 +143,7 @@ class VerdictSpec:
         if self.regex:
             return search.say_match(self.regex, self._group, value)
         if self.path:
-            return search.say_value(self.path, value if self.scale is None else float(value))
+            return search.say_value(self.path, value if self.scale is None else json.loads(value))
         return f"{self.marker} {value}".strip()
 
     @property
