@@ -134,7 +134,7 @@ def _readings(order: OrderTrial, mark: float | None) -> list[str]:
 
 
 def _indent(text: str) -> list[str]:
-    return [f"  │ {one}" for one in clean_text(text).split("\n")]
+    return [f"  │ {one}" if one else "  │" for one in clean_text(text).split("\n")]
 
 
 def _pass(score: float, mark: float | None) -> str:

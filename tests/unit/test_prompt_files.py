@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import plan as plans
+from distract.core.backend import StreamingBackend, own_protocols
 from distract.core.errors import DataError
 from distract.core.plugin import Comparison, Protocol
 from distract.core.prompts import parse
@@ -26,6 +27,7 @@ from distract.judging.own_prompt import FORMAT_CRITERION
 from distract.judging.prompt_file import read_protocol
 from distract.judging.verdict_search import MOST_SEARCHED, parse_path
 from distract.judging.verdict_spec import VerdictSpec, infer_table, parse_spec
+from distract.models.opener import open_models
 from distract.models.options import Options
 from distract.models.scripted import PLANTED, make_planted
 
@@ -492,3 +494,15 @@ def test_no_answer_raises(answer: str, table: Mapping[str, Any]) -> None:
 def test_score_is_in_the_scale_or_unread(answer: str, table: Mapping[str, Any]) -> None:
     score = spec(False, table).read_score(Reply(answer), "")
     assert isinstance(score, str) or 0 <= score <= 10
+
+
+def test_options_of_a_judge_file_are_for_the_judge_alone(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+    path = tmp_path / "j.toml"
+    path.write_text(TOML.replace("planted:fair", "openai:m") + "base_url = 'http://127.0.0.1:1/v1'\nconcurrency = 3\n")
+    helper = "http://127.0.0.1:2/v1#m"
+    opened = open_models({"judge": str(path), "generator": helper}, Options(concurrency=5))
+    servers = {role: model.identity["server"] for role, model in opened.models.items()}
+    assert servers == {"judge": "http://127.0.0.1:1/v1", "generator": "http://127.0.0.1:2/v1"}
+    assert [own_protocols(opened.models[role]) == () for role in ("judge", "generator")] == [False, True]
+    assert isinstance(opened.models["judge"], StreamingBackend)
