@@ -29,7 +29,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Look": {"report": "results", "explain": "explain", "check": "results"},
     "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},
     "Make data": {"rewrite": "make", "make-pairs": "make", "make-tweakset": "make"},
-    "Find out": {"list": "list"},
+    "Find out": {"try": "try_", "list": "list"},
 }
 """The commands by purpose, and the module of ``distract.cli`` that holds each."""
 

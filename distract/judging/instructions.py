@@ -47,7 +47,6 @@ CRITERION = (
     "how precisely a response follows the instruction, doing no more and no less than was asked, and how helpful "
     "and accurate it is."
 )
-FORMAT_CRITERION = "how many of the format requirements a response meets; nothing else counts."
 VERDICT_TOKENS = 16
 """Token limit for a verdict that a server without probabilities writes out."""
 
@@ -70,11 +69,10 @@ def _word_slots(
 ) -> Mapping[str, str]:
     question = format_turns("User", prompt)
     if constraints:
-        requirements = "\n".join(f"- {describe(c)}" for c in constraints)
         only = "Judge nothing but the format requirements. Go through them one by one and check for each whether"
         ignore = "Do not let anything else influence you: not what"
         return {
-            "task": f"# Question\n{question}\n\n# Format requirements\n{requirements}",
+            "task": f"# Question\n{question}\n\n{list_requirements(constraints)}",
             "material": "one question with a list of format requirements",
             "better": "follows the format requirements better",
             "how": "how well the response follows the format requirements",
@@ -93,17 +91,9 @@ def _word_slots(
     }
 
 
-def state_question(case: Case) -> str:
-    """Return the question as plain text, with its format requirements if it has any."""
-    question = format_turns("User", case.prompt)
-    if not case.constraints:
-        return question
-    return "\n".join((f"{question}\n\nFormat requirements:", *(f"- {describe(c)}" for c in case.constraints)))
-
-
-def state_criterion(case: Case) -> str:
-    """Return the criterion to judge by as plain text."""
-    return FORMAT_CRITERION if case.constraints else case.criterion or CRITERION
+def list_requirements(constraints: Iterable[Constraint]) -> str:
+    """Return format requirements as a part of a prompt."""
+    return "\n".join(["# Format requirements", *(f"- {describe(c)}" for c in constraints)])
 
 
 def checksum() -> str:

@@ -17,7 +17,7 @@ from distract.core.errors import UnknownName, UsageError, install_command
 from distract.models import hardware
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.options import Options
-from distract.models.provider import Target, engines, providers
+from distract.models.provider import Target, engines, find_provider
 from distract.models.server.addresses import NO_SECRETS, OPENAI, parse_address
 
 EMBEDDED = "smollm2-135m"
@@ -49,10 +49,9 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
         raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(engines())})")
     if options.base_url is not None and not options.base_url.strip():
         raise UsageError("--base-url is empty; name a server or remove the option")
-    for provider in providers().values():
-        if provider.claims(name):
-            return replace(provider.find(name, options, entries), name=name)
-    return replace(_resolve_bare(name, options, entries), name=name)
+    provider = find_provider(name)
+    target = provider.find(name, options, entries) if provider else _resolve_bare(name, options, entries)
+    return replace(target, name=name)
 
 
 def _resolve_bare(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:

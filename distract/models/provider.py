@@ -59,7 +59,8 @@ class Provider:
         forms: forms of its judges' names, with a line about each: ``{"mine:MODEL": "a model of mine"}``.
         open: opens a target, with an instance of ``options``; cheap, since weights load at the first request.
         prefix: start of its judges' names, or several; by default the name and a colon.
-        options: dataclass of its settings, each declared by ``setting``; None for none.
+        suffix: end of its judges' names, if they are files.
+        options: dataclass of its settings, each declared by ``setting``; None for none, ``Options`` for all there are.
         extra: extra of distract that installs what it needs.
         library: module that must be importable; by default none.
         resolve: finds the target from a name, or says in a ``UsageError`` why there is none; by default the target's
@@ -74,6 +75,7 @@ class Provider:
     forms: Mapping[str, str]
     open: Callable[[Target, Any], Backend]
     prefix: str | tuple[str, ...] = ""
+    suffix: str = ""
     options: type | None = None
     extra: str = ""
     library: str = ""
@@ -94,6 +96,8 @@ class Provider:
 
     def claims(self, name: str) -> bool:
         """Whether a judge of that name is its own."""
+        if self.suffix and name.endswith(self.suffix):
+            return True
         return any(name.startswith(prefix) and name != prefix for prefix in self.prefixes)
 
     def find(self, name: str, options: Options, entries: Entries) -> Target:
@@ -104,8 +108,8 @@ class Provider:
 
     def collect(self, options: Options) -> Any:
         """Make its options record from the options of a command."""
-        if self.options is None:
-            return None
+        if self.options in (None, Options):
+            return self.options and options
         values = {each.name: options.get(each.name) for each in fields(self.options)}
         return self.options(**{name: value for name, value in values.items() if value is not options.MISSING})
 
@@ -113,6 +117,13 @@ class Provider:
 def providers() -> Mapping[str, Provider]:
     """Return every provider by name."""
     return registry.plugins("distract.providers", Provider)
+
+
+def find_provider(name: str) -> Provider | None:
+    """Find the provider of a judge's name, by its beginning before its end."""
+    return next(
+        (one for one in sorted(providers().values(), key=lambda one: bool(one.suffix)) if one.claims(name)), None
+    )
 
 
 def engines() -> tuple[str, ...]:
@@ -125,7 +136,7 @@ def known_settings() -> Mapping[str, Setting]:
     """Return every setting by field: the common ones, then those of providers."""
     found = dict(COMMON_SETTINGS)
     for provider in providers().values():
-        for name, setting in describe(provider.options).items() if provider.options else ():
+        for name, setting in describe(provider.options).items() if provider.options not in (None, Options) else ():
             found.setdefault(name, setting)
     return MappingProxyType(found)
 
@@ -139,7 +150,7 @@ def uses() -> Mapping[str, frozenset[str]]:
             name: frozenset(
                 provider.name
                 for provider in providers().values()
-                if provider.options and name in {each.name for each in fields(provider.options)}
+                if provider.options not in (None, Options) and name in {each.name for each in fields(provider.options)}
             )
             for name in known
         }
@@ -164,6 +175,8 @@ def read_settings(pairs: Iterable[tuple[str, object]]) -> dict[str, Any]:
 
 def check_options(options: Options, targets: Mapping[str, Target], judge: str | None) -> None:
     """Raise if an option is set that no model of the command uses."""
+    if any(providers()[target.engine].options is Options for target in targets.values()):
+        return  # it opens another model, which checks them
     for option in sorted((options.changed & uses().keys()) - options.lenient):
         concerned = {judge: targets[judge]} if option == "revision" and judge else targets
         if not uses()[option].intersection(target.engine for target in concerned.values()):

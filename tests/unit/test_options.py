@@ -20,7 +20,18 @@ from distract.models import hardware
 from distract.models.options import COMMON, Options, flag
 from distract.models.provider import known_settings, uses
 
-DRY = ("attack", "gate", "leaderboard", "meta", "consistency", "explain", "rewrite", "make-pairs", "make-tweakset")
+DRY = (
+    "attack",
+    "gate",
+    "leaderboard",
+    "meta",
+    "consistency",
+    "explain",
+    "rewrite",
+    "make-pairs",
+    "make-tweakset",
+    "try",
+)
 """The commands that ask a model."""
 
 PLANTED = ("--judge", "planted:longer", "--limit", "2")

@@ -9,6 +9,7 @@ from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import Case, Judgment, Message, Request, Response, Slots, dump_json
 from distract.judging import instructions
+from distract.judging.case_texts import state_criterion, state_question, state_reference
 from distract.judging.functions import verdicts
 from distract.judging.functions.declaration import JudgeFunction
 from distract.judging.functions.parameters import Binding
@@ -101,9 +102,9 @@ def _request(
         name: instructions.format_turns("Assistant", response.turns) for name, response in responses.items()
     }
     if "question" in taken:
-        values["question"] = instructions.state_question(case)
+        values["question"] = state_question(case)
     if "criterion" in taken:
-        values["criterion"] = instructions.state_criterion(case)
+        values["criterion"] = state_criterion(case)
     if "reference" in taken and case.reference:
-        values["reference"] = instructions.format_turns("Assistant", case.reference)
+        values["reference"] = state_reference(case)
     return Request((Message("user", dump_json(values)),), slots=Slots(case.id, tuple(responses.values()), outcomes))

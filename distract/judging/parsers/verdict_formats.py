@@ -181,7 +181,7 @@ def read_ranking(text: str, labels: Labels) -> str | None:
     return ">".join("=".join(sorted(tier)) for tier in tiers)
 
 
-def _find_objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
+def find_objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
     """Find the outermost JSON objects in a text, each with its start, end and pairs."""
     at = text.find("{")
     while at >= 0:
@@ -222,7 +222,7 @@ _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 def _find_choices(text: str, labels: Labels, material: Sequence[str], _: bool) -> tuple[str, list[Statement]]:
     quoted = Material(material, _BRACKETS)
     statements = []
-    for start, end, pairs in _find_objects(text):
+    for start, end, pairs in find_objects(text):
         choices = [value for name, value in pairs if isinstance(name, str) and name.strip().lower() == "choice"]
         if not choices or (isinstance(choices[0], str) and _TEMPLATE.search(choices[0])):
             continue

@@ -1,0 +1,169 @@
+"""Show a trial of a judge: every prompt, every answer, and what was read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from distract.core.printable import clean_text, line
+from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Request
+from distract.judging.trial import OrderTrial, Trial
+
+LONGEST = 20_000
+"""Characters of an answer to print."""
+
+
+def trial_document(trial: Trial) -> dict[str, Any]:
+    """Return a trial as JSON values."""
+    return {
+        "protocol": trial.protocol.name,
+        "verdict": trial.outcome,
+        "orders": [
+            {
+                "order": order.title,
+                "requests": [
+                    _exchange_document(*exchange, reading)
+                    for exchange, reading in zip(
+                        order.exchanges, _readings(order, trial.protocol.pass_mark), strict=True
+                    )
+                ],
+                "judgments": [
+                    {
+                        "preferred": one.preferred,
+                        "probabilities": one.probabilities,
+                        "scores": one.scores,
+                        "mass": one.mass,
+                        "read": one.read,
+                        "failure": None if one.failure is None else str(one.failure),
+                    }
+                    for one in order.judgments
+                ],
+            }
+            for order in trial.orders
+        ],
+    }
+
+
+def _exchange_document(request: Request, reply: Reply | None, reading: str) -> dict[str, Any]:
+    answer = reply and {
+        "text": reply.text,
+        "probabilities": reply.probabilities and dict(zip(request.choices, reply.probabilities, strict=False)),
+        "mass": reply.mass,
+        "finish": reply.finish,
+        "failure": reply.failure,
+    }
+    return {
+        "key": request.key,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "prefill": request.prefill,
+        "choices": list(request.choices),
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "answer": answer,
+        "reading": reading,
+    }
+
+
+def show_trials(judge: str, case: str, trials: Sequence[Trial]) -> Iterator[str]:
+    """Return trials as lines to print."""
+    yield f"judge {line(judge)} · case {line(case)}"
+    for trial in trials:
+        yield ""
+        yield from _trial_lines(trial)
+
+
+def _trial_lines(trial: Trial) -> Iterator[str]:
+    """Return a trial as lines to print; texts of the case and of the judge are indented, so that none is a heading."""
+    yield f"protocol {trial.protocol.name}: {line(trial.protocol.summary)}"
+    for order in trial.orders:
+        several = len(order.exchanges) > 1
+        for number, ((request, reply), reading) in enumerate(
+            zip(order.exchanges, _readings(order, trial.protocol.pass_mark), strict=True), 1
+        ):
+            yield ""
+            yield f"── {order.title}{f', request {number} of {len(order.exchanges)}' if several else ''}"
+            for message in request.messages:
+                yield f"[{message.role}]"
+                yield from _indent(message.content)
+            if request.prefill:
+                yield "[prefill]"
+                yield from _indent(request.prefill)
+            if reply is not None:
+                yield "answer:"
+                yield from _indent(_answer(request, reply))
+            if reading:
+                yield f"read: {line(reading)}"
+    judgments = [judgment for order in trial.orders for judgment in order.judgments]
+    if judgments:
+        yield ""
+        yield f"verdict of {trial.protocol.name}: {_conclude(trial, judgments)}"
+
+
+def _conclude(trial: Trial, judgments: Sequence[Judgment]) -> str:
+    if trial.outcome is None:
+        reasons = dict.fromkeys(line(str(judgment.failure)) for judgment in judgments if judgment.failure)
+        return f"none ({'; '.join(reasons)})"
+    winner = _name(trial.outcome)
+    preferences = {judgment.preferred for judgment in judgments}
+    if len(judgments) > 1 and trial.protocol.orders == "swap":
+        return f"{winner}{', the same in both orders' if len(preferences) == 1 else '; the two orders disagree'}"
+    return winner
+
+
+def _answer(request: Request, reply: Reply) -> str:
+    if reply.failure is not None:
+        return f"(none: {reply.failure})"
+    if reply.probabilities is not None:
+        shares = zip(request.choices, reply.probabilities, strict=False)
+        return ", ".join(f"{choice} {share:.3f}" for choice, share in shares)
+    cut = f"\n[… {len(reply.text) - LONGEST:,} more characters before this]\n" if len(reply.text) > LONGEST else ""
+    return f"{cut}{reply.text[-LONGEST:]}{' [cut at the token limit]' if reply.finish == 'length' else ''}"
+
+
+def _readings(order: OrderTrial, mark: float | None) -> list[str]:
+    """Say for each exchange what was read from it; a verdict is read from the last, a failure from its own."""
+    readings = [""] * len(order.exchanges)
+    for judgment in order.judgments:
+        failed = judgment.failure.reply if isinstance(judgment.failure, ParseFailure) else None
+        at = next((index for index, (_, reply) in enumerate(order.exchanges) if reply is failed), -1)
+        if judgment.scores and [len(_shown(request)) for request, _ in order.exchanges] == [1, 1]:
+            readings = [f"score {score:g}{_pass(score, mark)}, {_certainty(judgment)}" for score in judgment.scores]
+        elif readings:
+            readings[at] = _describe(judgment, order.title)
+    return readings
+
+
+def _indent(text: str) -> list[str]:
+    return [f"  │ {one}" if one else "  │" for one in clean_text(text).split("\n")]
+
+
+def _pass(score: float, mark: float | None) -> str:
+    return "" if mark is None else f" ({'passes' if score >= mark else 'does not pass'}: the mark is {mark:g})"
+
+
+def _describe(judgment: Judgment, order: str) -> str:
+    if judgment.failure is not None:
+        return f"no verdict: {judgment.failure}".replace("no verdict: no verdict", "no verdict")
+    scores = "" if judgment.scores is None else f" (scores {judgment.scores[0]:g} and {judgment.scores[1]:g})"
+    # In the second order, a prompt shows B under the name or letter of A.
+    places = {"A first": ("first", "second"), "B first": ("second", "first")}.get(order)
+    place = f" (shown {places[judgment.preferred == 'b']})" if places and judgment.preferred != "tie" else ""
+    return f"{_name(judgment.preferred)}{place}{scores}, {_certainty(judgment)}"
+
+
+def _certainty(judgment: Judgment) -> str:
+    if judgment.read == "text":
+        return "in words"
+    shares = ""
+    if p := judgment.probabilities:
+        shares = f"A {p[0]:.3f}, B {p[1]:.3f}, tie {p[2]:.3f}"
+    mass = "" if judgment.mass is None else f"mass on the choices {judgment.mass:.3f}"
+    return "; ".join(filter(None, (shares, mass))) or "from probabilities"
+
+
+def _name(outcome: Outcome | None) -> str:
+    return {"a": "A wins", "b": "B wins", "tie": "a tie", None: "none"}[outcome]
+
+
+def _shown(request: Request) -> Sequence[object]:
+    return request.slots.shown if request.slots else ()
