@@ -35,7 +35,7 @@ def is_due(block: Block) -> bool:
 
 
 def needs_model(block: Block) -> bool:
-    plain = ("planted:", "distract check ", "cat ")
+    plain = ("planted:", "python:", "distract check ", "distract explain mine", "cat ")
     return any(not any(part in command for part in plain) for command, _ in block.commands())
 
 
@@ -58,9 +58,10 @@ def matches(printed: str, text: str) -> bool:
 
 
 def write_shown_files(command: str, output: str, folder: Path) -> None:
-    """Write the files that a page shows with ``cat``, given as one line each."""
-    for name, line in zip(shlex.split(command)[1:], output.splitlines(), strict=True):
-        (folder / name).write_text(f"{line}\n", encoding="utf-8")
+    """Write the file that a page shows with ``cat``, or several of one line each."""
+    names = shlex.split(command)[1:]
+    for name, text in [(names[0], output)] if len(names) == 1 else zip(names, output.splitlines(True), strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def run(command: str, folder: Path) -> str:
