@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from distract.judging import instructions, orders, parsers, verdicts
     from distract.judging.functions.declaration import judge
     from distract.judging.judge import Judge
+    from distract.models.options import setting
+    from distract.models.provider import Provider
     from distract.rewriting import fidelity
     from distract.rewriting.fidelity import facts
     from distract.stats.ratings.draws import Draws
@@ -46,6 +48,7 @@ __all__ = [
     "Plan",
     "PluginError",
     "Protocol",
+    "Provider",
     "RatingSystem",
     "Ratings",
     "Request",
@@ -67,6 +70,7 @@ __all__ = [
     "orders",
     "parsers",
     "prompts",
+    "setting",
     "strategies",
     "verdicts",
 ]
@@ -88,6 +92,7 @@ _MODULES = {
     "Plan": "distract.core.plan",
     "PluginError": "distract.core.errors",
     "Protocol": "distract.core.plugin",
+    "Provider": "distract.models.provider",
     "RatingSystem": "distract.stats.ratings.system",
     "Ratings": "distract.stats.ratings.system",
     "Request": "distract.core.records",
@@ -109,6 +114,7 @@ _MODULES = {
     "orders": "distract.judging.orders",
     "parsers": "distract.judging.parsers",
     "prompts": "distract.core.prompts",
+    "setting": "distract.models.options",
     "strategies": "distract.testing.strategies",
     "verdicts": "distract.judging.verdicts",
 }

@@ -21,6 +21,7 @@ from distract.cli import main
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
+from distract.models import provider
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.vllm.backend import Vllm
@@ -120,7 +121,8 @@ def run(
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Installs a module of third-party plug-ins."""
-    entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in ("attacks", "judges")]
+    groups = ("attacks", "judges", "providers")
+    entries = [importlib.metadata.EntryPoint("theirs", "theirs", f"distract.{one}") for one in groups]
     entry_points = importlib.metadata.EntryPoints(entries)
     monkeypatch.setattr(registry, "entry_points", lambda group: entry_points.select(group=group))
     monkeypatch.syspath_prepend(tmp_path)
@@ -128,10 +130,12 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     def install(code: str) -> None:
         (tmp_path / "theirs.py").write_text(code, encoding="utf-8")
 
-    registry._load.cache_clear()
+    for cached in (registry._load, provider.known_settings, provider.uses):
+        cached.cache_clear()
     yield install
     sys.modules.pop("theirs", None)
-    registry._load.cache_clear()
+    for cached in (registry._load, provider.known_settings, provider.uses):
+        cached.cache_clear()
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ NAMES = [
     "Plan",
     "PluginError",
     "Protocol",
+    "Provider",
     "RatingSystem",
     "Ratings",
     "Request",
@@ -49,6 +50,7 @@ NAMES = [
     "orders",
     "parsers",
     "prompts",
+    "setting",
     "strategies",
     "verdicts",
 ]
