@@ -16,6 +16,7 @@ from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
 from distract.core.records import Case
 from distract.data import datasets
+from distract.judging.functions.neighbours import adapt
 from distract.judging.functions.source import register
 from distract.models.options import SETTINGS, read_settings
 
@@ -105,7 +106,7 @@ def parse_judge(judge: object) -> str:
     """Check the name of a judge; a function gets one."""
     if isinstance(judge, str):
         return judge
-    if callable(judge) and not isinstance(judge, type):
+    if callable(adapt(judge)[0]) and not isinstance(judge, type):
         return register(judge)
     raise UsageError(
         f"judge: expected a name or a function, found {reprlib.repr(judge)}; `distract list judges` shows the forms"

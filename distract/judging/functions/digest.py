@@ -27,7 +27,7 @@ def identify(function: JudgeFunction) -> dict[str, str]:
     """Return everything that determines the verdicts of a function."""
     digest = hashlib.sha256()
     target = unwrap(function.function)
-    code = _describe_code(target)
+    code = _describe_code(target, function.origin)
     if code is None and not function.version:
         raise UsageError(
             f"judge {function.name}: its source cannot be read, so a change of it would go unseen; declare a version "
@@ -58,14 +58,15 @@ def unwrap(function: Any) -> Any:
     return function if is_code else type(function)
 
 
-def _describe_code(target: Any) -> list[str] | None:
-    """Describe the code behind a function or class; None if there is none to read."""
+def _describe_code(target: Any, origin: str = "") -> list[str] | None:
+    """Describe the code behind a function or class, and that of the file that names it; None if there is none."""
     try:
         file = Path(inspect.getsourcefile(target) or "")
     except TypeError:
         return None
     if file.is_file():
-        return [f"{name}\n{_dump(ast.parse(path.read_bytes()))}" for name, path in sorted(list_modules(file).items())]
+        modules = {**(list_modules(Path(origin)) if origin else {}), **list_modules(file)}
+        return [f"{name}\n{_dump(ast.parse(path.read_bytes()))}" for name, path in sorted(modules.items())]
     try:  # typed into a notebook
         return [_dump(ast.parse(textwrap.dedent(inspect.getsource(target))))]
     except (OSError, TypeError, SyntaxError):

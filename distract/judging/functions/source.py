@@ -17,6 +17,7 @@ from typing import Any
 
 from distract.core.errors import PLUGIN_ERRORS, DataError, UnknownName, UsageError, describe_error
 from distract.judging.functions.declaration import JudgeFunction, declare
+from distract.judging.functions.neighbours import adapt
 
 PREFIX = "python:"
 _registered: dict[str, JudgeFunction] = {}
@@ -56,10 +57,12 @@ def find(spec: str) -> JudgeFunction:
         if not hasattr(value, part):
             raise UnknownName("function", attribute, names, f"in {place}")
         value = getattr(value, part)
-    if inspect.isclass(value) or not callable(value):
+    if inspect.isclass(value) or not callable(adapt(value)[0]):
         kind = "a class; name an instance that can be called" if inspect.isclass(value) else "not a function"
         raise UsageError(f"{PREFIX}{spec}: {attribute} is {kind}")
-    return declare(value)
+    declared = declare(value)
+    declared.origin = declared.origin or getattr(module, "__file__", None) or ""
+    return declared
 
 
 def load_file(path: Path) -> ModuleType:
