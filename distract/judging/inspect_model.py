@@ -1,0 +1,104 @@
+"""Models of inspect_ai's providers as judges (``inspect:provider/model``); they answer in text."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from distract.core.backend import Batch, reply_through
+from distract.core.errors import UsageError, describe_error, install_command
+from distract.core.records import NO_REPLY, Reply, Request, token_count
+from distract.judging.functions.backend import start_loop
+from distract.judging.functions.stream import CallStream
+
+
+class InspectModel:
+    """A backend that asks a model through inspect_ai, whose providers read their own keys from the environment."""
+
+    reads_slots = False
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        name: str = "",
+        concurrency: int = 16,
+        timeout: float = 120.0,
+        attempts: int = 6,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not model.strip() or not model.isprintable() or "/" not in model:
+            raise UsageError(f"inspect:{model}: name a provider and a model, as in inspect:openai/gpt-5-mini")
+        try:
+            version = importlib.metadata.version("inspect-ai")
+        except importlib.metadata.PackageNotFoundError as error:
+            raise UsageError(f"inspect:{model} needs inspect_ai: {install_command('inspect')}") from error
+        self.name = name or f"inspect:{model}"
+        self.identity: Mapping[str, str] = {"engine": "inspect", "model": model, "inspect_ai": version}
+        self._arguments, self._attempts = dict(arguments or {}), attempts
+        self._concurrency, self._timeout = concurrency, timeout
+        self._model: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        """See ``Backend.reply``."""
+        return reply_through(self.open(), requests, wanted)
+
+    def open(self) -> CallStream:
+        """See ``StreamingBackend.open``; nothing is sent before the first request."""
+        if self._model is None:
+            from inspect_ai.model import get_model
+
+            try:
+                self._model = get_model(self.identity["model"], memoize=False, **self._arguments)
+            except Exception as error:  # an unknown provider, a package or key that is missing
+                raise UsageError(f"{self.name}: {describe_error(error)}") from error
+            self._loop = start_loop(self)
+        return CallStream(
+            self.name,
+            self._ask,
+            lambda reply: reply,  # type: ignore[arg-type, return-value]
+            most=self._concurrency,
+            timeout=self._timeout,
+            fail_fast=False,
+            loop=self._loop,
+        )
+
+    async def _ask(self, request: Request) -> Reply:
+        from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, GenerateConfig
+
+        kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+        config = GenerateConfig(
+            max_tokens=request.max_tokens if not request.choices else None,
+            temperature=request.temperature,
+            top_p=request.top_p if request.top_p < 1 else None,
+            seed=request.seed + request.sample if request.temperature else None,
+            stop_seqs=list(request.stop) or None,
+            max_retries=self._attempts - 1,
+            timeout=max(1, int(self._timeout)),
+        )
+        messages = [kinds[message.role](content=message.content) for message in request.messages]
+        try:
+            return _read(request, await self._model.generate(messages, config=config))
+        except Exception as error:  # a provider raises whatever its client does
+            return Reply(failure=f"{NO_REPLY}: {describe_error(error)}"[:300])
+
+
+def _read(request: Request, output: Any) -> Reply:
+    text, usage = output.completion, output.usage
+    tokens = {"tokens_in": token_count(usage.input_tokens), "tokens_out": token_count(usage.output_tokens)}
+    counts = tokens if usage else {}
+    if output.error:
+        return Reply(failure=f"{NO_REPLY}: {output.error}"[:300], **counts)
+    if output.stop_reason == "content_filter":
+        return Reply(text=text, failure="refused", **counts)
+    if not text.strip():
+        return Reply(failure=f"{NO_REPLY}: empty reply", **counts)
+    if request.prefill and text.lstrip().startswith(request.prefill):
+        text = text.lstrip().removeprefix(request.prefill)
+    if len(request.stop) == 1 and output.stop_reason == "stop":
+        text += request.stop[0]  # providers drop it
+    is_cut = output.stop_reason in ("max_tokens", "model_length")
+    return Reply(text=text, finish="length" if is_cut else "stop", **counts)
