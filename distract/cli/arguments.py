@@ -18,7 +18,8 @@ from distract.core.records import Case
 from distract.data import datasets
 from distract.judging.functions.neighbours import adapt
 from distract.judging.functions.source import register
-from distract.models.options import SETTINGS, read_settings
+from distract.models.options import COMMON
+from distract.models.provider import known_settings, read_settings
 
 AnyPath = str | os.PathLike[str]
 Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -43,6 +44,7 @@ class AuditOptions(TypedDict, total=False):
     control: bool  # measure the noise too
     seed: int  # seed for the draw, the rewrites and sampling, 64 bits; default 0
     out: AnyPath | None  # run folder; None: one under ``.distract/runs``
+    keep_text: str  # answers to keep in the run folder: ``failures`` (unreadable ones, default), ``all`` or ``none``
     store: AnyPath | None  # reply store; None: ``.distract/replies.sqlite``
     engine: str | None  # ``vllm`` or ``transformers``, for a name that leaves it open
     catalogue: AnyPath | None  # TOML file of more judges; default: the variable ``DISTRACT_CATALOGUE``
@@ -57,7 +59,8 @@ class AuditOptions(TypedDict, total=False):
     gpu_memory: float | None  # share of a GPU's memory for vLLM, above 0 up to 1
     base_url: str | None  # address of a server with OpenAI's interface; keys come only from the environment
     concurrency: int  # requests to a server at once, 1 to 1,000; default 16
-    timeout: float  # seconds to wait for a server's reply, 0.001 to 86,400; default 120
+    timeout: float  # seconds to wait for a server's reply or a function's verdict, 0.001 to 86,400; default 120
+    fail_fast: bool  # stop at the first exception of a judge function
     attempts: int  # attempts per request to a server, 1 to 1,000; default 6
     revision: str | None  # commit, branch or tag of the judge on the hub
     price_in: float | None  # price per million prompt tokens of the judge (USD)
@@ -119,8 +122,9 @@ def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:
     settings = keywords.pop("model_options", {})
     if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
         raise UsageError(f"model_options: expected a dict of settings by name, found {reprlib.repr(settings)}")
-    same = [(name, keywords[name]) for name in SETTINGS if name in keywords and settings]
-    options: dict[str, Any] = read_settings([*same, *settings.items()])
+    same = [(name, keywords[name]) for name in COMMON if name in keywords and settings]
+    own = [(name, keywords.pop(name)) for name in known_settings().keys() - {*COMMON} if name in keywords]
+    options: dict[str, Any] = read_settings([*same, *own, *settings.items()])
     for name, value in keywords.items():
         if name not in hints:
             near = difflib.get_close_matches(name, hints, 1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from distract.core.usage import MAX_PRICE
-from distract.models.options import SETTINGS
+from distract.models.options import COMMON_SETTINGS
 from distract.models.ranges import NumberRange, Range, WholeRange
 
 COUNT = WholeRange(1)
@@ -24,7 +24,7 @@ LIMIT = WholeRange(1, noun="number of cases", words=MappingProxyType({"all": 0})
 
 BOUNDS: Mapping[str, Range] = MappingProxyType(
     {
-        **{name: setting.bounds for name, setting in SETTINGS.items() if setting.bounds},
+        **{name: setting.bounds for name, setting in COMMON_SETTINGS.items() if setting.bounds},
         "ahead": COUNT,
         "answer_tokens": TOKENS,
         "best_of": WholeRange(1, 1000),

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from distract.cli.settings import FileSettings, read_settings_file
 from distract.core.errors import UsageError
-from distract.models.options import COMMON, SETTINGS, flag, read_settings, split_setting
+from distract.models.options import COMMON, flag, split_setting
 
 EPILOG = (
     "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run failed, 129, 130 or 143 stopped."
@@ -70,13 +70,16 @@ class Command(click.Command):
         key = name.lstrip("-").replace("-", "_")
         if key == "plan" and "--dry-run" in names:
             return "--dry-run"
-        if key not in SETTINGS:
-            key = next(iter(get_close_matches(key, SETTINGS.keys() - {*COMMON}, 1, cutoff=0.8)), "")
+        from distract.models.provider import known_settings
+
+        settings = known_settings()
+        if key not in settings:
+            key = next(iter(get_close_matches(key, settings.keys() - {*COMMON}, 1, cutoff=0.8)), "")
         if not key or "--model-option" not in names:
             return ""
         following = [*args[args.index(name) + 1 :], ""][0] if name in args else ""
         joined = next((value for part in args for head, _, value in [part.partition("=")] if head == name), "")
-        value = "true" if SETTINGS[key].default is False else joined or following.removeprefix("-") or "VALUE"
+        value = "true" if settings[key].default is False else joined or following.removeprefix("-") or "VALUE"
         return flag(key, value)
 
     def _read_settings(self, context: click.Context, path: Any) -> FileSettings | None:
@@ -87,6 +90,8 @@ class Command(click.Command):
 
     def _apply_model_options(self, context: click.Context, settings: FileSettings | None) -> None:
         """Put every engine setting into the parameters: typed ones win over those of the file."""
+        from distract.models.provider import read_settings
+
         params = context.params
         typed = [
             (name, params[name]) for name in COMMON if context.get_parameter_source(name) is ParameterSource.COMMANDLINE

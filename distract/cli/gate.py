@@ -19,6 +19,7 @@ from distract.cli.options import (
     group_options,
     json_option,
     judge_options,
+    keep_text_option,
     model_options,
     option,
     out_option,
@@ -64,6 +65,7 @@ limit_options = group_options(
 @cost("--budget", help="Maximum number of model calls, including those answered from the store.")
 @cost("--ahead", default=1, help="Prompts to judge in parallel, even if fewer might be enough. Ignored with --budget.")
 @out_option
+@keep_text_option
 @store_option
 @cost("--trust-store", is_flag=True, help="Use a server's stored replies without repeating a few requests as a check.")
 @model_options

@@ -14,7 +14,7 @@ from distract.cli.command import command
 from distract.cli.options import catalogue_option
 from distract.cli.shared import echo, safe_line
 from distract.core.errors import UnknownName
-from distract.models.options import SETTINGS, Setting, format_engines
+from distract.models.options import Setting
 
 if TYPE_CHECKING:
     from distract.core.plugin import Protocol
@@ -39,13 +39,14 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.models.catalogue import catalogue as models
     from distract.models.catalogue import problems
     from distract.models.opener import list_forms
+    from distract.models.provider import known_settings
     from distract.rewriting import writers
     from distract.stats import ratings
     from distract.studies.leaderboard.sources import FORMATS
 
     sections = {
         "judges": {**list_forms(), **{model.name: _describe_model(model) for model in models(catalogue).values()}},
-        "options": {setting.key: _describe_setting(setting) for setting in SETTINGS.values()},
+        "options": {setting.key: _describe_setting(name, setting) for name, setting in known_settings().items()},
         "protocols": {protocol.name: _describe_protocol(protocol) for protocol in registry.protocols().values()},
         "attacks": {attack.name: attack.summary for attack in registry.attacks().values()},
         "rating systems": {system.name: _describe_system(system) for system in ratings.systems().values()},
@@ -86,10 +87,12 @@ def _layout(section: Mapping[str, str]) -> Iterator[str]:
         ) or [first.rstrip()]
 
 
-def _describe_setting(setting: Setting) -> str:
+def _describe_setting(name: str, setting: Setting) -> str:
     """Describe a key of ``--model-option``."""
+    from distract.models.provider import format_engines, uses
+
     default = "" if setting.default is None else f"; default: {str(setting.default).lower()}"
-    return f"{setting.help} ({format_engines(setting.engines)}{default})"
+    return f"{setting.help} ({format_engines(uses()[name])}{default})"
 
 
 def _describe_system(system: RatingSystem) -> str:

@@ -12,6 +12,7 @@ from distract.cli.options import (
     asking_options,
     control_option,
     draw_options,
+    keep_text_option,
     manner_options,
     option,
     protocol_option,
@@ -46,6 +47,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "a
 @control_option
 @draw_options
 @option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
+@keep_text_option
 @verbose_option
 @asking_options
 def meta(
@@ -65,7 +67,7 @@ def meta(
     Also shows how far they agree with themselves, and which way of asking serves each best.
     """
     from distract.core import registry
-    from distract.models.opener import REPLAY
+    from distract.judging.providers.replay import PREFIX as REPLAY
     from distract.studies.meta import panel, study
     from distract.studies.meta import view as report
     from distract.studies.meta.session import select

@@ -12,7 +12,7 @@ import click
 
 from distract.cli.bounds import BOUNDS
 from distract.cli.command import Option
-from distract.models.options import SETTINGS, flag
+from distract.models.options import COMMON_SETTINGS, flag
 from distract.models.ranges import Range
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -77,9 +77,10 @@ def protocol_option(default: str = "the basic ones") -> Callable[[Decorated], De
 
 
 def _setting_option(name: str, panel: str) -> Callable[[Decorated], Decorated]:
-    setting = SETTINGS[name]
+    setting = COMMON_SETTINGS[name]
     help = f"{setting.help[0].upper()}{setting.help[1:]}."
-    return option(flag(name), default=setting.default, help=help, panel=panel)
+    kind = {"is_flag": True} if isinstance(setting.default, bool) else {"default": setting.default}
+    return option(flag(name), help=help, panel=panel, **kind)
 
 
 rewriting, asking = partial(option, panel="Rewriting"), partial(option, panel="Asking")
@@ -101,6 +102,13 @@ paper_option = option(
 )
 verbose_option = option("--verbose", is_flag=True, panel="Output", help="Show all tables and notes.")
 out_option = option("--out", type=PATH, help="Run folder. Default: a folder under .distract/runs.")
+keep_text_option = option(
+    "--keep-text",
+    type=click.Choice(["failures", "all", "none"]),
+    default="failures",
+    panel="Output",
+    help="Answers of the judge to keep in the run folder: those that could not be read, all or none.",
+)
 store_option = cost("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
 catalogue_option = local("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")
 reference_option = asking("--reference-model", help="Model for protocols that need a reference, named like a judge.")
@@ -149,7 +157,7 @@ model_options = group_options(
         metavar="KEY=VALUE",
         help="Any setting of an engine or a server; repeatable. `distract list options` describes each.",
     ),
-    *(_setting_option(name, "Servers") for name in ("base_url", "concurrency")),
+    *(_setting_option(name, "Servers") for name in ("base_url", "concurrency", "timeout", "fail_fast")),
     dry_run_option,
 )
 judge_options = group_options(
@@ -160,4 +168,4 @@ judge_options = group_options(
     cost("--fresh", is_flag=True, help="Ask the judge everything again, and use no older reply from now on."),
 )
 asking_options = group_options(store_option, model_options, judge_options, json_option)
-run_options = group_options(out_option, asking_options)
+run_options = group_options(out_option, keep_text_option, asking_options)

@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from distract.core.errors import UnknownName, UsageError
-from distract.models.options import COMMON, SETTINGS, USES, read_settings, split_setting
+from distract.models.options import COMMON, split_setting
 from distract.studies.project import (
     OWN_FILE,
     SHARED_FILE,
@@ -62,16 +62,21 @@ class FileSettings:
     @property
     def engine(self) -> dict[str, Any]:
         """Settings of engines without an option of their own."""
-        return {name: value for name, value in self.defaults.items() if name in SETTINGS and name not in COMMON}
+        from distract.models.provider import known_settings
+
+        return {name: value for name, value in self.defaults.items() if name in known_settings() and name not in COMMON}
 
     @property
     def lenient(self) -> frozenset[str]:
         """Settings of engines that a model may lack."""
-        return frozenset((self.shared.keys() - self.own.keys()) & USES.keys())
+        from distract.models.provider import uses
+
+        return frozenset((self.shared.keys() - self.own.keys()) & uses().keys())
 
     def report(self, command: click.Command, context: click.Context) -> None:
         """Say on stderr which settings come from the file."""
         from distract.cli.shared import print_lines
+        from distract.models.provider import known_settings
 
         params = context.params
         names = [
@@ -79,7 +84,7 @@ class FileSettings:
             for name, option in spelled_keys(command.params).items()
             if context.get_parameter_source(option.name or "") is ParameterSource.DEFAULT_MAP
         ]
-        names += [SETTINGS[name].key for name, value in self.engine.items() if params.get(name) == value]
+        names += [known_settings()[name].key for name, value in self.engine.items() if params.get(name) == value]
         names += [name for name in self.limits if params.get(name.replace("-", "_")) is None]
         if names:
             path = self.project.path
@@ -134,10 +139,12 @@ def _check_shared(project: Project, name: str, group: click.Group, context: clic
 
 
 def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collection[str]) -> None:
+    from distract.models.provider import known_settings
+
     problem = str(UnknownName("setting", shorten(key), known))
     if key == TABLE[0] and project.path.name == OWN_FILE:
         problem = f"[{'.'.join(TABLE)}] belongs in {SHARED_FILE}; here leave the prefix out"
-    elif key.replace("-", "_") in SETTINGS and key not in REFUSED:
+    elif key.replace("-", "_") in known_settings() and key not in REFUSED:
         problem = f"is a setting of an engine: write {_MODEL_OPTION} = {{{key} = ...}}"
     elif key in REFUSED:
         problem = f"only on the command line: {REFUSED[key]}"
@@ -182,6 +189,8 @@ def _read_text(path: Path, at: tuple[str, ...], value: object, is_number: bool) 
 
 
 def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[str, Any]:
+    from distract.models.provider import known_settings, read_settings
+
     try:
         if isinstance(value, dict):
             pairs: list[tuple[str, object]] = list(value.items())
@@ -195,7 +204,7 @@ def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[
     except UsageError as error:
         raise setting_error(path, at, str(error)) from None
     for name, setting in values.items():
-        key = SETTINGS[name].key
+        key = known_settings()[name].key
         problem = f"only on the command line: {REFUSED[key]}" if key in REFUSED else None
         if problem := problem or _find_hazard(path.parent, key, setting):
             raise setting_error(path, (*at, key), problem)

@@ -40,6 +40,7 @@ class _Channel:
     claims: Claims
     settle: Callable[[], None]  # called before the first request is sent
     is_settled: bool = False
+    fresh: dict[bytes, Request] = field(default_factory=dict)  # not yet looked up in the store
     waiting: deque[tuple[bytes, Request]] = field(default_factory=deque)
     in_flight: dict[int, tuple[bytes, Request]] = field(default_factory=dict)  # key and request, by ticket
     deferred: list[tuple[bytes, Request]] = field(default_factory=list)  # claimed by other runs when last checked
@@ -78,7 +79,7 @@ class _Channel:
 
     @property
     def load(self) -> int:
-        return len(self.waiting) + len(self.in_flight) + len(self.deferred)
+        return len(self.fresh) + len(self.waiting) + len(self.in_flight) + len(self.deferred)
 
 
 @dataclass(slots=True, eq=False)
@@ -110,6 +111,7 @@ def execute_streaming(
                     break
                 run.start(_ActivePlan(started, plan))
                 started += 1
+            run.look_up()
             while next_result in run.results:
                 yield run.results.pop(next_result)
                 next_result += 1
@@ -172,6 +174,16 @@ class _Scheduler:
     def start(self, active: _ActivePlan) -> None:
         if not self._send(active, None):
             self._advance(active)
+
+    def look_up(self) -> None:
+        """Answer requests from the store, and let those that it lacks wait for their turn."""
+        while any(channel.fresh for channel in self._distinct):
+            for channel in self._distinct:
+                fresh, channel.fresh = channel.fresh, {}
+                stored = channel.store.get(list(fresh)) if fresh else {}
+                channel.waiting.extend((key, request) for key, request in fresh.items() if key not in stored)
+                self._count_stored(len(stored))
+                self._deliver(stored)
 
     def collect(self) -> None:
         count = len(self.results)
@@ -283,13 +295,6 @@ class _Scheduler:
                     self._owners[key].append(active)
             else:
                 fresh[key] = request
+                self._owners[key] = [active]
+                self._channels[request.to].fresh[key] = request
         self._tally.ask(fresh.values())
-        for channel in self._distinct:
-            keys = [key for key, request in fresh.items() if self._channels[request.to] is channel]
-            stored = channel.store.get(keys) if keys else {}
-            active.replies.update(stored)
-            for key in keys:
-                if key not in stored:
-                    self._owners[key] = [active]
-                    channel.waiting.append((key, fresh[key]))
-            self._count_stored(len(stored))

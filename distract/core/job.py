@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Generic, Protocol, Self
 
 from distract.core import plugin
-from distract.core.backend import Backend, RemoteBackend
+from distract.core.backend import Backend, Batch, RemoteBackend
+from distract.core.errors import write_error
+from distract.core.locks import occupy
 from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.printable import count
-from distract.core.recorder import Recorder
-from distract.core.records import Case, CaseResult, MinimalFlip, Rewrite, Role, Row
-from distract.core.runs import LoadedRun
+from distract.core.recorder import Recorder, set_texts
+from distract.core.records import NO_REPLY, Case, CaseResult, MinimalFlip, Reply, Request, Rewrite, Role, Row
+from distract.core.runs import TEXTS, KeepText, LoadedRun, checksum
 from distract.core.store import Answerer, Store
 from distract.core.study import R, Study
 from distract.core.timer import time_part
@@ -89,7 +92,8 @@ class Job(Generic[R]):
     source: Mapping[str, Any] | None = None  # where the data are, as the user named them; not part of the identity
     heading: tuple[str, ...] = ()  # lines that describe the job
     remarks: tuple[str, ...] = ()  # lines after the plan
-    record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(job.out, job.parameters, job.source)
+    keep_text: KeepText = "failures"  # the answers to keep in the run folder; not part of the identity
+    record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(job.out, job.parameters, job.source, job.keep_text)
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,9 @@ def run_job(
             for result in execute(plans, models, tally=tally, progress=follow if follower else None):
                 with time_part("store"):
                     record.add(result.rows, result.rewrites, result.smallest)
+                rows = [row.without_answers() for row in result.rows]
                 with time_part("analysis"):
-                    sums.add(result.rows, result.rewrites, result.smallest)
+                    sums.add(rows, result.rewrites, result.smallest)
                 smallest.extend(result.smallest)
                 plans_done += 1
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
@@ -187,9 +192,37 @@ def run_job(
         _check_stores(models)
         text = record.finish(summary, numbers)
     minimal = tuple(smallest) if job.parameters.get("minimal") else None
-    rows, rewrites = record.rows, record.rewrites
-    run = LoadedRun(job.out, job.parameters, rows, rewrites, None, text, minimal, job.source, tally.unanswered > 0)
+    run = LoadedRun(
+        job.out, job.parameters, record.rows, record.rewrites, None, text, minimal, job.source, tally.unanswered > 0
+    )
     return FinishedRun(job.study, run, total)
+
+
+class _Silence:
+    """Stands in for a backend and answers nothing, so that every reply comes from the store."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.identity, self.reads_slots = backend.identity, backend.reads_slots
+
+    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        yield [(index, Reply(failure=NO_REPLY)) for index in wanted]
+
+
+def rewrite_texts(job: Job[Any], models: Mapping[Role, Answerer]) -> bool:
+    """Write the texts of a finished run again; False if the store no longer has its replies."""
+    if job.keep_text == "none":
+        set_texts(job.out, None, "none")
+        return True
+    stored: dict[Role, Answerer] = {role: (_Silence(backend), store) for role, (backend, store) in models.items()}
+    try:
+        with occupy(job.out), TemporaryDirectory(".part", dir=job.out) as folder:
+            again = run_job(replace(job, out=Path(folder)), stored, Tally()).run.path
+            if checksum(again / "rows.jsonl") != checksum(job.out / "rows.jsonl"):
+                return False
+            set_texts(job.out, again / TEXTS, job.keep_text)
+    except OSError as error:
+        raise write_error(error, error.filename or job.out, "make its folder writable") from error
+    return True
 
 
 def summarise(study: Study[R], run: LoadedRun) -> FinishedRun[R]:

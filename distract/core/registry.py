@@ -25,6 +25,9 @@ from distract.core.records import BASELINE
 from distract.core.study import Study
 
 P = TypeVar("P")
+_FOLDERS = {"distract.providers": "distract.judging.providers"}
+"""The folder of a group's shipped plug-ins, where it has another name."""
+
 _kinds: dict[str, type[Any]] = {}
 """The record type of each group in use."""
 
@@ -110,11 +113,11 @@ def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
 def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
     """Load the plug-ins of a group by name, faults of third-party ones, and checksums of code by name."""
     kind = _kinds[group]
-    package = importlib.import_module(group)
+    package = importlib.import_module(_FOLDERS.get(group, group))
     modules = []
     for info in pkgutil.iter_modules(package.__path__):
-        with guard_plugin(f"plug-in {group}.{info.name} does not load"):
-            modules.append(importlib.import_module(f"{group}.{info.name}"))
+        with guard_plugin(f"plug-in {package.__name__}.{info.name} does not load"):
+            modules.append(importlib.import_module(f"{package.__name__}.{info.name}"))
     loaded = {plugin.name: plugin for module in modules for plugin in _find_plugins(module, kind)}
     sources = dict.fromkeys(loaded, _checksum(modules))
     faults = []

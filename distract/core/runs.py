@@ -1,10 +1,10 @@
 """Read a run folder.
 
 ``run.json`` (parameters and versions) is written first and identifies the run. ``rows.jsonl`` and ``rewrites.jsonl``
-grow; so does ``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the replies whose verdict could not be read,
-which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end the run. The manifest
-records whether the run is complete: if a model left a request unanswered, the same command asks again. Replies are in
-the store, so a killed run writes its files again without paying for any reply twice.
+grow; so does ``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the judge's own words as far as
+``--keep-text`` keeps them, which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end
+the run. The manifest records whether the run is complete: if a model left a request unanswered, the same command asks
+again. Replies are in the store, so a killed run writes its files again without paying for any reply twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from distract.core import files, registry
 from distract.core.errors import DataError, UnknownName, UsageError
@@ -25,7 +25,10 @@ from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.run_decoder import RecordFile, decode_flip, decode_rewrite, decode_row
 
 TEXTS = "texts.jsonl"
-"""Replies whose verdict could not be read: not part of a run's records, and without a checksum."""
+"""The judge's own words: not part of a run's records, and without a checksum."""
+
+KeepText = Literal["failures", "all", "none"]
+"""The answers that ``texts.jsonl`` keeps: those that could not be read, all, or none."""
 
 _MAX_BYTES = 256 * 10**6
 """Upper bound for run.json, summary.json and manifest.json."""
@@ -90,7 +93,16 @@ class LoadedRun:
         rows = [sums["rows.jsonl"] for sums in tables if isinstance(sums, dict) and "rows.jsonl" in sums]
         identity = self.parameters.get("identity")
         is_stored = not made and stored > 0 and isinstance(identity, dict) and "server" in identity
+        for manifest in (own, others):
+            manifest.pop("texts", None)  # a copy may keep more of them
         return own == others or (is_stored and len(rows) == 2 and rows[0] == rows[1])
+
+    def keeps(self, keep_text: KeepText) -> bool:
+        """Whether ``texts.jsonl`` holds what is asked for; by default also if it holds more."""
+        kept: object = self._manifest.get("texts", "failures")
+        if keep_text == "failures":
+            return kept != "none"
+        return kept == keep_text and (keep_text == "none" or (self.path / TEXTS).exists())
 
     @property
     def _replies(self) -> tuple[int, int]:
@@ -100,7 +112,7 @@ class LoadedRun:
         return (made if isinstance(made, int) else 0), (stored if isinstance(stored, int) else 0)
 
     @property
-    def _manifest(self) -> Mapping[str, Any]:
+    def _manifest(self) -> dict[str, Any]:
         path = self.path / "manifest.json"
         return {} if self.flaw or not path.is_file() else read_json(path)
 
@@ -143,7 +155,7 @@ def open_records(path: Path) -> tuple[RecordFile[Row], RecordFile[Rewrite]]:
 
 
 def read_texts(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Read the replies whose verdict could not be read; skip damaged lines."""
+    """Read the judge's own words; skip damaged lines."""
     try:
         with files.open_own(path / TEXTS) as file:
             for text in file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 from distract.core.errors import guard_plugin
 from distract.core.plan import Plan, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import ORDINALS, Case, Judgment, Outcome, ParseFailure, Reply, Request, Response, Row, Side
+from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
 from distract.judging import orders
 from distract.judging.orders import Manner
 
@@ -28,9 +28,7 @@ def judge_comparison(
         comparison = replace(comparison, others=other_responses(comparison, protocol.shows))
         if len(comparison.shown) < (protocol.shows or 2):
             return row(excluded=_shortage_reason(protocol))
-    plan = orders.ask_in_orders(protocol, comparison, manner)
-    if resample:
-        plan = orders.resample_answers(plan)
+    plan = orders.ask_in_orders(protocol, comparison, manner, resample)
     judgments, usage = yield from track_usage(comparison.case.id, protocol, plan)
     leading = leading_sides(protocol, manner)
     return row(judgments=judgments, keys=tuple(usage), tokens=tuple(usage.values()), shown=leading)
@@ -53,19 +51,7 @@ def track_usage(
     guard = partial(guard_plugin, f"protocol {protocol.name!r} failed on case {case!r}")
     # A plain list is answered as a whole, so the keys do not depend on the order in which replies arrive.
     judgments = yield from tap(plan, list, lambda *round_: exchanges.extend(zip(*round_, strict=True)), guard)
-    for judgment in judgments:
-        if isinstance(judgment.failure, ParseFailure):
-            _annotate_unread(judgment.failure, exchanges)
     return judgments, {request.key: (reply.tokens_in, reply.tokens_out) for request, reply in exchanges}
-
-
-def _annotate_unread(failure: ParseFailure, exchanges: Sequence[tuple[Request, Reply]]) -> None:
-    """Add the request that an unread reply answers, and the labels it asked for."""
-    for request, reply in exchanges:
-        if reply is failure.reply:
-            outcomes = dict(request.slots.outcomes) if request.slots else {}
-            labels = [outcomes["ranking"]] if "ranking" in outcomes else outcomes.values() or request.choices
-            failure.key, failure.wanted = request.key, tuple(request.prefill + label for label in labels)
 
 
 def leading_sides(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:

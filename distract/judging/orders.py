@@ -14,9 +14,9 @@ from functools import partial
 from typing import Literal, get_args
 
 from distract.core.errors import UsageError
-from distract.core.plan import OpenRequests, Plan, T, gather, tap
+from distract.core.plan import PENDING, OpenRequests, Plan, T, gather, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import Judgment, Outcome, Request
+from distract.core.records import Answer, Judgment, Outcome, Reply, Request
 from distract.judging.consultation import consult
 
 Orders = Literal["both", "given", "swapped"]
@@ -59,25 +59,37 @@ class Manner:
 DEFAULT = Manner()
 
 
-def ask_in_orders(protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT) -> Plan[tuple[Judgment, ...]]:
+def ask_in_orders(
+    protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT, resample: bool = False
+) -> Plan[tuple[Judgment, ...]]:
     """Ask a protocol in each order.
 
     Args:
         protocol: Protocol to ask.
         comparison: Responses to compare, with as many others as the protocol shows.
         manner: Orders and number of samples.
+        resample: Whether to sample sampled answers again; greedy requests stay the same.
 
     Returns:
-        A judgment for each order, all with the comparison's ``first`` as a and its ``second`` as b.
+        A judgment for each order, with the judge's own words; all with the comparison's ``first`` as a and its
+        ``second`` as b.
     """
     ask = partial(consult, protocol)
     if manner.samples > 1:
         ask = partial(ask_repeatedly, protocol, manner.samples)
+    change = partial(_adjust_request, manner, resample)
     orders = _arrange(protocol, comparison, manner)
-    plan = gather([ask(arranged) for arranged, _ in orders])
-    judgments = yield from adjust_requests(plan, partial(_limit_request, manner))
-    pairs = zip(judgments, orders, strict=True)
-    return tuple(judgment.mirror() if is_mirrored else judgment for judgment, (_, is_mirrored) in pairs)
+    return tuple((yield from gather([_ask_once(ask(arranged), change, flag) for arranged, flag in orders])))
+
+
+def _ask_once(plan: Plan[Judgment], change: Callable[[Request], Request], is_mirrored: bool) -> Plan[Judgment]:
+    """Run the plan of one order, and add the judge's own words to its judgment."""
+    exchanges: list[tuple[Request, Reply]] = []
+    judgment = yield from adjust_requests(plan, change, exchanges)
+    if is_mirrored:
+        judgment = judgment.mirror()
+    answers = tuple(filter(None, (Answer.of(*exchange, judgment.failure) for exchange in exchanges)))
+    return replace(judgment, answers=answers) if answers or judgment.answers else judgment
 
 
 def _arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequence[tuple[Comparison, bool]]:
@@ -117,15 +129,20 @@ def sample_answers(plan: Plan[T], index: int, samples: int, temperature: float =
     return adjust_requests(plan, draw)
 
 
-def resample_answers(plan: Plan[T]) -> Plan[T]:
-    """Sample a plan's sampled answers again; greedy requests stay the same."""
-    return adjust_requests(plan, lambda r: replace(r, sample=r.sample + _RESAMPLE) if r.temperature else r)
+def adjust_requests(
+    plan: Plan[T], change: Callable[[Request], Request], exchanges: list[tuple[Request, Reply]] | None = None
+) -> Plan[T]:
+    """Change a plan's requests; add the changed ones with their replies to ``exchanges``, if given."""
 
+    def keep(requests: Sequence[Request], replies: Sequence[Reply]) -> None:
+        if exchanges is not None:
+            pairs = zip(requests, replies, strict=True)
+            exchanges.extend((request, reply) for request, reply in pairs if reply is not PENDING)
 
-def adjust_requests(plan: Plan[T], change: Callable[[Request], Request]) -> Plan[T]:
-    """Change a plan's requests."""
     return tap(
-        plan, lambda requests: (OpenRequests if isinstance(requests, OpenRequests) else list)(map(change, requests))
+        plan,
+        lambda requests: (OpenRequests if isinstance(requests, OpenRequests) else list)(map(change, requests)),
+        keep,
     )
 
 
@@ -170,13 +187,14 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
     return Judgment(winner, probabilities=shares, read=read)
 
 
-def _limit_request(manner: Manner, request: Request) -> Request:
+def _adjust_request(manner: Manner, resample: bool, request: Request) -> Request:
     if request.to not in ("judge", "reference"):
         raise ValueError(f"requested an answer from {request.to!r}; expected the judge or the reference model")
     if request.choices:
         return request
     max_tokens = min(request.max_tokens, manner.answer_tokens or request.max_tokens)
     seed = manner.seed if request.temperature else request.seed
-    if (max_tokens, seed) == (request.max_tokens, request.seed):
+    sample = request.sample + _RESAMPLE if resample and request.temperature else request.sample
+    if (max_tokens, seed, sample) == (request.max_tokens, request.seed, request.sample):
         return request  # a new request would have to be hashed again
-    return replace(request, max_tokens=max_tokens, seed=seed)
+    return replace(request, max_tokens=max_tokens, seed=seed, sample=sample)

@@ -19,8 +19,8 @@ from distract.models import hardware
 from distract.models.cache import recall
 from distract.models.catalogue import CatalogueEntry, find_alternatives
 from distract.models.hardware import Gpu
-from distract.models.names import LocalEngine, Target
 from distract.models.options import Options, flag
+from distract.models.provider import Target
 from distract.models.transformers.architecture import least_parameters, odd_size
 
 AMD = Path("/dev/kfd")
@@ -32,7 +32,7 @@ BITS: Mapping[str, int] = {
 }
 """Bits per weight of known quantizations; any other counts as 16."""
 
-ROOM: Mapping[LocalEngine, float] = {"transformers": 1.05, "vllm": 1.1}
+ROOM: Mapping[str, float] = {"transformers": 1.05, "vllm": 1.1}
 """Memory to have free, in multiples of the weights: activations come on top, and vLLM keeps many keys and values."""
 
 _CARDS = (16, 24, 32, 48, 80)
@@ -44,7 +44,7 @@ class Load:
     """A model and how to load it."""
 
     parameters: float  # billions
-    engine: LocalEngine = "transformers"
+    engine: str = "transformers"
     quantization: str | None = None
     dtype: str = "auto"
     weights_gb: float | None = None  # its published weights, if they take fewer than 16 bits
@@ -73,15 +73,27 @@ class Machine:
     memory: int | None
 
 
-def check_fit(target: Target, name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> int:
+def fit_options(target: Target, options: Options, entries: Mapping[str, CatalogueEntry]) -> Options:
+    """Raise if a local model does not fit; return options with the number of GPUs that vLLM needs for it."""
+    try:
+        gpus = check_fit(target, options, entries)
+    except UsageError:
+        if not options.dry_run:  # a dry run only notes it
+            raise
+        return options
+    return replace(options, settings={**options.settings, "tensor_parallel": gpus})
+
+
+def check_fit(target: Target, options: Options, entries: Mapping[str, CatalogueEntry]) -> int:
     """Raise if a local model does not fit; return how many GPUs vLLM needs for it."""
-    gpus = () if options.device_map == "cpu" else hardware.gpus()
+    name, device_map = target.name, options.settings.get("device_map")
+    gpus = () if device_map == "cpu" else hardware.gpus()
     on_vllm = target.engine == "vllm" and (bool(gpus) or not is_cpu_build())
     if on_vllm and not gpus and find_spec("vllm") and not AMD.exists():
         raise UsageError(f"{name}: the installed vLLM needs a GPU, but none was found; use transformers")
-    tensor_parallel = options.tensor_parallel or 1
+    tensor_parallel = options.settings.get("tensor_parallel") or 1
     parameters, weights_gb = model_size(target)
-    if parameters is None or options.device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
+    if parameters is None or device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
         return tensor_parallel
     load = Load(
         parameters,
@@ -90,10 +102,10 @@ def check_fit(target: Target, name: str, options: Options, entries: Mapping[str,
         dtype=options.dtype,
         weights_gb=weights_gb,
         tensor_parallel=tensor_parallel,
-        spread=options.device_map == "auto",
+        spread=device_map == "auto",
     )
     machine = Machine(gpus, hardware.free_memory())
-    if on_vllm and options.tensor_parallel is None:
+    if on_vllm and options.settings.get("tensor_parallel") is None:
         for count in _gpu_counts(machine):
             if can_fit(replace(load, tensor_parallel=count), machine):
                 return count
@@ -190,7 +202,7 @@ def _gpu_counts(machine: Machine) -> list[int]:
     return [1 << power for power in range(len(machine.gpus).bit_length())]
 
 
-def _describe_cards(gb: float, engine: LocalEngine) -> str:
+def _describe_cards(gb: float, engine: str) -> str:
     """The smallest usual GPU with that much memory, or the necessary number of large ones."""
     needed = gb * ROOM[engine]
     for card in _CARDS:

@@ -9,15 +9,15 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 from distract.core.errors import UnknownName, UsageError, install_command
-from distract.models import hardware, scripted
+from distract.models import hardware
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.options import Options
+from distract.models.provider import Target, engines, providers
 from distract.models.server.addresses import NO_SECRETS, OPENAI, parse_address
 
 EMBEDDED = "smollm2-135m"
@@ -26,14 +26,6 @@ OWN_KEY = "DISTRACT_API_KEY"
 ALLOWED = "DISTRACT_ALLOW_KEYS"
 """Environment variable that lists, separated by commas, other variables whose values a catalogue may send."""
 
-ENGINES = ("vllm", "transformers")
-FORMS: Mapping[str, str] = {
-    "transformers:MODEL": "a chat model of the hub (ORG/MODEL, @REVISION), or a local folder, through transformers",
-    "vllm:MODEL": "the same, through vLLM",
-    "openai:MODEL": f"a model of OpenAI or, with --base-url, of any compatible server; the key is in {OPENAI_KEY}",
-    "http(s)://HOST/v1#MODEL": f"a model of an OpenAI-compatible server; the key, if it needs one, is in {OWN_KEY}",
-    "FOLDER, ORG/MODEL": "a local folder or a model of the hub, on the engine that fits the machine (or --engine)",
-}
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 _SERVERS: Mapping[str, str] = {
     "ollama": "http://127.0.0.1:11434/v1",
@@ -50,58 +42,34 @@ _MAKERS: Mapping[str, str] = {"gpt": "openai", "chatgpt": "openai", "claude": "a
 """Makers of models that are only on their own server, by the start of the model's name."""
 _OF_MAKER = re.compile(r"(?:(?:openai|anthropic|google)/)?((chatgpt|gpt(?=-[3-9])|claude|gemini)-.+)")
 
-LocalEngine = Literal["transformers", "vllm"]
-EngineName = Literal["planted", LocalEngine, "openai", "python"]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A resolved name."""
-
-    engine: EngineName
-    model: str  # an id of the hub, a folder, a server's name for it, a planted bias
-    revision: str | None = None  # a commit, tag or branch of the hub
-    server: str = ""  # its base URL, for ``openai``
-    keys: tuple[str, ...] = ()  # environment variables that may hold the server's key; the first one set counts
-    entry: CatalogueEntry | None = None
-    reason: str = field(default="", compare=False)  # reason for this engine, if the name left it open
-
 
 def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
     """The meaning of a name on this machine."""
-    if options.engine not in (None, *ENGINES):
-        raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(ENGINES)})")
+    if options.engine is not None and options.engine not in engines():
+        raise UsageError(f"unknown engine {options.engine!r} (known: {', '.join(engines())})")
     if options.base_url is not None and not options.base_url.strip():
         raise UsageError("--base-url is empty; name a server or remove the option")
-    kind, colon, rest = name.partition(":")
-    if kind in ("http", "https") and colon:
-        return _resolve_url(name, options)
-    if kind == "planted" and colon:
-        scripted.make_planted(rest)
-        return Target("planted", rest)
-    if kind == "python" and colon:
-        return Target("python", rest)
-    if kind in ("openai", *ENGINES) and re.search("://.*@", rest):
-        raise UsageError(f"{kind}: must be followed by the name of a model, not an address; {NO_SECRETS}")
-    if kind == "openai" and rest:
-        return _resolve_server(rest, options)
-    if kind in ENGINES and rest:
-        if options.engine not in (None, kind):
-            raise UsageError(f"{name} already names its engine; remove --engine {options.engine}")
-        return _resolve_local("vllm" if kind == "vllm" else "transformers", rest, options, entries)
+    for provider in providers().values():
+        if provider.claims(name):
+            return replace(provider.find(name, options, entries), name=name)
+    return replace(_resolve_bare(name, options, entries), name=name)
+
+
+def _resolve_bare(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
+    """Resolve a name that no provider claims: an entry of the catalogue, a folder or a model of the hub."""
     if name == EMBEDDED:
         # New users start with this judge, so resolving it must not wait for the choice of an engine.
-        return Target("vllm" if options.engine == "vllm" else "transformers", EMBEDDED)
+        return Target(options.engine or "transformers", EMBEDDED, options.revision)
     entry = find(name, entries)
     if entry and entry.engine == "openai":
         return _resolve_entry(entry, options)
     if options.base_url:
-        return _resolve_server(entry.model if entry else name, options)
+        return resolve_server(entry.model if entry else name, options)
     if entry is None and not Path(name).exists() and (instead := translate_name(name)):
         raise UnknownName("judge", name, entries, instead=instead)
     if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
         engine, reason = choose_engine(options.engine)
-        return _resolve_local(engine, entry.model if entry else name, options, entries, reason, entry)
+        return resolve_local(engine, entry.model if entry else name, options, entries, reason, entry)
     if re.search(":.*@", name):
         raise UsageError("unknown judge; its name is left out, since the part before its @ may be a password")
     raise UnknownName("judge", name, entries)
@@ -122,10 +90,10 @@ def translate_name(name: str) -> str:
     return f"write openai:{parts[1]}{server} for a model of its maker's server"
 
 
-def choose_engine(engine: str | None) -> tuple[LocalEngine, str]:
+def choose_engine(engine: str | None) -> tuple[str, str]:
     """The engine for a local model, with the reason: vLLM if it is installed and there is a GPU."""
     if engine is not None:
-        return ("vllm" if engine == "vllm" else "transformers"), ""
+        return engine, ""
     gpus = hardware.gpus()
     if not gpus:
         return "transformers", "transformers on the CPU, since there is no GPU here"
@@ -134,14 +102,30 @@ def choose_engine(engine: str | None) -> tuple[LocalEngine, str]:
     return "transformers", f"transformers on the GPU ({gpus[0].name}); for vLLM, {install_command('vllm')}"
 
 
-def _resolve_local(
-    engine: LocalEngine,
+def resolve_prefixed(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
+    """Resolve ``ENGINE:MODEL`` of an engine for local models."""
+    engine, _, model = name.partition(":")
+    check_address(engine, model)
+    if options.engine not in (None, engine):
+        raise UsageError(f"{name} already names its engine; remove --engine {options.engine}")
+    return resolve_local(engine, model, options, entries)
+
+
+def check_address(prefix: str, model: str) -> None:
+    """Reject an address in the place of a model; it may hold a password."""
+    if re.search("://.*@", model):
+        raise UsageError(f"{prefix}: must be followed by the name of a model, not an address; {NO_SECRETS}")
+
+
+def resolve_local(
+    engine: str,
     model: str,
     options: Options,
     entries: Mapping[str, CatalogueEntry],
     reason: str = "",
     entry: CatalogueEntry | None = None,
 ) -> Target:
+    """Resolve a folder, or a model of the hub."""
     if model.startswith((".", "/", "~")):
         with contextlib.suppress(RuntimeError):  # ~NAME of an unknown user
             model = str(Path(model).expanduser())
@@ -158,7 +142,8 @@ def _resolve_local(
     return Target(engine, model, revision, entry=entry, reason=reason)
 
 
-def _resolve_server(model: str, options: Options) -> Target:
+def resolve_server(model: str, options: Options) -> Target:
+    """Resolve a model of the server that the options or the environment name."""
     server = parse_address(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).geturl()
     keys = (OPENAI_KEY,) if server == OPENAI else (OWN_KEY, OPENAI_KEY)
     return Target("openai", model, server=server, keys=keys)
@@ -166,7 +151,7 @@ def _resolve_server(model: str, options: Options) -> Target:
 
 def _resolve_entry(entry: CatalogueEntry, options: Options) -> Target:
     if options.base_url or not entry.base_url:
-        return replace(_resolve_server(entry.model, options), entry=entry)
+        return replace(resolve_server(entry.model, options), entry=entry)
     keys = (_key_variable(entry) or OWN_KEY,)
     return Target("openai", entry.model, server=parse_address(entry.base_url).geturl(), keys=keys, entry=entry)
 
@@ -188,15 +173,3 @@ def _key_variable(entry: CatalogueEntry) -> str:
             f"allow it with {ALLOWED}={entry.key} in the environment"
         )
     return entry.key
-
-
-def _resolve_url(name: str, options: Options) -> Target:
-    address, _, model = name.partition("#")
-    if not model or not address.partition("//")[2]:
-        # The message leaves out the name, which may hold a password.
-        raise UsageError("name the server's address and, after #, the model, as in http://HOST:8000/v1#MODEL")
-    server = parse_address(address).geturl()
-    if options.base_url and parse_address(options.base_url).geturl() != server:
-        raise UsageError("the judge's name already contains the server; remove --base-url")
-    # OpenAI's key is sent only to OpenAI and to a server that the user named in its place.
-    return Target("openai", model, server=server, keys=(OWN_KEY,))

@@ -10,20 +10,15 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
 
 from distract.core.backend import Backend
-from distract.core.errors import DistractError, UnknownName, UsageError, install_command
+from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, install_command
 from distract.core.records import Role
 from distract.core.usage import Price
-from distract.models import scripted
 from distract.models.catalogue import CatalogueEntry, catalogue, find
-from distract.models.fit import check_fit
-from distract.models.names import EMBEDDED, ENGINES, FORMS, Target, resolve
-from distract.models.options import Options, check, flag
-
-REPLAY = "replay:"
-"""Prefix of judges whose verdicts are stored; such a judge cannot answer new requests."""
+from distract.models.names import EMBEDDED, resolve
+from distract.models.options import Options
+from distract.models.provider import Target, check_options, providers
 
 
 @dataclass(frozen=True)
@@ -37,9 +32,13 @@ class RunModels:
 
 def list_forms() -> Mapping[str, str]:
     """Every form of a judge's name except those of the catalogue, with one line about it."""
-    planted = {f"planted:{name}": f"planted: {line}" for name, (line, _) in scripted.PLANTED.items()}
-    stored = {f"{REPLAY}PATH": "stored verdicts, a file or a folder of them; for `distract meta`"}
-    return {EMBEDDED: "embedded: SmolLM2-135M-Instruct, a real model that runs on a CPU", **FORMS, **stored, **planted}
+    forms = {name: line for provider in providers().values() for name, line in provider.forms.items()}
+    bare = "a local folder or a model of the hub, on the engine that fits the machine (or --engine)"
+    return {
+        EMBEDDED: "embedded: SmolLM2-135M-Instruct, a real model that runs on a CPU",
+        "FOLDER, ORG/MODEL": bare,
+        **forms,
+    }
 
 
 def open_models(
@@ -55,19 +54,17 @@ def open_models(
     }
     targets: dict[str, Target] = {}
     for role, name in chosen.items():
-        if role != "judge" and name.startswith("planted:"):
-            raise UsageError(f"{name} reads structure instead of text, so it cannot be a {role}; name a model")
-        if name.startswith(REPLAY):
-            raise UsageError(f"{name}: stored verdicts cannot answer new requests; use them with `distract meta`")
         try:
             targets[name] = targets.get(name) or resolve(name, _role_options(role, options), entries)
         except UnknownName as error:
             raise UnknownName(role, name, _list_names(role, entries, no_models), instead=error.instead) from error
-    check(options, {name: target.engine for name, target in targets.items()}, chosen.get("judge"))
+        if role not in providers()[targets[name].engine].roles:
+            raise UsageError(f"{name} answers no free request, so it cannot be a {role}; name a model")
+    check_options(options, targets, chosen.get("judge"))
     opened: dict[Target, Backend] = {}
     for role, name in chosen.items():
         if (target := targets[name]) not in opened:
-            opened[target] = open_target(target, name, _role_options(role, options, target), entries)
+            opened[target] = open_target(target, _role_options(role, options, target), entries)
     backends = {role: opened[targets[name]] for role, name in chosen.items()}
     if options.judge_version is not None and "judge" in backends:
         if not options.judge_version.strip():
@@ -76,8 +73,8 @@ def open_models(
         vars(backends["judge"])["identity"] = {**backends["judge"].identity, "version": options.judge_version}
     notes = dict.fromkeys(note for name, target in targets.items() for note in _notes(name, target, options))
     if options.dry_run:
-        local = {role: targets[name] for role, name in chosen.items() if targets[name].engine in ENGINES}
-        notes |= {_plan_note(chosen[role], target, backends[role], options): None for role, target in local.items()}
+        local = {role: targets[name] for role, name in chosen.items() if providers()[targets[name].engine].fits}
+        notes |= {_plan_note(target, backends[role], options, entries): None for role, target in local.items()}
     prices = {role: price for role, name in chosen.items() if (price := _price(role, targets[name], options))}
     return RunModels(backends, tuple(notes), prices)
 
@@ -87,72 +84,29 @@ def open_judge(name: str, options: Options | None = None) -> Backend:
     return open_models({"judge": name}, options).models["judge"]
 
 
-def open_target(target: Target, name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Backend:
+def open_target(target: Target, options: Options, entries: Mapping[str, CatalogueEntry]) -> Backend:
     """The backend for a resolved name."""
-    if target.engine == "planted":
-        return scripted.make_planted(target.model)
-    if target.engine == "python":
-        import importlib
-
-        provider = importlib.import_module("distract.judging.functions.backend")
-        source = importlib.import_module("distract.judging.functions.source")
-        return provider.FunctionBackend(
-            source.find(target.model), name=name, **_pick(options, "concurrency", "timeout")
-        )  # type: ignore[no-any-return]
-    if target.engine != "openai":
-        # Check this before looking for libraries, since installing one would not make room.
-        try:
-            gpus = check_fit(target, name, options, entries)
-        except UsageError:
-            if not options.dry_run:  # a dry run only notes it
-                raise
-            gpus = options.tensor_parallel or 1
-        options = replace(options, tensor_parallel=gpus)
-    if find_spec(target.engine) is None:  # an engine has the name of its library
-        extra = "local" if target.engine == "transformers" else target.engine
-        raise UsageError(f"{name} needs {target.engine}, which is not installed: {install_command(extra)}")
-    if target.engine == "openai":
-        from distract.models.server.backend import OpenAI
-
-        limits = _pick(options, "concurrency", "timeout", "attempts")
-        server = OpenAI(target.model, base_url=target.server, key_names=target.keys, name=name, **limits)
-        if not options.dry_run:
-            server.check_key()
-        return server
-    if target.model == EMBEDDED and (options.revision or options.trust_remote_code):
-        raise UsageError(f"{name} is one fixed file without code; remove --revision and {flag('trust_remote_code')}")
-    return _open_local(target, name, options)
+    provider = providers()[target.engine]
+    if provider.fits:  # before looking for libraries, since installing one would not make room
+        options = provider.fits(target, options, entries)
+    if provider.library and find_spec(provider.library) is None:
+        raise UsageError(f"{target.name} needs {provider.library}, which is not installed: {_install(provider.extra)}")
+    with guard_plugin(f"provider {provider.name!r} cannot open {target.name}"):
+        return provider.open(target, provider.collect(options))
 
 
-def _open_local(target: Target, name: str, options: Options) -> Backend:
-    settings = _pick(options, "dtype", "quantization", "trust_remote_code")
-    settings |= {"name": name, "revision": target.revision}
-    if target.model == EMBEDDED:
-        from distract.models.transformers import embedded
-
-        settings |= {"revision": embedded.SHA256, "prepare": embedded.ensure}
-        if options.dtype == "auto":
-            # Resolving "auto" would import torch even if all replies are stored.
-            settings["dtype"] = "float32"
-    if target.engine == "vllm":
-        from distract.models.vllm.backend import Vllm
-
-        return Vllm(target.model, **settings, **_pick(options, "tensor_parallel", "max_length", "gpu_memory"))
-    from distract.models.transformers.backend import Transformers
-
-    return Transformers(target.model, **settings, **_pick(options, "device_map", "batch_tokens"))
-
-
-def _pick(options: Options, *names: str) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in names}
+def _install(extra: str) -> str:
+    return install_command(extra) if extra else "pip install it"
 
 
 def _role_options(role: Role, options: Options, target: Target | None = None) -> Options:
     """The options for a model of this role, without those that only concern a judge if it is not one."""
     if role == "judge":
         return options
-    fixed = target is not None and target.model == EMBEDDED
-    return replace(options, revision=None, trust_remote_code=options.trust_remote_code and not fixed)
+    fixed = {"trust_remote_code"} if target is not None and target.model == EMBEDDED else set()
+    return replace(
+        options, revision=None, settings={name: value for name, value in options.settings.items() if name not in fixed}
+    )
 
 
 def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
@@ -171,12 +125,13 @@ def _notes(name: str, target: Target, options: Options) -> Iterator[str]:
         yield f"{name}: {options.catalogue} sends the key in {key} to {target.server}"
 
 
-def _plan_note(name: str, target: Target, backend: Backend, options: Options) -> str:
+def _plan_note(target: Target, backend: Backend, options: Options, entries: Mapping[str, CatalogueEntry]) -> str:
     """Note whether a model fits; a model that cannot be inspected here gets a placeholder identity in the plan."""
     try:
-        check_fit(target, name, options, catalogue(options.catalogue))
+        if fits := providers()[target.engine].fits:
+            fits(target, replace(options, dry_run=False), entries)
         _ = backend.identity
-        return f"{name} fits this machine, or is of unknown size"
+        return f"{target.name} fits this machine, or is of unknown size"
     except DistractError as problem:
         vars(backend)["identity"] = {"engine": target.engine, "model": target.model}
         return str(problem)
@@ -194,7 +149,6 @@ def _price(role: Role, target: Target, options: Options) -> Price | None:
 
 
 def _list_names(role: Role, entries: Mapping[str, CatalogueEntry], no_models: Collection[str]) -> list[str]:
-    planted = [f"planted:{bias}" for bias in scripted.PLANTED]
     aliases = [alias for entry in entries.values() for alias in entry.aliases]
-    others = {"judge": planted, "generator": no_models, "verifier": (), "reference": ()}[role]
-    return [EMBEDDED, *entries, *aliases, *others, *(form for form in FORMS if ":" in form)]
+    forms = [form for provider in providers().values() if role in provider.roles for form in provider.forms]
+    return [EMBEDDED, *entries, *aliases, *(no_models if role == "generator" else ()), *forms]

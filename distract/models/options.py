@@ -1,53 +1,51 @@
-"""Options for loading models and for sending requests to servers.
+"""Options for opening models: those that commands offer by name, and the settings of providers.
 
-The record ``Options`` describes itself: each setting of an engine carries its help, its engines and its range. The
-option ``--model-option``, its checks and ``distract list options`` follow from it. A provider may bring its own record.
+A setting carries its help and its range, so that its option, its checks and ``distract list options`` follow from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
-from distract.core.errors import UnknownName, UsageError
+from distract.core.errors import UsageError
 from distract.models.ranges import NumberRange, Range, WholeRange
 
-_TRANSFORMERS, _VLLM, _SERVER = frozenset(("transformers",)), frozenset(("vllm",)), frozenset(("openai", "python"))
-_LOCAL = _TRANSFORMERS | _VLLM
 _WORDS = {"true": True, "false": False}
 
 
-def _setting(default: Any, engines: frozenset[str], help: str, bounds: Range | None = None) -> Any:
-    """Declare a field as a setting of engines."""
-    return field(default=default, metadata={"help": help, "engines": engines, "bounds": bounds})
+def setting(default: Any, help: str, bounds: Range | None = None) -> Any:
+    """Declare a field of a dataclass as a setting.
+
+    Args:
+        default: Its default; None leaves the choice to the engine, a bool makes it a switch.
+        help: What it sets, in a few words without a verb.
+        bounds: Its range, if it is a number.
+    """
+    return field(default=default, metadata={"help": help, "bounds": bounds})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of models; by default the engine decides."""
 
-    engine: str | None = _setting(None, _LOCAL, "engine for a name that leaves it open: vllm or transformers")
-    dtype: str = _setting("auto", _LOCAL, "type of the weights: float32, bfloat16 or float16")
-    quantization: str | None = _setting(
-        None, _LOCAL, "quantization of the weights: bnb-8bit, bnb-4bit; with vLLM, any it supports"
+    MISSING: ClassVar[Any] = MISSING
+
+    engine: str | None = setting(None, "engine for a name that leaves it open: vllm or transformers")
+    dtype: str = setting("auto", "type of the weights: float32, bfloat16 or float16")
+    quantization: str | None = setting(
+        None, "quantization of the weights: bnb-8bit, bnb-4bit; with vLLM, any it supports"
     )
-    trust_remote_code: bool = _setting(False, _LOCAL, "run code that comes with a model")
-    device_map: str | None = _setting(None, _TRANSFORMERS, "where the weights go: cpu, cuda, auto and so on")
-    batch_tokens: int | None = _setting(
-        None, _TRANSFORMERS, "tokens per forward pass; by default as many as free memory allows", WholeRange(64)
+    base_url: str | None = setting(
+        None, "server with OpenAI's interface, for openai:MODEL; keys come from the environment only"
     )
-    tensor_parallel: int | None = _setting(None, _VLLM, "GPUs for one model", WholeRange(1, 1024))
-    max_length: int | None = _setting(None, _VLLM, "maximum number of tokens of prompt and answer", WholeRange(16))
-    gpu_memory: float | None = _setting(None, _VLLM, "share of a GPU's memory", NumberRange(0, 1, "least"))
-    base_url: str | None = _setting(
-        None, _SERVER, "server with OpenAI's interface, for openai:MODEL; keys come from the environment only"
-    )
-    concurrency: int = _setting(16, _SERVER, "requests at once", WholeRange(1, 1000))
-    timeout: float = _setting(120.0, _SERVER, "seconds to wait for a reply", NumberRange(0.001, 86_400))
-    attempts: int = _setting(6, _SERVER, "attempts per request", WholeRange(1, 1000))
+    concurrency: int = setting(16, "requests at once", WholeRange(1, 1000))
+    timeout: float = setting(120.0, "seconds to wait for a reply", NumberRange(0.001, 86_400))
+    fail_fast: bool = setting(False, "stop at the first exception of a judge function")
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of providers, by field
     catalogue: Path | None = None  # a file of judges, added to the installed ones
     revision: str | None = None  # of the judge: a commit, branch or tag of the hub
     price_in: float | None = None  # the judge's price in US dollars per million tokens of prompts
@@ -56,14 +54,26 @@ class Options:
     dry_run: bool = False  # only plan: do not require that a model fits, or a key
     lenient: frozenset[str] = frozenset()  # settings from a project's file, which apply only to models that have them
 
+    def get(self, name: str) -> Any:
+        """Return an option or a setting; ``MISSING`` for a setting that is not set."""
+        return getattr(self, name) if name in _FIELDS else self.settings.get(name, MISSING)
+
+    @property
+    def changed(self) -> set[str]:
+        """The names of options and settings that are not at their default."""
+        own = {each.name for each in fields(self) if each.name != "settings" and self.get(each.name) != each.default}
+        return own | self.settings.keys()
+
+
+_FIELDS = frozenset(each.name for each in fields(Options))
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of an engine."""
+    """One setting."""
 
     key: str
     help: str
-    engines: frozenset[str]
     default: Any
     bounds: Range | None
 
@@ -88,36 +98,14 @@ class Setting:
 
 
 def describe(record: type) -> Mapping[str, Setting]:
-    """Describe the settings that a record declares, by field."""
-    return MappingProxyType({each.name: Setting.of(each) for each in fields(record) if each.metadata})
+    """Describe the settings that a dataclass declares, by field."""
+    return MappingProxyType({each.name: Setting.of(each) for each in fields(record) if "help" in each.metadata})
 
 
-SETTINGS = describe(Options)
+COMMON_SETTINGS = describe(Options)
 
-COMMON = ("engine", "dtype", "quantization", "base_url", "concurrency")
+COMMON = tuple(COMMON_SETTINGS)
 """Settings with an option of their own; ``--model-option`` sets all."""
-
-USES: Mapping[str, frozenset[str]] = MappingProxyType(
-    {**{name: setting.engines for name, setting in SETTINGS.items()}, "revision": _LOCAL}
-)
-"""The engines that an option applies to; options missing here apply to all."""
-
-
-def read_settings(pairs: Iterable[tuple[str, object]]) -> dict[str, Any]:
-    """Check settings by key; a key may come twice with the same value."""
-    values: dict[str, Any] = {}
-    for key, raw in pairs:
-        name = key.strip().replace("-", "_")
-        if name not in SETTINGS:
-            known = [setting.key for setting in SETTINGS.values()]
-            raise UnknownName("model option", key, known)
-        try:
-            value = SETTINGS[name].read(raw)
-        except ValueError as error:
-            raise UsageError(f"{flag(name)} {error}") from None
-        if values.setdefault(name, value) != value:
-            raise UsageError(f"{flag(name)} is given twice, as {values[name]} and as {value}; give it once")
-    return values
 
 
 def split_setting(text: str) -> tuple[str, str]:
@@ -128,31 +116,8 @@ def split_setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def check(options: Options, engines: Mapping[str, str], judge: str | None) -> None:
-    """Raise if an option is set that no model of the command uses; ``engines`` maps each model to its engine."""
-    changed = {each.name for each in fields(options) if getattr(options, each.name) != each.default}
-    for option in sorted((changed & USES.keys()) - options.lenient):
-        concerned = {judge: engines[judge]} if option == "revision" and judge else engines
-        if not USES[option].intersection(concerned.values()):
-            raise UsageError(
-                f"{flag(option)} is for models on {format_engines(USES[option])}; {_describe_models(concerned)}; "
-                "remove the option"
-            )
-
-
 def flag(name: str, value: object = None) -> str:
     """Spell an option as typed on the command line, with its value if there is one."""
-    is_key = name in SETTINGS and name not in COMMON
+    is_key = name not in COMMON and name not in _FIELDS
     text = f"{'--model-option ' if is_key else '--'}{name.replace('_', '-')}"
     return text if value is None else f"{text}{'=' if is_key else ' '}{value}"
-
-
-def format_engines(engines: Collection[str]) -> str:
-    """Name engines for a message."""
-    names = {"transformers": "transformers", "vllm": "vLLM", "openai": "an OpenAI-compatible server"}
-    return " or ".join(names.get(engine, engine) for engine in sorted(engines))
-
-
-def _describe_models(engines: Mapping[str, str]) -> str:
-    places = {"planted": "is planted and loads no model", "openai": "is asked on a server"}
-    return ", ".join(f"{name} {places.get(engine, f'runs on {engine}')}" for name, engine in engines.items())

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from distract.core.printable import count, line
+from distract.core.printable import count, line, shorten
 from distract.core.runs import TEXTS, read_texts
 
 MAX_LENGTH = 300
-"""Maximum number of characters of an answer to show: half from its beginning, half from its end, where verdicts are."""
+"""Maximum number of characters of an answer to show."""
 
 _COMMAND = re.compile(r":(?=:)|##(?=\[)")
 """Beginnings of commands that a CI runner would execute."""
@@ -25,6 +25,8 @@ def unread_lines(path: Path) -> Iterator[str]:
     """Quote one answer of a run that could not be read, if there are any."""
     number, example = 0, None
     for text in read_texts(path):
+        if text.get("failure", "") is None:
+            continue  # it was read
         number += 1
         if example is None or (not _reply_text(example) and _reply_text(text)):
             example = text
@@ -34,7 +36,7 @@ def unread_lines(path: Path) -> Iterator[str]:
     labels = example.get("looked_for")
     expected = " or ".join(map(_escape, labels if isinstance(labels, list) else ())) or "a verdict"
     yield f"1 of {count(number, 'unreadable answer')} ({place}): looked for {expected}; the judge said:"
-    yield f"  > {_shorten(_reply_text(example)) or '(nothing)'}"
+    yield f"  > {shorten(_reply_text(example), MAX_LENGTH) or '(nothing)'}"
     yield f"all of them: {line(str(path / TEXTS))}"
 
 
@@ -44,7 +46,3 @@ def _reply_text(entry: Mapping[str, Any]) -> str:
 
 def _escape(text: object) -> str:
     return _COMMAND.sub("\\g<0>\u2060", line(str(text or "")))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH // 2]} […] {text[-MAX_LENGTH // 2 :]}"

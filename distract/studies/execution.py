@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from distract.core import job as jobs
 from distract.core import registry, runs
 from distract.core import store as stores
 from distract.core.backend import Backend
-from distract.core.errors import DataError
+from distract.core.errors import DataError, UsageError
 from distract.core.job import FinishedRun, Job
 from distract.core.printable import line
 from distract.core.records import Role, Row
-from distract.core.runs import LoadedRun
+from distract.core.runs import KeepText, LoadedRun
 from distract.core.store import Answerer
 from distract.core.study import R
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.opener import open_models
 from distract.models.options import Options
+from distract.models.provider import known_settings
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import WRITERS
 from distract.studies.listener import Listener
@@ -31,10 +32,12 @@ from distract.studies.setup import Setup
 def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, dict[str, Any]]:
     """Split options into those of the generator, those of the models, and all others."""
     asking, loading = ({field.name for field in fields(kind)} & more.keys() for kind in (GeneratorOptions, Options))
+    own = {name: more[name] for name in known_settings().keys() & more.keys() - loading}
+    changed = {name: value for name, value in own.items() if value != known_settings()[name].default}
     return (
         GeneratorOptions(**{name: more[name] for name in asking}),
-        Options(**{name: more[name] for name in loading}),
-        {name: value for name, value in more.items() if name not in asking | loading},
+        Options(**{name: more[name] for name in loading}, settings=changed),
+        {name: value for name, value in more.items() if name not in asking | loading | own.keys()},
     )
 
 
@@ -56,6 +59,9 @@ def set_up(
     listener.say((*opened.notes, *(f"warning: {problem}" for problem in registry.problems())))
     models = dict(opened.models)
     backend, reference = models.pop("judge"), models.pop("reference", None)
+    keep_text = more.pop("keep_text", "failures")
+    if keep_text not in get_args(KeepText):
+        raise UsageError(f"--keep-text {keep_text}: expected one of {', '.join(get_args(KeepText))}")
     manner = {name: more.pop(name) for name in ("orders", "samples", "answer_tokens") if name in more}
     chosen = registry.choose_protocols(more.pop("protocols", ()), backend, protocols)
     helped = (helper, reference) if helper and reference else None
@@ -69,6 +75,7 @@ def set_up(
             models,
             opened.prices,
             more.pop("out", None),
+            keep_text,
         ),
         asking,
     )
@@ -96,8 +103,10 @@ def run_job(
         renew([job.models["judge"]], store)
     with jobs.open_stores(job.models, place) as models:
         judge = models["judge"][1] if "judge" in models else None
-        if check is None and judge and (run := _load_finished(job, judge.epoch)) is not None:
+        if check is None and judge is not None and (run := _load_finished(job, judge.epoch)) is not None:
             listener.say([f"this run is complete in {line(str(run.path))}: no call is made"])
+            if not run.keeps(job.keep_text) and not jobs.rewrite_texts(job, models):
+                listener.say([f"{line(str(place))} no longer holds the replies of this run: no text is added to it"])
             return jobs.summarise(job.study, run)
         with listener.count(tally, job.prices):
             if check is not None:

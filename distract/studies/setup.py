@@ -15,6 +15,7 @@ from distract.core.job import Job, Stages, StageSample
 from distract.core.plan import Plan
 from distract.core.plugin import Protocol
 from distract.core.records import Case, CaseResult, Role
+from distract.core.runs import KeepText
 from distract.core.study import R, Study
 from distract.core.usage import Price
 from distract.data import datasets
@@ -44,6 +45,7 @@ class Setup:
     helpers: Mapping[Role, Backend] = field(default_factory=dict)
     prices: Mapping[Role, Price] = field(default_factory=dict)
     out: Path | None = None
+    keep_text: KeepText = "failures"
 
     @property
     def helped(self) -> bool:
@@ -112,6 +114,7 @@ class Setup:
             source=source,
             heading=tuple(heading),
             remarks=tuple(remarks),
+            keep_text=self.keep_text,
         )
 
 

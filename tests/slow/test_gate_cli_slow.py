@@ -31,7 +31,7 @@ from test_gate_cli import (
 from distract.core.errors import BackendError
 from distract.core.runs import checksum, load
 from distract.models import opener, scripted
-from distract.models.names import Target
+from distract.models.provider import Target
 from distract.models.scripted import ScriptedBackend
 from distract.studies.gate.live_rule import LiveGate
 

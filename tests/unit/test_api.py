@@ -26,7 +26,7 @@ from distract.cli.main import cli
 from distract.core.errors import InUseError
 from distract.data.formats import native
 from distract.models import scripted
-from distract.models.options import SETTINGS
+from distract.models.provider import known_settings
 from distract.studies import execution
 
 Command = Callable[..., CommandResult]
@@ -67,7 +67,7 @@ def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...])
     assert command
     options = {option.name: option for option in command.params}
     own = {"judge", "run"} if name == "gate" else {"judge"}
-    assert hints | own == (options.keys() - OF_COMMANDS) | SETTINGS.keys()
+    assert hints | own == (options.keys() - OF_COMMANDS) | known_settings().keys()
     defaults = {
         key: option.type(option.default)
         for key, option in options.items()
@@ -225,7 +225,7 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
     ("options", "message"),
     [
         ({"judge": "planted:nope"}, "unknown"),
-        ({"judge": 3}, "judge: expected a name, found 3"),
+        ({"judge": 3}, "judge: expected a name or a function, found 3"),
         ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
         ({"attacks": "nope"}, "unknown attack 'nope'"),
         ({"attacks": [3]}, "attacks: expected names, found 3"),

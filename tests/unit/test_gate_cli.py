@@ -18,7 +18,7 @@ from distract.core.records import Reply, Request
 from distract.core.runs import checksum
 from distract.core.signals import StopSignal
 from distract.models import opener, scripted
-from distract.models.names import Target
+from distract.models.provider import Target
 from distract.models.scripted import ScriptedBackend
 
 Run = Callable[..., CommandResult]

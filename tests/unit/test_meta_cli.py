@@ -578,7 +578,7 @@ def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[st
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.parametrize("name", ["replay:x", "replay:"])
+@pytest.mark.parametrize("name", ["replay:x", "replay:a/b.jsonl"])
 def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
     ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)

@@ -13,8 +13,9 @@ from distract.core.errors import UnknownName, UsageError
 from distract.models import hardware, names
 from distract.models.catalogue import CatalogueEntry
 from distract.models.hardware import Gpu
-from distract.models.names import ENGINES, Target, choose_engine, resolve
-from distract.models.options import USES, Options
+from distract.models.names import choose_engine, resolve
+from distract.models.options import COMMON, Options
+from distract.models.provider import Target, engines, known_settings, providers, uses
 from distract.models.server.addresses import OPENAI
 
 LLAMA = CatalogueEntry("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
@@ -95,7 +96,7 @@ def test_engine_choice_fits_the_machine(
     chosen, why = choose_engine(None)
     assert chosen == engine
     assert reason in why
-    for requested in ENGINES:
+    for requested in engines():
         assert choose_engine(requested) == (requested, "")
 
 
@@ -114,7 +115,7 @@ def test_folder_is_resolved_from_any_spelling(tmp_path: Path, monkeypatch: pytes
 def test_any_other_name_is_one_line(name: str) -> None:
     problem = ""
     try:
-        assert resolve(name, Options(), KNOWN).engine in (*USES["dtype"], "openai", "planted")
+        assert resolve(name, Options(), KNOWN).engine in providers()
     except UsageError as error:
         problem = str(error)
     assert len(problem.splitlines()) <= 1
@@ -125,6 +126,10 @@ def test_unknown_name_has_a_suggestion() -> None:
         resolve("llama-3.3-7b", Options(), KNOWN)
 
 
-def test_every_option_has_help() -> None:
-    everywhere = {"catalogue", "judge_version", "price_in", "price_out", "dry_run", "lenient"}
-    assert Options.__dataclass_fields__.keys() - USES.keys() == everywhere
+def test_every_setting_belongs_to_a_provider() -> None:
+    assert uses().keys() == {*known_settings(), "revision"}
+    assert all(uses().values())
+    assert {*COMMON} < known_settings().keys()
+    assert uses()["dtype"] == {"transformers", "vllm"}
+    assert uses()["timeout"] == {"openai", "python"}
+    assert uses()["fail_fast"] == {"python"}

@@ -17,7 +17,7 @@ from distract.cli.main import COMMANDS, cli
 from distract.cli.options import RangeType
 from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
-from distract.models.options import SETTINGS
+from distract.models.provider import known_settings
 from distract.models.ranges import NumberRange, WholeRange
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.settings import load_settings
@@ -74,7 +74,7 @@ def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, opt
             assert (len(refused.splitlines()), len(refused) < 200) == (1, True)
 
 
-@pytest.mark.parametrize("key", [name for name, setting in SETTINGS.items() if setting.bounds])
+@pytest.mark.parametrize("key", [name for name, setting in known_settings().items() if setting.bounds])
 def test_hostile_number_of_an_engine_setting_is_one_line(key: str, run: Any) -> None:
     for text in HOSTILE:
         ran = run("attack", "--model-option", f"{key}={text}")

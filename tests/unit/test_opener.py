@@ -47,7 +47,7 @@ def test_absent_roles_and_non_models_are_not_opened() -> None:
 
 
 def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path) -> None:
-    options = Options(dtype="float32", revision="abc", trust_remote_code=True)
+    options = Options(dtype="float32", revision="abc", settings={"trust_remote_code": True})
     backends = open_backends(
         {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
     )
@@ -74,10 +74,14 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
         ("planted:fair", Options(dtype="float32"), "--dtype is for models on transformers or vLLM; planted:fair is"),
         ("planted:fair", Options(revision="abc"), "loads no model"),
         (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
-        (EMBEDDED, Options(trust_remote_code=True), "one fixed file without code"),
-        (EMBEDDED, Options(concurrency=4), "--concurrency is for models on an OpenAI-compatible server"),
+        (EMBEDDED, Options(settings={"trust_remote_code": True}), "one fixed file without code"),
+        (
+            EMBEDDED,
+            Options(concurrency=4),
+            "--concurrency is for models on an OpenAI-compatible server or a",
+        ),
         (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
-        (EMBEDDED, Options(tensor_parallel=2), "--model-option tensor-parallel is for models on vLLM"),
+        (EMBEDDED, Options(settings={"tensor_parallel": 2}), "--model-option tensor-parallel is for models on vLLM"),
         ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; remove the option"),
         ("http://h/v1#m", Options(revision="v1"), "--revision"),
         ("http://h/v1#m", Options(base_url="http://i/v1"), "already contains the server; remove --base-url"),
@@ -140,5 +144,5 @@ def test_unknown_name_is_reported_with_its_role(role: Role) -> None:
         open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))
     assert "planted" not in str(error.value)
     assert len(str(error.value)) < 200
-    with pytest.raises(UsageError, match="reads structure instead of text"):
+    with pytest.raises(UsageError, match="answers no free request, so it cannot be"):
         open_models({"judge": EMBEDDED, role: "planted:bold"})

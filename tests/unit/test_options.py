@@ -17,7 +17,8 @@ from distract.cli.command import PANELS, Option
 from distract.cli.main import COMMANDS, SECTIONS, cli
 from distract.core.errors import UsageError
 from distract.models import hardware
-from distract.models.options import COMMON, SETTINGS, Options, flag
+from distract.models.options import COMMON, Options, flag
+from distract.models.provider import known_settings, uses
 
 DRY = ("attack", "gate", "leaderboard", "meta", "consistency", "explain", "rewrite", "make-pairs", "make-tweakset")
 """The commands that ask a model."""
@@ -44,17 +45,17 @@ def command(name: str) -> click.Command:
 
 class TestEngineSettings:
     def test_every_setting_has_help_engines_and_a_default(self) -> None:
-        for name, setting in SETTINGS.items():
-            assert (setting.key, bool(setting.help), bool(setting.engines)) == (name.replace("_", "-"), True, True)
+        for name, setting in known_settings().items():
+            assert (setting.key, bool(setting.help), bool(uses()[name])) == (name.replace("_", "-"), True, True)
             assert isinstance(setting.default, bool) or setting.read(setting.default) == setting.default
-        own = {"catalogue", "revision", "price_in", "price_out", "judge_version", "dry_run", "lenient"}
-        assert {each.name for each in fields(Options)} - SETTINGS.keys() == own
+        own = {"settings", "catalogue", "revision", "price_in", "price_out", "judge_version", "dry_run", "lenient"}
+        assert {each.name for each in fields(Options)} - known_settings().keys() == own
 
     def test_commands_offer_common_settings_and_model_option(self) -> None:
         for name in DRY:
             names = {option for parameter in command(name).params for option in parameter.opts}
             assert {"--model-option", *map(flag, COMMON)} <= names
-            assert not {f"--{setting.key}" for setting in SETTINGS.values()} - {*map(flag, COMMON)} & names
+            assert not {f"--{setting.key}" for setting in known_settings().values()} - {*map(flag, COMMON)} & names
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -64,7 +65,7 @@ class TestEngineSettings:
                 "unknown model option 'timeot'; did you mean 'timeout'? (known: ",
             ),
             (("--model-option", "timeout"), "--model-option 'timeout': expected KEY=VALUE, such as timeout=30"),
-            (("--model-option", "timeout="), "--model-option timeout '': expected a number from 0.001 to 86400"),
+            (("--model-option", "timeout="), "--timeout '': expected a number from 0.001 to 86400"),
             (("--model-option", "max-length=1"), "--model-option max-length '1': expected a whole number from 16"),
             (("--model-option", "trust-remote-code=yes"), "trust-remote-code 'yes': expected true or false"),
             (("--model-option", "price-in=1"), "unknown model option 'price-in'"),
@@ -81,11 +82,14 @@ class TestEngineSettings:
                 "--concurrency is given twice, as 16",
             ),
             (("--model-option", "tensor-parallel=2"), "--model-option tensor-parallel is for models on vLLM; planted"),
-            (("--model-option", "timeout=3"), "--model-option timeout is for models on an OpenAI-compatible server"),
+            (
+                ("--model-option", "timeout=3"),
+                "--timeout is for models on an OpenAI-compatible server or a",
+            ),
             (("--tensor-parallel", "2"), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
             (("--tensor-parallel=2",), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
             (("--trust-remote-code",), "no option --trust-remote-code: use --model-option trust-remote-code=true"),
-            (("--timeout",), "no option --timeout: use --model-option timeout=VALUE"),
+            (("--attempts",), "no option --attempts: use --model-option attempts=VALUE"),
             (("--attemps", "3"), "no option --attemps: use --model-option attempts=3"),
             (("--plan",), "no option --plan: use --dry-run"),
             (("--device-map", "\x1b[2J"), "use --model-option device-map=\\x1b[2J"),
@@ -127,10 +131,13 @@ class TestEngineSettings:
 
     def test_every_setting_is_listed(self, run: Any) -> None:
         ran = run("list", "options")
-        for setting in SETTINGS.values():
+        for setting in known_settings().values():
             assert f"\n  {setting.key} " in ran.out
             assert setting.help in ran.words
-        assert "seconds to wait for a reply (an OpenAI-compatible server; default: 120.0)" in ran.words
+        assert (
+            "seconds to wait for a reply (an OpenAI-compatible server or a Python function; default: 120.0)"
+            in ran.words
+        )
 
 
 class TestHelp:

@@ -44,6 +44,7 @@ NAMES = [
     "gate",
     "instructions",
     "invariants",
+    "judge",
     "load",
     "orders",
     "parsers",

@@ -116,12 +116,31 @@ class Reply:
         return self.failure is None or not self.failure.startswith(NO_REPLY)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply in words, or one that could not be read, behind a judgment."""
+
+    key: str  # of the request
+    reply: Reply
+    labels: tuple[str, ...]  # forms of a verdict; empty if the request was for another text
+    failure: str | None  # why this reply left the judgment without a verdict
+
+    @classmethod
+    def of(cls, request: Request, reply: Reply, failure: str | None) -> Answer | None:
+        """Describe a reply; None if it holds nothing but probabilities, or never came."""
+        is_unread = isinstance(failure, ParseFailure) and failure.reply is reply
+        if not reply.answered or (reply.probabilities is not None and not is_unread):
+            return None
+        outcomes = dict(request.slots.outcomes) if request.slots else {}
+        labels = [outcomes["ranking"]] if "ranking" in outcomes else outcomes.values() or request.choices
+        wanted = tuple(request.prefill + label for label in labels)
+        return cls(request.key, reply, wanted, failure if is_unread else None)
+
+
 class ParseFailure(str):
-    """The reason why a reply holds no verdict: plain text that carries the reply until its row is written."""
+    """The reason why a reply holds no verdict: plain text that carries the reply."""
 
     reply: Reply
-    key: str = ""  # of the request; empty until known
-    wanted: tuple[str, ...] = ()  # form of a verdict, if known
 
     def __new__(cls, why: str, reply: Reply) -> ParseFailure:
         failure = super().__new__(cls, why)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
+
+from distract.core.records.requests import Answer
 
 UNCHANGED = "the control changes nothing in it"
 """Reason to exclude a comparison from the noise: it repeats the original and is answered from the store."""
@@ -34,6 +36,7 @@ class Judgment:
         mass: lowest probability mass on the choices among the replies read, if known.
         read: ``choices`` (log-probabilities) or ``text`` (a parser).
         failure: reason for having no verdict; ``ParseFailure`` if a reply could not be read.
+        answers: the judge's own words, until the row is written; not part of the record.
     """
 
     preferred: Outcome | None
@@ -43,6 +46,7 @@ class Judgment:
     mass: float | None = None
     read: str = "choices"
     failure: str | None = None
+    answers: tuple[Answer, ...] = field(default=(), compare=False, repr=False)
 
     def mirror(self) -> Judgment:
         p, s, r = self.probabilities, self.scores, self.ratings
@@ -97,3 +101,9 @@ class Row:
     beside: tuple[Side, ...] = ()
     place: Literal["first", "last"] | None = None  # for a ``set``: place of the third response
     lengths: tuple[int, int] | tuple[()] = ()  # for a ``match``: numbers of characters of a and b
+
+    def without_answers(self) -> Row:
+        """Drop the judge's own words, which take memory."""
+        if not any(judgment.answers for judgment in self.judgments):
+            return self
+        return replace(self, judgments=tuple(replace(judgment, answers=()) for judgment in self.judgments))

@@ -88,6 +88,7 @@ def list_modules(file: Path) -> dict[str, Path]:
         if name in modules or not (path == home or home in path.parents):
             continue
         modules[name] = path
+        waiting.extend(init for above in path.parents if (init := above / "__init__.py").is_file() and above != base)
         waiting.extend(_find_imports(path, base))
     return modules
 

@@ -73,19 +73,22 @@ class CallStream:
 
     def collect(self, timeout: float) -> Batch:
         """Replies since the last call; waits at most ``timeout`` seconds for the first."""
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         arrivals: list[tuple[int, Reply | BaseException]] = []
         with contextlib.suppress(queue.Empty):
             while True:
                 arrivals.append(self._arrivals.get(timeout=0.0 if arrivals else timeout))
         batch = []
-        for ticket, reply in arrivals:
+        for ticket, arrival in arrivals:
             self._tasks.pop(ticket, None)
             if ticket in self._pending:  # else a lost call came back
                 self._pending.remove(ticket)
-                batch.append((ticket, reply if isinstance(reply, Reply) else self._fail(reply)))
-        return batch or self._drop_late()
+                if reply := arrival if isinstance(arrival, Reply) else self._fail(arrival):
+                    batch.append((ticket, reply))
+        batch = batch or self._drop_late()
+        if not batch:
+            self._check()
+        return batch
 
     def halt(self) -> Collection[int]:
         """See ``Stream.halt``; gives up calls that have not begun."""
@@ -137,15 +140,21 @@ class CallStream:
             return Reply(failure="returned a coroutine that nobody awaited; declare the function with async def")
         return self._read(value)
 
-    def _fail(self, error: BaseException) -> Reply:
-        if isinstance(error, BackendError):  # the function itself says that the run must stop
-            self._failure = error
-            return Reply(failure=f"{NO_REPLY}: {error}")
-        if self._fail_fast:
-            self._failure = BackendError(f"{self._name} raised {describe_error(error)}; --fail-fast stops here")
-        return verdicts.fail(error, "".join(traceback.format_exception(error)))
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
-    def _drop_late(self) -> Batch:
+    def _fail(self, error: BaseException) -> Reply | None:
+        """Turn an error into a reply; None if it ends the run."""
+        if isinstance(error, BackendError):  # the function itself says so
+            self._failure = error
+        elif self._fail_fast:
+            self._failure = BackendError(f"{self._name} raised {describe_error(error)}; --fail-fast stops here")
+        else:
+            return verdicts.fail(error, "".join(traceback.format_exception(error)))
+        return None
+
+    def _drop_late(self) -> list[tuple[int, Reply]]:
         """Give up calls that have taken too long."""
         begun, now = self._begun.copy(), time.monotonic()  # the threads change it
         late = [ticket for ticket, begin in begun.items() if ticket in self._pending and now - begin > self._timeout]
@@ -154,10 +163,11 @@ class CallStream:
             if task := self._tasks.pop(ticket, None):
                 task.cancel()
         self._lost += len(late)
-        if late and self._lost >= self._most:
-            self._failure = BackendError(
-                f"{self._lost} calls of {self._name} did not return within {self._timeout:g} s each, "
-                "as many as may run at once (--concurrency); give them longer with --timeout"
-            )
-        failure = f"{NO_REPLY}: the function did not return within {self._timeout:g} s"
-        return [(ticket, Reply(failure=failure)) for ticket in late]
+        problem = f"did not return within {self._timeout:g} s"
+        if self._lost < self._most:
+            return [(ticket, Reply(failure=f"{NO_REPLY}: the function {problem}")) for ticket in late]
+        self._failure = BackendError(
+            f"{self._lost} calls of {self._name} {problem} each, as many as may run at once (--concurrency); give them "
+            "longer with --timeout"
+        )
+        return []

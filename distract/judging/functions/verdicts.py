@@ -104,7 +104,8 @@ def _read(value: object, names: tuple[str, ...], read: Any) -> Reply:
             reason = next((str(text) for each in _REASON_NAMES if (text := _get(value, each)) is not None), "")
         verdict = read(_plain(inner))
     except _UnreadableError as error:
-        return Reply(text=_show(value, MAX_REASON), failure=f"returned {_show(value)}; {error}")
+        text = value[:MAX_REASON] if isinstance(value, str) else _show(value)
+        return Reply(text=text, failure=f"returned {_show(value)}; {error}")
     except PLUGIN_ERRORS as error:  # the value's own attributes and methods are foreign code
         return Reply(failure=f"returned a {type(value).__name__} that cannot be read: {describe_error(error)}"[:300])
     return Reply(text=dump_json({**verdict, **({"reason": reason[:MAX_REASON]} if reason else {})}))
@@ -169,7 +170,10 @@ def _get(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def _show(value: object, most: int = 60) -> str:
+def _show(value: object) -> str:
     """Show a value in a few characters, the same in every process."""
-    text = value if isinstance(value, str) and most > len(value) else reprlib.repr(value)
-    return _ADDRESS.sub("", text)[:most]
+    return _ADDRESS.sub("", _REPR.repr(value))
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 80

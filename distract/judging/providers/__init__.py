@@ -1,0 +1,1 @@
+"""The providers of judges shipped with distract, one file each."""
