@@ -12,6 +12,8 @@ from distract.core.errors import UsageError, describe_error, install_command
 from distract.core.records import NO_REPLY, Reply, Request, token_count
 from distract.judging.functions.backend import start_loop
 from distract.judging.functions.stream import CallStream
+from distract.models.server.capabilities import ROOM_FOR_VERDICT
+from distract.models.server.capabilities import seed as make_seed
 
 
 class InspectModel:
@@ -71,10 +73,10 @@ class InspectModel:
 
         kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
         config = GenerateConfig(
-            max_tokens=request.max_tokens if not request.choices else None,
+            max_tokens=max(ROOM_FOR_VERDICT, request.max_tokens) if request.choices else request.max_tokens,
             temperature=request.temperature,
             top_p=request.top_p if request.top_p < 1 else None,
-            seed=request.seed + request.sample if request.temperature else None,
+            seed=make_seed(request) if request.temperature else None,
             stop_seqs=list(request.stop) or None,
             max_retries=self._attempts - 1,
             timeout=max(1, int(self._timeout)),
@@ -88,8 +90,10 @@ class InspectModel:
 
 def _read(request: Request, output: Any) -> Reply:
     text, usage = output.completion, output.usage
-    tokens = {"tokens_in": token_count(usage.input_tokens), "tokens_out": token_count(usage.output_tokens)}
-    counts = tokens if usage else {}
+    counts = {
+        f"tokens_{side}": token_count(getattr(usage, f"{side}put_tokens", None))  # usage may be missing
+        for side in ("in", "out")
+    }
     if output.error:
         return Reply(failure=f"{NO_REPLY}: {output.error}"[:300], **counts)
     if output.stop_reason == "content_filter":
