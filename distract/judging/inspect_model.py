@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import UsageError, describe_error, install_command
@@ -14,6 +16,8 @@ from distract.judging.functions.backend import start_loop
 from distract.judging.functions.stream import CallStream
 from distract.models.server.capabilities import ROOM_FOR_VERDICT
 from distract.models.server.capabilities import seed as make_seed
+
+_MARKUP = re.compile(r"\[/?bold\]")
 
 
 class InspectModel:
@@ -56,12 +60,13 @@ class InspectModel:
             try:
                 self._model = get_model(self.identity["model"], memoize=False, **self._arguments)
             except Exception as error:  # an unknown provider, a package or key that is missing
-                raise UsageError(f"{self.name}: {describe_error(error)}") from error
+                message = _MARKUP.sub("", describe_error(error))
+                raise UsageError(f"{self.name}: {message}") from error
             self._loop = start_loop(self)
         return CallStream(
             self.name,
             self._ask,
-            lambda reply: reply,  # type: ignore[arg-type, return-value]
+            lambda reply: cast(Reply, reply),
             most=self._concurrency,
             timeout=self._timeout,
             fail_fast=False,
@@ -89,20 +94,18 @@ class InspectModel:
 
 
 def _read(request: Request, output: Any) -> Reply:
-    text, usage = output.completion, output.usage
-    counts = {
-        f"tokens_{side}": token_count(getattr(usage, f"{side}put_tokens", None))  # usage may be missing
-        for side in ("in", "out")
-    }
+    text, usage = output.completion, output.usage  # usage may be missing
+    tokens_in, tokens_out = (token_count(getattr(usage, f"{side}put_tokens", None)) for side in ("in", "out"))
+    reply = Reply(tokens_in=tokens_in, tokens_out=tokens_out)
     if output.error:
-        return Reply(failure=f"{NO_REPLY}: {output.error}"[:300], **counts)
+        return replace(reply, failure=f"{NO_REPLY}: {output.error}"[:300])
     if output.stop_reason == "content_filter":
-        return Reply(text=text, failure="refused", **counts)
+        return replace(reply, text=text, failure="refused")
+    is_cut = output.stop_reason in ("max_tokens", "model_length")
     if not text.strip():
-        return Reply(failure=f"{NO_REPLY}: empty reply", **counts)
+        return replace(reply, failure="truncated: nothing but reasoning" if is_cut else f"{NO_REPLY}: empty reply")
     if request.prefill and text.lstrip().startswith(request.prefill):
         text = text.lstrip().removeprefix(request.prefill)
     if len(request.stop) == 1 and output.stop_reason == "stop":
         text += request.stop[0]  # providers drop it
-    is_cut = output.stop_reason in ("max_tokens", "model_length")
-    return Reply(text=text, finish="length" if is_cut else "stop", **counts)
+    return replace(reply, text=text, finish="length" if is_cut else "stop")

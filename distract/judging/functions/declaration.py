@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 from distract.core.errors import UsageError
-from distract.judging.functions.neighbours import adapt
+from distract.judging.functions.adaptation import adapt
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,4 +1,4 @@
-"""Judges of other frameworks, taken as judge functions: an object that is one becomes a callable with a declaration."""
+"""What adapters of judges of other frameworks share."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ class NeighbourJudge:
     def __init__(self, judge: Any, code: Any, parameters: tuple[str, ...], package: str) -> None:
         self.judge, self.__name__ = judge, getattr(judge, "__name__", type(judge).__name__)
         empty = inspect.Parameter.empty
+        # A name that ends with "?" is of a parameter that may be missing.
+        kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
         self.__signature__ = inspect.Signature(
-            inspect.Parameter(
-                name.rstrip("?"), inspect.Parameter.KEYWORD_ONLY, default=None if name.endswith("?") else empty
-            )
-            for name in parameters
+            [
+                inspect.Parameter(name.rstrip("?"), kind, default=None if name.endswith("?") else empty)
+                for name in parameters
+            ]
         )
         module: str = code.__module__
         if module.partition(".")[0] != package:
@@ -38,13 +40,3 @@ class NeighbourJudge:
 
     def __repr__(self) -> str:
         return f"{self._about} {self.describe()}"
-
-
-def adapt(judge: Any) -> Adapted:
-    """Turn a judge of a known framework into a function; anything else comes back as it is."""
-    from distract.judging.functions import deepeval, inspect_ai
-
-    for neighbour in (deepeval, inspect_ai):
-        if neighbour.is_judge(judge):
-            return neighbour.adapt(judge)
-    return judge, {}

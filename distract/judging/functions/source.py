@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from distract.core.errors import PLUGIN_ERRORS, DataError, UnknownName, UsageError, describe_error
+from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.declaration import JudgeFunction, declare
-from distract.judging.functions.neighbours import adapt
 
 PREFIX = "python:"
 _registered: dict[str, JudgeFunction] = {}
@@ -57,7 +57,7 @@ def find(spec: str) -> JudgeFunction:
         if not hasattr(value, part):
             raise UnknownName("function", attribute, names, f"in {place}")
         value = getattr(value, part)
-    if inspect.isclass(value) or not callable(adapt(value)[0]):
+    if not is_function(value):
         kind = "a class; name an instance that can be called" if inspect.isclass(value) else "not a function"
         raise UsageError(f"{PREFIX}{spec}: {attribute} is {kind}")
     declared = declare(value)
