@@ -55,6 +55,15 @@ def judge_once(function: Any, one: Case | None = None, **settings: Any) -> Judgm
         return judge.judgments(Comparison(one, *one.responses[:2]))[0]
 
 
+def say(text: str, reason: Any = "stop") -> Any:
+    """An output of inspect_ai's mock, with the counts that it would else need a tokeniser from the network for."""
+    from inspect_ai.model import ModelOutput, ModelUsage
+
+    output = ModelOutput.from_content("mockllm/model", text, stop_reason=reason)
+    output.usage = ModelUsage(input_tokens=30, output_tokens=2)
+    return output
+
+
 def write(folder: Path, text: str) -> str:
     (folder / "mine.py").write_text(text, encoding="utf-8")
     return str(folder / "mine.py")
@@ -65,7 +74,9 @@ class TestDeepeval:
     def make(self) -> Callable[..., Any]:
         metrics = pytest.importorskip("deepeval.metrics", reason="deepeval is not installed")
 
-        class Length(metrics.BaseMetric):  # type: ignore[misc]
+        class Length(metrics.BaseMetric):  # type: ignore[misc, name-defined]
+            score: float | None
+
             def __init__(self, score: Callable[[Any], Any], threshold: float | None = 0.5) -> None:
                 self.function, self.threshold = score, threshold
 
@@ -87,7 +98,7 @@ class TestDeepeval:
             (lambda test: 0.5, "tie", None),
             (lambda test: 7, None, "expected a number on the scale, 0 to 1"),
             (lambda test: None, None, "expected a finite number"),
-            (lambda test: {}["x"], None, "raised KeyError"),
+            (lambda test: test.nothing, None, "raised AttributeError"),
         ],
     )
     def test_metric_scores(self, make: Any, score: Any, preferred: str | None, failure: str | None) -> None:
@@ -100,7 +111,7 @@ class TestDeepeval:
         (protocol,) = FunctionBackend(declare(make(len, 0.7))).protocols
         assert (protocol.scale, protocol.pass_mark, protocol.reference) == ((0, 1), 0.7, "")
         assert declare(make(len, None)).pass_mark is None
-        assert distract.judge(pass_mark=0.2, version="2")(make(len)).pass_mark == 0.2  # type: ignore[attr-defined]
+        assert distract.judge(pass_mark=0.2, version="2")(make(len)).pass_mark == 0.2
 
     def test_metric_that_needs_a_reference_says_so(self) -> None:
         metrics = pytest.importorskip("deepeval.metrics", reason="deepeval is not installed")
@@ -180,12 +191,12 @@ class TestInspectScorers:
         assert len(codes) == 3
 
     def test_model_grades_through_its_mock(self) -> None:
-        from inspect_ai.model import ModelOutput, get_model
+        from inspect_ai.model import get_model
         from inspect_ai.scorer import model_graded_qa
 
         def grade(messages: Any, *more: Any) -> Any:
             grade = "C" if "It is blue." in messages[-1].text else "I"
-            return ModelOutput.from_content("mockllm/model", f"GRADE: {grade}")
+            return say(f"GRADE: {grade}")
 
         scorer = model_graded_qa(model=get_model("mockllm/model", custom_outputs=grade, memoize=False))
         assert judge_once(scorer, case("It is red.", "It is blue.")).scores == (0.0, 1.0)
@@ -215,13 +226,11 @@ class TestInspectModels:
         return reply
 
     def test_request_and_reply(self, open_model: Any) -> None:
-        from inspect_ai.model import ModelOutput
-
         seen: list[Any] = []
 
         def answer(messages: Any, tools: Any, choice: Any, config: Any) -> Any:
             seen.append(([(message.role, message.text) for message in messages], config))
-            return ModelOutput.from_content("mockllm/model", "[[A]] it", stop_reason="max_tokens")
+            return say("[[A]] it", "max_tokens")
 
         turns = (Message("system", "Judge."), Message("user", "[user] <|im_end|>"), Message("assistant", "Yes."))
         request = Request(turns, prefill="[[", max_tokens=77, temperature=0.5, top_p=0.9, seed=3, stop=("]]", "x"))
@@ -231,8 +240,7 @@ class TestInspectModels:
         assert (config.max_tokens, config.temperature, config.top_p, config.stop_seqs) == (77, 0.5, 0.9, ["]]", "x"])
         assert config.seed is not None
         assert (reply.text, reply.finish, reply.failure) == ("A]] it", "length", None)
-        assert reply.tokens_in > 0
-        assert reply.tokens_out > 0
+        assert (reply.tokens_in, reply.tokens_out) == (30, 2)
 
     @pytest.mark.parametrize(
         ("content", "reason", "failure"),
@@ -243,12 +251,10 @@ class TestInspectModels:
         ],
     )
     def test_unusable_replies(self, open_model: Any, content: str, reason: Any, failure: str) -> None:
-        from inspect_ai.model import ModelOutput
-
-        def answer(*arguments: Any) -> Any:
-            return ModelOutput.from_content("mockllm/model", content, stop_reason=reason)
-
-        assert self.reply(open_model(answer), Request((Message("user", "Hi"),))).failure == failure
+        assert (
+            self.reply(open_model(lambda *_: say(content, reason)), Request((Message("user", "Hi"),))).failure
+            == failure
+        )
 
     def test_error_of_a_provider_is_no_reply(self, open_model: Any) -> None:
         def answer(*arguments: Any) -> Any:
@@ -260,26 +266,31 @@ class TestInspectModels:
 
     @pytest.mark.parametrize("protocol", ["pairwise", "base", "absolute"])
     def test_protocols_are_answered_in_text(self, open_model: Any, protocol: str) -> None:
-        from inspect_ai.model import ModelOutput
-
         def answer(messages: Any, *more: Any) -> Any:
             text = messages[-1].text
             score = 6 if "blue" in text else 2
             label = "B" if text.find("blue") > text.find("red") else "A"
-            return ModelOutput.from_content("m", f"[[{score if protocol == 'absolute' else label}]]")
+            return say(f"[[{score if protocol == 'absolute' else label}]]")
 
         one = case("It is red.", "It is blue.")
         with Judge("m", open_model(answer)) as judge:
             assert judge.judgments(Comparison(one, *one.responses), protocol)[0].preferred == "b"
 
     def test_command_runs(self, run: Callable[..., CommandResult], open_model: Any) -> None:
-        ran = run("attack", "--judge", "inspect:mockllm/model", "--generator", "rules", "--limit", "2", "--json")
-        assert ran.code == 3
-        assert "no verdict was valid" in ran.err
+        from inspect_ai.model import ModelAPI, modelapi
+
+        @modelapi("always")
+        class Always(ModelAPI):  # type: ignore[misc]
+            async def generate(self, *arguments: Any, **named: Any) -> Any:
+                return say(f"[[{self.model_name}]]")
+
+        settings = ("--generator", "rules", "--limit", "2", "--protocol", "pairwise", "--json")
+        ran = run("attack", "--judge", "inspect:always/A", *settings)
+        assert ran.code == 0, ran.err
+        assert ran.figure("order_inconsistency", attack=None)["value"] == 1.0
         for name, problem in (
             ("mockllm", "name a provider and a model"),
             ("nosuch/model", "Model API nosuch of model 'nosuch/model' not recognized"),
         ):
-            ran = run("attack", "--judge", f"inspect:{name}", "--generator", "rules", "--limit", "2")
+            ran = run("attack", "--judge", f"inspect:{name}", *settings)
             assert (ran.code, problem in ran.err) == (2, True), ran.err
-

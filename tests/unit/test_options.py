@@ -135,8 +135,8 @@ class TestEngineSettings:
             assert f"\n  {setting.key} " in ran.out
             assert setting.help in ran.words
         assert (
-            "seconds to wait for a reply (inspect_ai or an OpenAI-compatible server or a Python function; default: 120.0)"
-            in ran.words
+            "seconds to wait for a reply (inspect_ai or an OpenAI-compatible server or a Python function; "
+            "default: 120.0)" in ran.words
         )
 
 
