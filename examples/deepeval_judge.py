@@ -17,7 +17,7 @@ class LongerIsBetter(DeepEvalBaseLLM):
 
     def generate(self, prompt, schema=None):
         """Answer with a score from 0 to 10."""
-        score = min(10, len(prompt) // 300)
+        score = round(min(10, len(prompt) / 500), 2)
         return schema(score=score, reason="It is long.") if schema else f'{{"score": {score}, "reason": "It is long."}}'
 
     async def a_generate(self, prompt, schema=None):

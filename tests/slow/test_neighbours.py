@@ -287,7 +287,7 @@ class TestInspectModels:
         settings = ("--generator", "rules", "--limit", "2", "--protocol", "pairwise", "--json")
         ran = run("attack", "--judge", "inspect:always/A", *settings)
         assert ran.code == 0, ran.err
-        assert ran.figure("order_inconsistency", attack=None)["value"] == 1.0
+        assert ran.figure("order_inconsistency", attack="none")["value"] == 1.0
         for name, problem in (
             ("mockllm", "name a provider and a model"),
             ("nosuch/model", "Model API nosuch of model 'nosuch/model' not recognized"),

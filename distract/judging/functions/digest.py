@@ -19,6 +19,7 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.judging.functions.declaration import JudgeFunction
+from distract.judging.functions.neighbours import NeighbourJudge
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\bdistract_\w+_[0-9a-f]{12}\.")
 """What differs between processes and machines: addresses, and modules that ``load_file`` named."""
@@ -61,17 +62,23 @@ def unwrap(function: Any) -> Any:
 
 def _describe_code(target: Any, origin: str = "") -> list[str] | None:
     """Describe the code behind a function or class, and that of the file that names it; None if there is none."""
+    named = list_modules(Path(origin)) if origin else {}
+    if inspect.isclass(target) and issubclass(target, NeighbourJudge):  # the framework's version stands for its code
+        return _dump_modules(named)
     try:
         file = Path(inspect.getsourcefile(target) or "")
     except TypeError:
         return None
     if file.is_file():
-        modules = {**(list_modules(Path(origin)) if origin else {}), **list_modules(file)}
-        return [f"{name}\n{_dump(ast.parse(path.read_bytes()))}" for name, path in sorted(modules.items())]
+        return _dump_modules({**named, **list_modules(file)})
     try:  # typed into a notebook
         return [_dump(ast.parse(textwrap.dedent(inspect.getsource(target))))]
     except (OSError, TypeError, SyntaxError):
         return None
+
+
+def _dump_modules(modules: dict[str, Path]) -> list[str]:
+    return [f"{name}\n{_dump(ast.parse(path.read_bytes()))}" for name, path in sorted(modules.items())]
 
 
 def list_modules(file: Path) -> dict[str, Path]:
