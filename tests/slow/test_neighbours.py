@@ -135,7 +135,7 @@ class TestDeepeval:
         pytest.importorskip("deepeval", reason="deepeval is not installed")
         text = (EXAMPLES / "deepeval_judge.py").read_text(encoding="utf-8")
         codes = []
-        for number, (old, new) in enumerate((("", ""), ("// 300", "// 200"), ("tone.", "style."), ("# x", ""))):
+        for number, (old, new) in enumerate((("", ""), ("/ 500", "/ 400"), ("tone.", "style."), ("# x", ""))):
             (folder := tmp_path / str(number)).mkdir()
             file = write(folder, "# comment\n" * number + (text.replace(old, new) if old else text))
             codes.append(FunctionBackend(find(f"{file}:metric")).identity["code"])
