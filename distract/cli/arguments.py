@@ -16,6 +16,7 @@ from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
 from distract.core.records import Case
 from distract.data import datasets
+from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.source import register
 from distract.models.options import COMMON
 from distract.models.provider import known_settings, read_settings
@@ -108,8 +109,8 @@ def parse_judge(judge: object) -> str:
     """Check the name of a judge; a function gets one."""
     if isinstance(judge, str):
         return judge
-    if callable(judge) and not isinstance(judge, type):
-        return register(judge)
+    if is_function(judge):
+        return register(judge)  # type: ignore[arg-type]
     raise UsageError(
         f"judge: expected a name or a function, found {reprlib.repr(judge)}; `distract list judges` shows the forms"
     )

@@ -21,7 +21,8 @@ Decorator = Callable[[Decorated], Decorated]
 PATH = click.Path(path_type=Path)
 
 
-class NameType(click.ParamType[str]):
+# Before click 8.4, the type takes no parameter; deepeval needs such a version.
+class NameType(click.ParamType):  # type: ignore[type-arg]
     """A name that occurs in the data: read as UTF-8 like the data, whatever the locale."""
 
     name = "text"
@@ -34,7 +35,7 @@ class NameType(click.ParamType[str]):
             return str(value)
 
 
-class RangeType(click.ParamType[Any]):
+class RangeType(click.ParamType):  # type: ignore[type-arg]
     """A number within bounds; click reports any other."""
 
     def __init__(self, bounds: Range) -> None:

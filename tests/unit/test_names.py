@@ -131,5 +131,5 @@ def test_every_setting_belongs_to_a_provider() -> None:
     assert all(uses().values())
     assert {*COMMON} < known_settings().keys()
     assert uses()["dtype"] == {"transformers", "vllm"}
-    assert uses()["timeout"] == {"openai", "python"}
+    assert uses()["timeout"] == {"inspect", "openai", "python"}
     assert uses()["fail_fast"] == {"python"}

@@ -95,7 +95,7 @@ class TestEngineSettings:
             (("--model-option", "tensor-parallel=2"), "--model-option tensor-parallel is for models on vLLM; planted"),
             (
                 ("--model-option", "timeout=3"),
-                "--timeout is for models on an OpenAI-compatible server or a",
+                "--timeout is for models on inspect_ai or an OpenAI-compatible server",
             ),
             (("--tensor-parallel", "2"), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
             (("--tensor-parallel=2",), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
@@ -146,8 +146,8 @@ class TestEngineSettings:
             assert f"\n  {setting.key} " in ran.out
             assert setting.help in ran.words
         assert (
-            "seconds to wait for a reply (an OpenAI-compatible server or a Python function; default: 120.0)"
-            in ran.words
+            "seconds to wait for a reply (inspect_ai or an OpenAI-compatible server or a Python function; "
+            "default: 120.0)" in ran.words
         )
 
 

@@ -46,7 +46,7 @@ class FunctionBackend:
         is_async = inspect.iscoroutinefunction(inspect.unwrap(code)) or inspect.iscoroutinefunction(
             getattr(code, "__call__", None)  # noqa: B004
         )
-        self._loop = _start_loop(self) if is_async else None
+        self._loop = start_loop(self) if is_async else None
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """See ``Backend.reply``."""
@@ -66,7 +66,7 @@ class FunctionBackend:
         return verdicts.read_score(value, self._function)
 
 
-def _start_loop(owner: object) -> asyncio.AbstractEventLoop:
+def start_loop(owner: object) -> asyncio.AbstractEventLoop:
     """Start an event loop in a thread: a client that a function keeps is bound to the loop of its first call."""
     loop = asyncio.new_event_loop()
 

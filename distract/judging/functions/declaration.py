@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 from distract.core.errors import UsageError
+from distract.judging.functions.adaptation import adapt
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +26,7 @@ class JudgeFunction:
         scale: lowest and highest score; None at an open end.
         better: which end of the scale is better.
         pass_mark: the score at which a response passes; None for none.
+        origin: the file that names the judge, whose code counts too; empty if none does.
     """
 
     function: Callable[..., Any]
@@ -34,6 +36,7 @@ class JudgeFunction:
     scale: tuple[float | None, float | None] = (None, None)
     better: Literal["higher", "lower"] = "higher"
     pass_mark: float | None = None
+    origin: str = ""
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -115,6 +118,8 @@ def declare(function: Callable[..., Any], name: str | None = None, **declaration
         raise UsageError(f"@distract.judge: no argument {odd[0]!r}; expected one of name, {', '.join(sorted(known))}")
     if isinstance(ends := declaration.get("scale"), list):
         declaration["scale"] = tuple(ends)
+    function, defaults = adapt(function)
+    declaration = {**defaults, **declaration}
     own = getattr(function, "__name__", None) or getattr(getattr(function, "func", function), "__name__", None)
     return JudgeFunction(function, name or own or type(function).__name__, **declaration)
 

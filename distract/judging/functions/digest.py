@@ -19,15 +19,17 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.judging.functions.declaration import JudgeFunction
+from distract.judging.functions.neighbours import NeighbourJudge
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\bdistract_\w+_[0-9a-f]{12}\.")
+"""What differs between processes and machines: addresses, and modules that ``load_file`` named."""
 
 
 def identify(function: JudgeFunction) -> dict[str, str]:
     """Return everything that determines the verdicts of a function."""
     digest = hashlib.sha256()
     target = unwrap(function.function)
-    code = _describe_code(target)
+    code = _describe_code(target, function.origin)
     if code is None and not function.version:
         raise UsageError(
             f"judge {function.name}: its source cannot be read, so a change of it would go unseen; declare a version "
@@ -58,18 +60,25 @@ def unwrap(function: Any) -> Any:
     return function if is_code else type(function)
 
 
-def _describe_code(target: Any) -> list[str] | None:
-    """Describe the code behind a function or class; None if there is none to read."""
+def _describe_code(target: Any, origin: str = "") -> list[str] | None:
+    """Describe the code behind a function or class, and that of the file that names it; None if there is none."""
+    named = list_modules(Path(origin)) if origin else {}
+    if inspect.isclass(target) and issubclass(target, NeighbourJudge):  # the framework's version stands for its code
+        return _dump_modules(named)
     try:
         file = Path(inspect.getsourcefile(target) or "")
     except TypeError:
         return None
     if file.is_file():
-        return [f"{name}\n{_dump(ast.parse(path.read_bytes()))}" for name, path in sorted(list_modules(file).items())]
+        return _dump_modules({**named, **list_modules(file)})
     try:  # typed into a notebook
         return [_dump(ast.parse(textwrap.dedent(inspect.getsource(target))))]
     except (OSError, TypeError, SyntaxError):
         return None
+
+
+def _dump_modules(modules: dict[str, Path]) -> list[str]:
+    return [f"{name}\n{_dump(ast.parse(path.read_bytes()))}" for name, path in sorted(modules.items())]
 
 
 def list_modules(file: Path) -> dict[str, Path]:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from distract.core.errors import PLUGIN_ERRORS, DataError, UnknownName, UsageError, describe_error
+from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.declaration import JudgeFunction, declare
 
 PREFIX = "python:"
@@ -56,10 +57,12 @@ def find(spec: str) -> JudgeFunction:
         if not hasattr(value, part):
             raise UnknownName("function", attribute, names, f"in {place}")
         value = getattr(value, part)
-    if inspect.isclass(value) or not callable(value):
+    if not is_function(value):
         kind = "a class; name an instance that can be called" if inspect.isclass(value) else "not a function"
         raise UsageError(f"{PREFIX}{spec}: {attribute} is {kind}")
-    return declare(value)
+    declared = declare(value)
+    declared.origin = declared.origin or getattr(module, "__file__", None) or ""
+    return declared
 
 
 def load_file(path: Path) -> ModuleType:
