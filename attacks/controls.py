@@ -46,5 +46,5 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return "".join(pieces)
 
 
-none = Attack("none", "control: the response unchanged", lambda turn, constraints, seed: turn)
-null = Attack("null", "control: white space and typographic quotes normalised", rewrite)
+none = Attack("none", "control: the response unchanged", lambda turn, constraints, seed: turn, truth="control")
+null = Attack("null", "control: white space and typographic quotes normalised", rewrite, truth="control")

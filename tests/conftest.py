@@ -73,6 +73,7 @@ def surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
     ``PYTEST_ADDOPTS`` is removed here, not above, because workers of pytest-xdist read it at their start.
     """
+    registry._own.clear()
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     if request.path.parent.name == "slow":
         return

@@ -98,6 +98,7 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
 
     _, loading, rest = split_options(more)
     name, manner = run.parameters["judge"], rerun.restore_manner(run)
+    rerun.load_protocols(run)
     known = registry.protocols()  # a protocol that the judge brings needs no reference model
     needs_reference = any(flip.protocol in known and known[flip.protocol].reference for flip in flips)
     helper = rerun.reference_model(run) if needs_reference else None

@@ -5,12 +5,13 @@ Fields are checked when a plug-in is defined: third-party code may never have se
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
 from types import NoneType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from distract.core.plan import Plan
 from distract.core.prompts import Prompt
@@ -134,7 +135,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         check_plugin("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)
-        check_plugin("protocol", self, shows=int | None, prompts=tuple, default=bool)
+        check_plugin("protocol", self, shows=int | None, prompts=tuple, default=bool, checksum=str)
         for field_, known in _PROTOCOL_VALUES.items():
             if getattr(self, field_) not in known:
                 raise ValueError(f"protocol {self.name}: {field_}={getattr(self, field_)!r} is none of {known}")
@@ -142,6 +143,21 @@ class Protocol:
             raise ValueError(f"protocol {self.name}: rules={self.rules}; expected score or rating, with orders='none'")
         if self.shows is not None and self.shows < 2:
             raise ValueError(f"protocol {self.name}: shows={self.shows}; expected at least 2")
+        self._check_scale()
+
+    def _check_scale(self) -> None:
+        ends = self.scale if self.scale is not None else (None, None)
+        if not (isinstance(ends, tuple) and len(ends) == 2 and all(map(_is_end, ends))):
+            raise ValueError(f"protocol {self.name}: scale={ends!r}; expected two numbers or None")
+        low, high = (-math.inf if ends[0] is None else ends[0]), (math.inf if ends[1] is None else ends[1])
+        if not low < high:
+            raise ValueError(f"protocol {self.name}: scale={ends!r}; expected the lower number first")
+        if not (_is_end(self.pass_mark) and (self.pass_mark is None or low <= self.pass_mark <= high)):
+            raise ValueError(f"protocol {self.name}: pass_mark={self.pass_mark!r}; expected a number on the scale")
+
+
+def _is_end(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and math.isfinite(value))  # type: ignore[arg-type]
 
 
 _PROTOCOL_VALUES = {
@@ -149,6 +165,10 @@ _PROTOCOL_VALUES = {
     "orders": ("none", "swap", "rotate"),
     "reference": ("", "optional", "required"),
 }
+
+
+Truth = Literal["same", "unsupported", "hollow", "injection", "worse", "control"]
+"""What an attack does to the quality of a response; see ``Attack``."""
 
 
 @dataclass(frozen=True, eq=False)  # its functions may be any callables, hashable or not
@@ -159,11 +179,15 @@ class Attack:
         name: the value of ``--attack``.
         summary: one line.
         rewrite: the rule: rewrites a turn of a response, under constraints; an integer varies its choices.
-        marker: measures the intended feature in a text (more is more); None for a control, which intends none.
+        marker: measures the intended feature in a text (more is more); None leaves it unmeasured.
         default: whether it is used when no attack is named.
         severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
         max_new_content: maximum share of new content words in a faithful rewrite, 0 to 1; None for no limit.
         placebo: whether it changes words but neither tone nor quality, so that it shows which changes mean nothing.
+        truth: what it does to quality: ``same`` (nothing: tone or format alone), ``worse`` (it breaks constraints),
+            ``unsupported`` (it adds a claim without support), ``hollow`` (no content is left), ``injection`` (it speaks
+            to the judge) or ``control`` (nothing relevant changes; what moves is noise). By default ``worse`` with a
+            severity, else ``same``.
         prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
             ``feedback``; None leaves the writing to ``rewrite``.
     """
@@ -177,14 +201,25 @@ class Attack:
     max_new_content: float | None = None
     prompt: Prompt | None = None
     placebo: bool = False
+    truth: Truth | Literal[""] = ""
 
     def __post_init__(self) -> None:
         check_plugin("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)
-        check_plugin("attack", self, severity=int | None, prompt=Prompt | None)
+        check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, truth=str)
+        if not self.truth:
+            object.__setattr__(self, "truth", "worse" if self.severity else "same")
+        if self.truth not in get_args(Truth):
+            raise ValueError(f"attack {self.name}: truth={self.truth!r}; expected one of {', '.join(get_args(Truth))}")
+        if (self.severity is not None) != (self.truth == "worse"):
+            raise ValueError(
+                f"attack {self.name}: truth={self.truth!r}, severity={self.severity}; expected both or neither"
+            )
+        if self.placebo and not self.control:
+            raise ValueError(f"attack {self.name}: placebo=True, truth={self.truth!r}; expected truth='control'")
         if self.max_new_content is not None and not 0 <= self.max_new_content <= 1:
             raise ValueError(f"attack {self.name}: max_new_content={self.max_new_content!r}; expected a share or None")
 
     @property
     def control(self) -> bool:
         """Whether the attack distracts no judge and only measures the noise."""
-        return self.marker is None and self.severity is None
+        return self.truth == "control"

@@ -10,16 +10,19 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from distract.core.backend import Backend, OwnBackend, own_protocols
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
+from distract.core.modules import load_file
 from distract.core.plugin import Attack, Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
@@ -32,9 +35,62 @@ _kinds: dict[str, type[Any]] = {}
 """The record type of each group in use."""
 
 
+@dataclass(frozen=True, slots=True)
+class OwnPlugin:
+    """A plug-in from a file of the user's own."""
+
+    path: str  # as the user wrote it
+    plugin: Any
+    checksum: str
+
+
+_own: dict[str, dict[str, OwnPlugin]] = {}
+"""Plug-ins from files that this process has loaded, by group and name."""
+
+_FILE = re.compile(r"(.+\.(?:py|txt|toml))(?::([\w.-]+))?")
+_PROMPTS = "distract.judging.prompt_file"
+"""The module that reads protocols from prompt files."""
+
+
 def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
     _kinds[group] = kind
-    return _load(group)[0]
+    installed = _load(group)[0]
+    own = {name: one.plugin for name, one in _own.get(group, {}).items()}
+    return MappingProxyType({**installed, **own}) if own else installed
+
+
+def own_plugins(names: Iterable[str]) -> dict[str, dict[str, OwnPlugin]]:
+    """Return those of the names that come from files, by group."""
+    chosen = {*names}
+    groups = {group: {name: one for name, one in own.items() if name in chosen} for group, own in _own.items()}
+    return {group: own for group, own in groups.items() if own}
+
+
+def load_own(group: str, kind: type[P], path: Path, name: str | None = None) -> P:
+    """Load a plug-in from a file; ``name`` picks one of several."""
+    _kinds[group], noun = kind, kind.__name__
+    if path.suffix != ".py" and kind is not Protocol:
+        raise UsageError(f"{path}: expected a Python file that defines one {noun}")
+    plugins: list[Any]
+    if path.suffix == ".py":
+        with guard_plugin(f"{path} does not load"):
+            shipped = {*map(id, _load(group)[0].values())}  # the file may import some
+            plugins = [one for one in _find_plugins(load_file(path), kind) if id(one) not in shipped]
+    else:
+        plugins = [importlib.import_module(_PROMPTS).read_protocol(path)]
+    names = [one.name for one in plugins]
+    chosen = [one for one in plugins if name in (None, one.name)]
+    if len(chosen) != 1:
+        problem = f"defines no {noun}" if not names else f"name one of {', '.join(names)} after a colon"
+        raise UsageError(
+            f"{path}: {problem if name is None or not names else f'defines no {noun} {name!r}; {problem}'}"
+        )
+    (plugin,) = chosen
+    if plugin.name in _load(group)[0]:
+        raise UsageError(f"{path}: {noun.lower()} {plugin.name!r} exists already; give yours another name")
+    checksum = getattr(plugin, "checksum", "") or hashlib.sha256(path.read_bytes()).hexdigest()
+    _own.setdefault(group, {})[plugin.name] = OwnPlugin(str(path) + (f":{name}" if name else ""), plugin, checksum)
+    return cast(P, plugin)
 
 
 def protocols() -> Mapping[str, Protocol]:
@@ -57,7 +113,8 @@ def placebos() -> tuple[Attack, ...]:
 
 def code_checksum(protocol: Protocol) -> str:
     """Hash the code of a protocol: its module's file, or all shipped modules together (SHA-256, hex)."""
-    return protocol.checksum or _load("distract.judges")[2][protocol.name]
+    own = _own.get("distract.judges", {}).get(protocol.name)
+    return protocol.checksum or (own.checksum if own else _load("distract.judges")[2][protocol.name])
 
 
 def problems() -> tuple[str, ...]:
@@ -74,7 +131,7 @@ def get_protocol(name: str, judge: Backend | None = None) -> Protocol:
         raise UsageError(
             f"--protocol {name}: this judge answers only its own protocol, {', '.join(own)}; remove the option"
         )
-    return get_plugin("protocol", name, protocols())
+    return find_plugin("distract.judges", Protocol, "protocol", name)
 
 
 def choose_protocols(
@@ -91,7 +148,7 @@ def choose_protocols(
 
 
 def get_attack(name: str) -> Attack:
-    return get_plugin("attack", name, attacks())
+    return find_plugin("distract.attacks", Attack, "attack", name)
 
 
 def get_study(name: str) -> Study[Any]:
@@ -103,9 +160,13 @@ def get_study(name: str) -> Study[Any]:
     return study
 
 
-def get_plugin(kind: str, name: str, known: Mapping[str, P]) -> P:
+def find_plugin(group: str, kind: type[P], noun: str, name: str) -> P:
+    """Find a plug-in by name, or in the file of that name."""
+    if file := _FILE.fullmatch(name):
+        return load_own(group, kind, Path(file[1]), file[2])
+    known = plugins(group, kind)
     if name not in known:
-        raise UnknownName(kind, name, known, "; ".join(problems()))
+        raise UnknownName(noun, name, known, "; ".join(problems()))
     return known[name]
 
 

@@ -138,7 +138,7 @@ def _inspect_draft(
 def _inspect_by_rules(
     case: Case, original: tuple[str, ...], attack: Attack, rewritten: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Evidence]:
-    return fidelity.inspect(
+    reasons, evidence = fidelity.inspect(
         case.prompt,
         original,
         rewritten,
@@ -147,6 +147,8 @@ def _inspect_by_rules(
         max_new_content=attack.max_new_content,
         severity=attack.severity,
     )
+    is_idle = original == rewritten and not attack.control
+    return reasons or (("unchanged",) if is_idle else ()), evidence
 
 
 def _write_recorded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,13 @@ class Setup:
         """Build the job of a study."""
         record = self.record
         prompts = {**parameters.get("prompts", {}), **record["prompts"]}
+        own = registry.own_plugins(_list_names(self.protocols, parameters))
+        code = {name: one.checksum for plugins in own.values() for name, one in sorted(plugins.items())}
         parameters = {**record, "command": study.name, **parameters, "prompts": prompts}
+        if code:  # only then, so that other runs keep their identity
+            parameters["own_code"] = code
+            files = {group: [one.path for one in plugins.values()] for group, plugins in own.items()}
+            source = {**(source or {}), "files": files}
         out = self.out or recorder.default_path(parameters)
         recorder.check_folder(out, parameters)
         return Job(
@@ -116,6 +122,14 @@ class Setup:
             remarks=tuple(remarks),
             keep_text=self.keep_text,
         )
+
+
+def _list_names(protocols: Iterable[Protocol], parameters: Mapping[str, Any]) -> Iterator[str]:
+    """List the plug-ins that the parameters of a run name."""
+    yield from (protocol.name for protocol in protocols)
+    yield from (part for name in parameters.get("degradations", ()) for part in name.split("+"))
+    yield from parameters.get("attacks", ())
+    yield from (system["name"] for system in parameters.get("systems", ()))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from distract.studies.eligibility import Degradation, parse_attack
 NO_COMMA = (parse({"kind": "punctuation:no_comma"}),)
 LOUDER = Attack("louder", "adds a booster", lambda turn, constraints, seed: f"Certainly! {turn}", marker=len)
 TIMID = Attack("timid", "adds nothing", lambda turn, constraints, seed: turn, marker=len)
-CONTROL = Attack("control", "writes nothing", lambda turn, constraints, seed: turn)
+CONTROL = Attack("control", "writes nothing", lambda turn, constraints, seed: turn, truth="control")
 X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue might be a nice colour.",))
 
 

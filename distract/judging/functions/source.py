@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from distract.core.errors import PLUGIN_ERRORS, DataError, UnknownName, UsageError, describe_error
+from distract.core.errors import PLUGIN_ERRORS, UnknownName, UsageError
+from distract.core.modules import import_error, load_file
 from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.declaration import JudgeFunction, declare
 
@@ -65,31 +64,6 @@ def find(spec: str) -> JudgeFunction:
     return declared
 
 
-def load_file(path: Path) -> ModuleType:
-    """Import a file as a module of its own, with its folder importable, as when Python runs it."""
-    if not path.is_file():
-        raise UsageError(f"{path}: no such file; name a Python file, as in python:my_judge.py:judge")
-    file = path.resolve()
-    name = f"distract_{file.stem}_{hashlib.sha256(os.fsencode(file)).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path}: is not a Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    if str(file.parent) not in sys.path:
-        sys.path.insert(0, str(file.parent))
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if not isinstance(error, PLUGIN_ERRORS):
-            raise
-        raise _import_error(path, error) from error
-    return module
-
-
 def _load_module(name: str) -> ModuleType:
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, folder)
@@ -101,16 +75,9 @@ def _load_module(name: str) -> ModuleType:
             raise UsageError(
                 f"{PREFIX}{name}: no module {error.name!r} here; check the name, or name a .py file"
             ) from error
-        raise _import_error(name, error) from error
+        raise import_error(name, error) from error
     except PLUGIN_ERRORS as error:
-        raise _import_error(name, error) from error
-
-
-def _import_error(place: object, error: BaseException) -> DataError:
-    if isinstance(error, SyntaxError):
-        return DataError(f"is not valid Python: {error.msg}", path=error.filename or place, line=error.lineno)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(str(place))]
-    return DataError(f"cannot be imported: {describe_error(error)}", path=place, line=lines[-1] if lines else None)
+        raise import_error(name, error) from error
 
 
 def _list_functions(module: ModuleType) -> list[str]:

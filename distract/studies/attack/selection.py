@@ -66,6 +66,12 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     """Find the attacks and designs to run."""
     # Sort by name, so that the order of the options does not change the run.
     treatments = [parse_attack(name) for name in sorted(set(names))]
+    for treatment in treatments:
+        if isinstance(treatment, Attack) and treatment.truth not in ("same", "control"):
+            raise UsageError(
+                f"attack {treatment.name}: its truth is {treatment.truth!r}, and flip rates are for attacks that leave "
+                "quality the same; measures for this truth do not exist yet"
+            )
     attacks = tuple(a for a in treatments if isinstance(a, Attack))
     degradations = tuple(dict.fromkeys(d for d in treatments if isinstance(d, Degradation)))
     if not treatments:

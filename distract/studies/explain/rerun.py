@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case
 from distract.core.runs import LoadedRun
@@ -29,7 +30,7 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
     """Load a case of a run from the run's data."""
     if responses and data is None:
         raise UsageError("--responses needs --data")
-    source = run.source or {"data": run.parameters["data"]["name"], "responses": []}
+    source = {"data": run.parameters["data"]["name"], "responses": [], **(run.source or {})}
     spec, files = (source.get("data"), source.get("responses")) if data is None else (data, list(responses))
     if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         raise DataError("does not record where the data are; name them with --data", path=run.path / "run.json")
@@ -45,6 +46,15 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
     if case is None:
         raise DataError(f"holds no case {name!r}, although its checksum is that of the run", path=spec)
     return case
+
+
+def load_protocols(run: LoadedRun) -> None:
+    """Load the protocols that a run took from files of the user's own."""
+    files = (run.source or {}).get("files", {})
+    for path in files.get("distract.judges", ()) if isinstance(files, dict) else ():
+        protocol = registry.get_protocol(str(path))
+        if run.parameters.get("own_code", {}).get(protocol.name) != registry.code_checksum(protocol):
+            raise UsageError(f"{path}: has changed since {run.path} used it; run the attack again")
 
 
 def restore_manner(run: LoadedRun) -> Manner:

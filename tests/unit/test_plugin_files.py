@@ -1,0 +1,167 @@
+"""Attacks, protocols and rating systems from a file of the user's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_result import CommandResult
+
+import distract
+from distract.core import registry
+
+ATTACK = """
+import distract
+def rewrite(turn, constraints, seed):
+    return turn.replace(".", "!")
+shouting = distract.Attack("own-shouting", "exclamation marks", rewrite)
+"""
+PROTOCOL = """
+from distract import Calls, Protocol, instructions, parsers, prompts
+P = prompts.parse("mine", "[user]\\n{task}\\nA: {response_a}\\nB: {response_b}\\n[prefill]\\n[[")
+def ask(comparison):
+    (reply,) = yield [instructions.request_verdict(comparison, P, parsers.BRACKETS, {"A": "a", "B": "b"})]
+    return instructions.read_verdict(reply, comparison, P, parsers.BRACKETS, {"A": "a", "B": "b"})
+mine = Protocol("my-own", "mine", ask, Calls(1), prompts=(P,))
+"""
+PROMPT = "Q: {question}\n1: {response_a}\n2: {response_b}\nWinner: {1|2|tie}\n"
+RATING = """
+from dataclasses import replace
+from distract.leaderboards import win_rate as shipped
+from distract.leaderboards.win_rate import RatingSystem
+own = next(value for value in vars(shipped).values() if isinstance(value, RatingSystem))
+mine = replace(own, name="my-rate", rate=lambda matches: replace(own.rate(matches), system="my-rate"), default=False)
+"""
+PLANTED = ("--judge", "planted:longer", "--limit", 3)
+Run = Callable[..., CommandResult]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("shout.py", ATTACK), ("way.py", PROTOCOL), ("my_prompt.txt", PROMPT)):
+        (tmp_path / name).write_text(text)
+
+
+def forget() -> None:
+    """Forget the files, as a new process has."""
+    registry._own.clear()
+
+
+def test_attack_from_a_file(run: Run) -> None:
+    result = run("attack", *PLANTED, "--attack", "./shout.py", "--generator", "rules", "--out", "a", "--json")
+    assert result.code == 0
+    assert {row["attack"] for row in result.results if row["measure"] == "flip_rate"} == {"own-shouting"}
+    parameters = json.loads(Path("a/run.json").read_text())["parameters"]
+    assert parameters["attacks"] == ["own-shouting"]
+    assert parameters["controls"] == []  # it has no marker, and is no control
+    both = run("attack", *PLANTED, "--attack", "severity-2+./shout.py", "--generator", "rules", "--json")
+    assert {row["attack"] for row in both.results if row["measure"] == "severity_accuracy"} == {"own-shouting"}
+    Path("shout.py").write_text(ATTACK.replace('"!"', '"?"'))
+    forget()
+    again = run("attack", *PLANTED, "--attack", "./shout.py", "--generator", "rules", "--out", "a")
+    assert again.code == 2
+    assert "belongs to a different run (they differ in own_code" in again.err
+
+
+@pytest.mark.parametrize(("name", "protocol"), [("./way.py", "my-own"), ("my_prompt.txt", "my_prompt")])
+def test_protocol_from_a_file(name: str, protocol: str, run: Run) -> None:
+    result = run("attack", *PLANTED, "--protocol", name, "--out", "a", "--json")
+    assert {row["protocol"] for row in result.results if row["measure"] == "flip_rate"} == {protocol}
+    case = distract.Run.read("a").flips()[0].case
+    forget()
+    assert run("report", "a").code == 0
+    assert run("gate", "a", "--max-flip-rate", "0.5").code in (1, 3)
+    explained = run("explain", "a", case)
+    assert explained.code == 0
+    assert f"{protocol} under" in explained.out
+    forget()
+    Path(name).write_text(f"{Path(name).read_text()} ")
+    changed = run("explain", "a", case)
+    assert (changed.code, f"{Path(name)}: has changed since a used it" in changed.err) == (2, True)
+    Path(name).unlink()
+    assert "no such file" in run("explain", "a", case).err
+
+
+def test_python_takes_files_too() -> None:
+    run = distract.attack(judge="planted:longer", attacks="./shout.py", protocols="way.py", generator="rules", limit=2)
+    assert {(row.attack, row.protocol) for row in run.rows} == {("none", "my-own"), ("own-shouting", "my-own")}
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "text", "problem"),
+    [
+        ("--attack", "gone.py", None, "gone.py: no such file"),
+        ("--attack", "x.py", "def f(:", "x.py:1: is not valid Python"),
+        ("--attack", "x.py", "import gone_package", "x.py:1: cannot be imported: ModuleNotFoundError"),
+        ("--attack", "x.py", "x = 1", "x.py: defines no Attack"),
+        ("--attack", "my_prompt.txt", PROMPT, "expected a Python file that defines one Attack"),
+        ("--attack", "x.py:two", ATTACK, "defines no Attack 'two'; name one of own-shouting after a colon"),
+        (
+            "--attack",
+            "x.py",
+            f"{ATTACK}b = distract.Attack('b', '', rewrite)",
+            "name one of own-shouting, b after a colon",
+        ),
+        ("--attack", "x.py", ATTACK.replace("own-shouting", "prolixity"), "attack 'prolixity' exists already"),
+        ("--attack", "x.py", ATTACK.replace("own-shouting", "Own"), "expected a name of at most 64"),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "7)"), "rewrite=7; expected Callable"),
+        (
+            "--attack",
+            "x.py",
+            ATTACK.replace("rewrite)", "rewrite, truth='nice')"),
+            "truth='nice'; expected one of same",
+        ),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='worse')"), "expected both or neither"),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected truth='control'"),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='hollow')"), "its truth is 'hollow'"),
+        ("--protocol", "x.py", "x = 1", "x.py: defines no Protocol"),
+        ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), scale=(9, 1))"), "expected the lower number first"),
+        ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), pass_mark='a')"), "expected a number on the scale"),
+        ("--protocol", "x.txt", "no placeholder", "x.txt: shows no response"),
+        ("--protocol", "x.txt", PROMPT.replace("question", "task"), "x.txt:1: {task} is no placeholder"),
+    ],
+)
+def test_wrong_files_are_one_line(option: str, name: str, text: str | None, problem: str, run: Run) -> None:
+    if text is not None:
+        Path(name.partition(":")[0]).write_text(text)
+    result = run("attack", *PLANTED, "--generator", "rules", option, name)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert problem in result.err
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("return None", "rewrite returned NoneType"),
+        ("return 7", "rewrite returned int"),
+        ("raise KeyError(1)", "KeyError: 1"),
+        ("return turn * 10**6", "characters for"),
+    ],
+)
+def test_what_an_attack_returns_is_checked(body: str, problem: str, run: Run) -> None:
+    Path("x.py").write_text(ATTACK.replace('return turn.replace(".", "!")', body))
+    result = run("attack", *PLANTED, "--generator", "rules", "--attack", "x.py")
+    assert result.code in (2, 3, 4)
+    assert "own-shouting" in result.err + result.out
+    assert "bug in distract" not in result.err
+    assert problem in result.err + result.out
+
+
+def test_rating_system_from_a_file(run: Run) -> None:
+    Path("rate.py").write_text(RATING)
+    Path("votes.csv").write_text("model_a,model_b,winner\na,b,model_a\nb,c,model_a\na,c,tie\n")
+    result = run("leaderboard", "--matches", "votes.csv", "--system", "./rate.py", "--json")
+    assert result.code == 0, result.err
+    assert {board["system"] for board in result.document["boards"]} == {"my-rate"}
+    assert "defines no RatingSystem" in run("leaderboard", "--matches", "votes.csv", "--system", "shout.py").err
+
+
+def test_shipped_attacks_state_their_truth() -> None:
+    truths: dict[str, Any] = {name: attack.truth for name, attack in registry.attacks().items()}
+    assert {name for name, truth in truths.items() if truth == "control"} == {"none", "null", "placebo"}
+    assert {name for name, truth in truths.items() if truth == "worse"} == {"severity-1", "severity-2", "severity-3"}
+    assert {truths[name] for name in ("assertiveness", "prolixity", "sycophancy")} == {"same"}
