@@ -101,8 +101,8 @@ def _read_own(path: Path, text: str, table: Mapping[str, Any], fail: Any) -> Pro
     return make_protocol(other, whole, body, table.get("verdict", verdict), {**own, **settings})
 
 
-def bring(backend: Backend, protocol: Protocol) -> Backend:
-    """Let a backend bring a protocol."""
+def bring(backend: Backend, protocol: Protocol, answers_others: bool = True) -> Backend:
+    """Let a backend bring a protocol; see ``OwnBackend``."""
     # Set attributes instead of wrapping: a wrapper would hide what else the backend can do (stream, probe, report).
-    vars(backend).update(protocols=(protocol,), answers_others=True)
+    vars(backend).update(protocols=(protocol,), answers_others=answers_others)
     return backend

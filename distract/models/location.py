@@ -19,7 +19,7 @@ from typing import Any
 from distract.core import timer
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, install_command
 from distract.models.cache import cache_folder, folder_digest
-from distract.models.transformers.architecture import odd_size, unfit_architecture
+from distract.models.transformers.architecture import odd_size, reward_labels, unfit_architecture
 from distract.models.transformers.chat import Chat
 from distract.models.transformers.embedded import print_note
 
@@ -126,10 +126,19 @@ class HubModel:
             raise DataError("is not a JSON object; fetch or save the model again", path=self._config)
         if odd := odd_size(config):
             raise DataError(f"{odd}; fetch or save the model again", path=self._config)
+        self._check_config(config)
+
+    def _check_config(self, config: Mapping[str, Any]) -> None:
+        """Raise if a configuration is of another kind of model."""
         if kind := unfit_architecture(config):
+            advice = (
+                f"it is read as a reward model by the name reward:{self.model}"
+                if reward_labels(config) == 1
+                else "name a model whose config.json names an architecture such as LlamaForCausalLM, or a reward model"
+            )
             raise UsageError(
-                f"{self.name} is a {kind[:80]}, not a causal language model: reward models, classifiers and encoders "
-                "write no verdicts; name a model whose config.json names an architecture such as LlamaForCausalLM"
+                f"{self.name} is a {kind[:80]}, not a causal language model: classifiers and encoders write no "
+                f"verdicts; {advice}"
             )
 
     def _check_unchanged(self) -> None:

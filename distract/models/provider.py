@@ -128,7 +128,8 @@ def find_provider(name: str) -> Provider | None:
 
 def engines() -> tuple[str, ...]:
     """List the engines for local models, which ``--engine`` takes."""
-    return tuple(sorted(uses()["engine"], reverse=True))
+    # A reward model takes the engine of any local model, but it is none.
+    return tuple(sorted((name for name in uses()["engine"] if "generator" in providers()[name].roles), reverse=True))
 
 
 @cache

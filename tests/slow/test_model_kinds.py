@@ -114,13 +114,13 @@ def garble(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02abc" * 1000)
 
 
-def test_reward_model_is_refused_before_loading(run: Run, reward: Path) -> None:
+def test_classifier_is_refused_before_loading(run: Run, reward: Path) -> None:
     for engine in (Transformers, Vllm):
         with pytest.raises(UsageError, match="is a LlamaForSequenceClassification, not a causal language model"):
             engine(str(reward))
     ran = run("attack", "--judge", f"transformers:{reward}", "--limit", "1")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"distract: transformers:{reward} is a LlamaForSequenceClassification, not a causal")
+    assert ran.err.startswith(f"distract: transformers:{reward} is a classifier with 2 labels")
     assert ran.err.count("\n") == 1
 
 

@@ -51,6 +51,18 @@ def unfit_architecture(config: Mapping[str, Any]) -> str | None:
     return None
 
 
+def reward_labels(config: Mapping[str, Any]) -> int | None:
+    """The number of labels of a sequence classifier; None for any other model. A reward model has one."""
+    architectures = config.get("architectures")
+    names = [name for name in architectures if isinstance(name, str)] if isinstance(architectures, list) else []
+    if not any(name.endswith("ForSequenceClassification") for name in names):
+        return None
+    labels, by_id = config.get("num_labels"), config.get("id2label")
+    if isinstance(labels, int) and labels > 0:
+        return labels
+    return len(by_id) if isinstance(by_id, dict) and by_id else 2  # the default of transformers
+
+
 def odd_size(config: Mapping[str, Any]) -> str | None:
     """A message about the first impossible size in a configuration; None if all are possible."""
     for part in _parts(config):

@@ -57,9 +57,10 @@ class PromptLayout:
 class Chat:
     """The chat format of one model."""
 
-    def __init__(self, tokenizer: Any, name: str) -> None:
+    def __init__(self, tokenizer: Any, name: str, invites: bool = True) -> None:
+        """Take a model's tokenizer; ``invites`` ends a prompt with the start of the model's own turn."""
         self.tokenizer, self.name = tokenizer, name
-        self._template = Template(tokenizer, name)
+        self._template = Template(tokenizer, name, invites)
         unflagged = [text for text, (_, token) in self._template.structure.items() if not token.special]
         self._encoder = Encoder(tokenizer, unflagged)
         self._leads: dict[tuple[str, ...], str | None] = {}
@@ -181,10 +182,10 @@ def _common_length(sequences: Sequence[Tokens]) -> int:
 class Template:
     """The chat template of one model."""
 
-    def __init__(self, tokenizer: Any, name: str) -> None:
+    def __init__(self, tokenizer: Any, name: str, invites: bool = True) -> None:
         if not tokenizer.chat_template:
             raise BackendError(f"{name} has no chat template, so it supports no roles; use a chat model")
-        self.tokenizer, self.name = tokenizer, name
+        self.tokenizer, self.name, self._invites = tokenizer, name, invites
         template = str(tokenizer.chat_template)
         # A token that the template writes is structure even if the tokenizer does not flag it as special (<think> of
         # Qwen 3). Other tokens that are not special are vocabulary (Gemma's runs of blanks) and must stay unchanged.
@@ -229,7 +230,7 @@ class Template:
             text = self.tokenizer.apply_chat_template(
                 turns,
                 tokenize=False,
-                add_generation_prompt=True,
+                add_generation_prompt=self._invites,
                 enable_thinking=False,
                 # Fix the date, since Llama 3's template writes today's, and a judge would change overnight.
                 date_string="26 Jul 2024",

@@ -76,22 +76,28 @@ class LocalModel(HubModel):
                 options["device_map"] = device_map
             # List weights of another shape like missing ones instead of raising an error.
             options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
-            model, info = transformers.AutoModelForCausalLM.from_pretrained(self._place, **options)
+            model, info = self._auto_class(transformers).from_pretrained(self._place, **options)
             self._check_weights(info)
             self._check_unchanged()
             if device_map is None:
                 model = model.to("cuda" if torch.cuda.is_available() else "cpu")
             if model.device.type == "cpu":
                 keep_freed_memory()
-            # A model's own sampling defaults (penalties, top-p) would change greedy answers.
-            own = model.generation_config
-            self._ends = {self._chat.tokenizer.eos_token_id, *np.atleast_1d(own.eos_token_id or [])} - {None}
-            self._ends = {int(end) for end in self._ends}
-            pad = own.pad_token_id if own.pad_token_id is not None else min(self._ends, default=0)
-            model.generation_config = transformers.GenerationConfig(
-                eos_token_id=sorted(self._ends) or None, pad_token_id=pad
-            )
+            self._adjust(model)
         return model.eval()
+
+    def _auto_class(self, transformers: Any) -> Any:
+        return transformers.AutoModelForCausalLM
+
+    def _adjust(self, model: Any) -> None:
+        """Remove a model's own sampling defaults (penalties, top-p), which would change greedy answers."""
+        transformers, own = self._libraries()[1], model.generation_config
+        self._ends = {self._chat.tokenizer.eos_token_id, *np.atleast_1d(own.eos_token_id or [])} - {None}
+        self._ends = {int(end) for end in self._ends}
+        pad = own.pad_token_id if own.pad_token_id is not None else min(self._ends, default=0)
+        model.generation_config = transformers.GenerationConfig(
+            eos_token_id=sorted(self._ends) or None, pad_token_id=pad
+        )
 
     def _check_mapped(self, transformers: Any) -> None:
         """Raise unless transformers, or the model's own code, knows it as a causal language model."""
