@@ -32,6 +32,7 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "confidence": CONFIDENCE,
         "limit": LIMIT,
         "margin": AMOUNT,
+        "max_crossing": INNER_SHARE,
         "max_exchange_rate": AMOUNT,
         "max_flip_rate": INNER_SHARE,
         "max_invalid_rate": SHARE,

@@ -27,6 +27,7 @@ GLOSSARY: Mapping[str, str] = {
     "robust": "right before and after the rewrite, in %",
     "cost": "clean – robust",
     "shift": "mean gain of a rewrite over its original, in points of a score, else in probability",
+    "lifted": "of those that failed, passed after their rewrite, in %",
     "worth": "shift in broken requirements",
     "exchange rate": "shift in broken requirements",
     "net": "flips – counter-flips of rewritten winners",

@@ -65,7 +65,12 @@ class Setup:
         """Everything that changes a prompt or a verdict."""
         prompts = {prompt.name: prompt.checksum for protocol in self.protocols for prompt in protocol.prompts}
         reference = self.reference
+        marks = {protocol.name: protocol.pass_mark for protocol in self.protocols if protocol.pass_mark is not None}
+        scales = {protocol.name: list(protocol.scale) for protocol in self.protocols if protocol.scale is not None}
         return {
+            # Only where there are some, so that other runs keep their identity.
+            **({"pass_marks": marks} if marks else {}),
+            **({"scales": scales} if scales else {}),
             "judge": self.judge,
             "identity": dict(self.backend.identity),
             "protocols": {protocol.name: list(protocol.rules) for protocol in self.protocols},

@@ -71,7 +71,11 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
 @pytest.mark.parametrize(
     ("judge", "options", "message"),
     [
-        ("planted:fair", Options(dtype="float32"), "--dtype is for models on a reward model or transformers or vLLM; planted:fair is"),
+        (
+            "planted:fair",
+            Options(dtype="float32"),
+            "--dtype is for models on a reward model or transformers or vLLM; planted:fair is",
+        ),
         ("planted:fair", Options(revision="abc"), "loads no model"),
         (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
         (EMBEDDED, Options(settings={"trust_remote_code": True}), "one fixed file without code"),

@@ -25,7 +25,8 @@ class RowKind:
     """The values that many rows share; fields as in ``Row``.
 
     ``preferences`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each
-    rule of the protocol; ``label`` is the better response, if known.
+    rule of the protocol; ``label`` is the better response, if known; ``passes`` says whether a and b reach the
+    pass mark (None: no mark, or no verdict).
     """
 
     attack: str
@@ -36,6 +37,7 @@ class RowKind:
     preferences: tuple[Outcome | None, ...]
     outcomes: tuple[tuple[str | None, Outcome | None], ...]
     label: Outcome | None
+    passes: tuple[bool | None, bool | None] = (None, None)
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class CompactRow:
     target = property(attrgetter("kind.target"))
     excluded = property(attrgetter("kind.excluded"))
     label = property(attrgetter("kind.label"))
+    passes = property(attrgetter("kind.passes"))
 
     def outcome(self, rule: str | None) -> Outcome | None:
         """Return the outcome over all orders under a rule of the protocol."""
@@ -84,9 +87,12 @@ class Usage:
 
 
 class CompactRows:
-    """The rows of a run in compact form."""
+    """The rows of a run in compact form; ``marks`` holds the pass marks of protocols that have one."""
 
-    def __init__(self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]], marks: Mapping[str, float] | None = None
+    ) -> None:
+        self.marks = marks or {}
         self._cases: list[tuple[str, str]] = []
         self.designs: list[str] = []
         # Keep both rules: figures are summarised by one and compared by the other.
@@ -143,7 +149,8 @@ class CompactRows:
             return
         preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
-        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes, row.label)
+        passes = self._find_passes(row)
+        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes, row.label, passes)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):
             self._kind.append(RowKind(*same))
@@ -154,6 +161,13 @@ class CompactRows:
         part.masses.extend([math.nan if j.mass is None else j.mass for j in row.judgments])
         self.ratings[row.protocol].update(*[j.ratings for j in row.judgments if j.ratings is not None])
         self._spent[row.protocol].add(row)
+
+    def _find_passes(self, row: Row) -> tuple[bool | None, bool | None]:
+        mark = self.marks.get(row.protocol)
+        if mark is None or len(row.judgments) != 1 or row.judgments[0].scores is None:
+            return None, None
+        first, second = row.judgments[0].scores
+        return first >= mark, second >= mark
 
 
 class _DesignRows:

@@ -98,6 +98,26 @@ def headline_tables(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]
     if rows:
         title = "What a style is worth: mean change of the verdict, and in broken requirements"
         yield Table(title, ("", "shift", "95% CI", "worth", "95% CI", "n"), rows)
+    rows = []
+    for f in [f for f in figures if f.measure == "crossing_rate"]:
+        lifted = places["lifted_rate", *f.place[1:]]
+        cells = [percent(f.value), interval(f.low, f.high), f"{f.k}/{f.n}", percent(lifted.value), str(f.invalid)]
+        rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", cells if f.n else empty_reason(f)))
+    if rows:
+        title = "Pass mark: responses whose rewrite is on the other side of it"
+        yield Table(title, ("", "%", "95% CI", "k/n", "lifted", "inv."), rows)
+
+
+def scale_sentences(figures: Sequence[Figure], scales: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
+    """State the largest shift of each scorer in the points of its own scale."""
+    for protocol, (low, high) in scales.items():
+        shifts = [f for f in figures if f.measure == "shift" and f.protocol == protocol and f.value is not None]
+        if not shifts or low is None or high is None:
+            continue
+        most = max(shifts, key=lambda f: f.value or 0)
+        ends = "" if most.low is None or most.high is None else f" ({most.low:+.2f} to {most.high:+.2f})"
+        gain = f"{line(most.attack)} moves a score by {most.value:+.2f} points"
+        yield f"{line(protocol)}: {gain} on a scale of {low:g} to {high:g}{ends}."
 
 
 def margin_sentences(figures: Sequence[Figure]) -> Iterator[str]:

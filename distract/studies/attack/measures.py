@@ -49,6 +49,7 @@ DERIVED: Mapping[str, tuple[AuditDesign, ...]] = {
     **dict.fromkeys((NET, "flip_rate_of_all", "flip_rate_beyond_margin", "indifference_margin"), ("flip",)),
     **dict.fromkeys(("shift", "distractor_lead"), ("fixed",)),
     "exchange_rate": ("fixed", "severity"),
+    **dict.fromkeys(("crossing_rate", "lifted_rate"), ("fixed",)),
 }
 """Further measures, with the designs that they need."""
 

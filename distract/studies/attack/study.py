@@ -57,7 +57,7 @@ class _AttackSums:
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
-        self._briefs = CompactRows((), parameters["protocols"])
+        self._briefs = CompactRows((), parameters["protocols"], parameters.get("pass_marks"))
         self._rewrites = CompactRewrites()
         self._smallest: list[MinimalFlip] = []
         self._excluded, self._invalid = Counter[str](), Counter[str]()

@@ -17,6 +17,7 @@ from distract.core.records import BASELINE
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Figure
 from distract.studies.attack.briefs import CompactRow, CompactRows
+from distract.studies.attack.crossings import crossing_figures
 from distract.studies.attack.outcomes import Unit, count_flips, pair_unit
 
 DRAWS = 2000
@@ -42,7 +43,7 @@ def style_figures(
     placebos: Collection[str],
     confidence: float = CONFIDENCE,
 ) -> list[Figure]:
-    """Compute shift and exchange rate by attack, and the indifference margin with the flips beyond it."""
+    """Compute shift, exchange rate and crossings of the pass mark by attack, and the indifference margin."""
     rule = "score" if rules else None
     unit = "points" if rules else "probability"
     fixed, flips = briefs.of(protocol, "fixed"), briefs.of(protocol, "flip")
@@ -52,6 +53,8 @@ def style_figures(
         empty = Figure("shift", protocol, rule, attack, invalid=invalid, unit=unit)
         if gains[0]:
             figures.append(_fill_mean(empty, *gains, confidence))
+        if protocol in briefs.marks and attack != BASELINE:
+            figures += crossing_figures(empty, fixed, flips, confidence)
         if losses and gains[0] and attack != BASELINE:
             rate = replace(empty, measure="exchange_rate", unit="requirements")
             figures.append(_exchange(rate, gains, losses, confidence))

@@ -30,6 +30,7 @@ from distract.studies.attack.headline_view import (
     headline_sentences,
     headline_tables,
     margin_sentences,
+    scale_sentences,
 )
 from distract.studies.attack.labels import Usability
 from distract.studies.attack.measures import AttackResult
@@ -63,6 +64,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield from notes((_paragraph(one, figures, rules[one.protocol], controls) for one in useful), "")
     yield from _cautions(parameters, measured)
     yield from headline_tables(figures, rules)
+    yield from notes(scale_sentences(figures, parameters.get("scales", {})))
     if flips := _select_figures(figures, "flip_rate"):
         title = "Flip rate: the response that lost wins after its rewrite (lower is better)"
         yield _rates(title, flips, figures, {"softened": "softened_rate"})

@@ -26,6 +26,7 @@ _COMPARED: Mapping[Measure, str] = {
     "flip_rate_rise": "flip rate of the baseline",
     "shift": "",
     "exchange_rate": "",
+    "crossing_rate": "",
 }
 _BOUNDED: Mapping[Measure, str] = {
     "flip_rate": "flip rate",
@@ -33,6 +34,7 @@ _BOUNDED: Mapping[Measure, str] = {
     "flip_rate_rise": "rise since the baseline",
     "shift": "shift",
     "exchange_rate": "exchange rate",
+    "crossing_rate": "crossing rate",
 }
 _ADDED: Mapping[Measure, str] = {
     "flip_rate": "",
@@ -40,6 +42,7 @@ _ADDED: Mapping[Measure, str] = {
     "flip_rate_rise": " since the baseline",
     "shift": " (shift)",
     "exchange_rate": " (exchange rate)",
+    "crossing_rate": " (crossing rate)",
 }
 
 

@@ -41,7 +41,8 @@ class FlipCounts:
 
 def read_briefs(run: LoadedRun) -> CompactRows:
     """Read the rows of a run; one with a flaw has none."""
-    return CompactRows(run.rows if run.flaw is None else (), run.parameters["protocols"])
+    p = run.parameters
+    return CompactRows(run.rows if run.flaw is None else (), p["protocols"], p.get("pass_marks"))
 
 
 def count_run_flips(run: LoadedRun, briefs: CompactRows, margin: float) -> dict[ConditionKey, FlipCounts]:

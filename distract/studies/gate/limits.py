@@ -14,6 +14,7 @@ from distract.studies.gate.verdict import Measure
 
 LIMITS = (
     *("max_flip_rate", "margin", "max_rise", "max_shift", "max_exchange_rate"),
+    "max_crossing",
     *("max_invalid_rate", "min_eligible", "min_n", "confidence", "certify"),
 )
 """The limits that an option of ``distract gate`` sets."""
@@ -58,11 +59,13 @@ class Limits:
     margin: float = 0.0
     max_shift: float | None = None
     max_exchange_rate: float | None = None
+    max_crossing: float | None = None
 
     def __post_init__(self) -> None:
         rates = {
             "--max-flip-rate": self.max_flip_rate,
             "--max-rise": self.max_rise,
+            "--max-crossing": self.max_crossing,
             **{f"max-flip-rates: {k}": v for k, v in self.others.items()},
         }
         for name, rate in rates.items():
@@ -91,7 +94,11 @@ class Limits:
     @property
     def style(self) -> Mapping[Measure, float]:
         """The largest gains from style to accept, by measure."""
-        limits: dict[Measure, float | None] = {"shift": self.max_shift, "exchange_rate": self.max_exchange_rate}
+        limits: dict[Measure, float | None] = {
+            "shift": self.max_shift,
+            "exchange_rate": self.max_exchange_rate,
+            "crossing_rate": self.max_crossing,
+        }
         return {measure: limit for measure, limit in limits.items() if limit is not None}
 
     @property
@@ -109,4 +116,6 @@ class Limits:
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "certify"}
+        if self.max_crossing is None:  # so that runs from before this limit keep their identity
+            del plain["max_crossing"]
         return {**plain, "others": dict(sorted(self.others.items()))}

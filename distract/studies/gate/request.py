@@ -42,7 +42,8 @@ def decide(
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
     if run is None:
         if limits.style:
-            option = "--max-shift" if "shift" in limits.style else "--max-exchange-rate"
+            names = {"shift": "--max-shift", "exchange_rate": "--max-exchange-rate", "crossing_rate": "--max-crossing"}
+            option = names[next(iter(limits.style))]
             raise UsageError(f"{option} needs a finished run: run `distract attack` first, then gate its folder")
         verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:

@@ -11,7 +11,7 @@ from distract.stats.figure import round_values
 from distract.studies.attack.labels import Usable
 
 Decision = Literal["pass", "fail", "inconclusive"]
-Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise", "shift", "exchange_rate"]
+Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise", "shift", "exchange_rate", "crossing_rate"]
 
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 

@@ -32,6 +32,7 @@ _TITLES: Mapping[Measure, str] = {
     "flip_rate_rise": "flip rate since baseline",
     "shift": "shift",
     "exchange_rate": "exchange rate",
+    "crossing_rate": "crossing rate",
 }
 _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_rise": "before"}
 

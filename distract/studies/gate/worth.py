@@ -21,6 +21,7 @@ LEAST = 30
 _MISSING: dict[Measure, str] = {
     "shift": "no response was compared with its rewrite; attack with --measure shift",
     "exchange_rate": "no broken requirements were judged; attack with --measure exchange_rate",
+    "crossing_rate": "this way of asking has no pass mark, or no response was compared with its rewrite",
 }
 
 
@@ -34,6 +35,7 @@ def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: in
     attacks, results = _attacks(run), list[Check]()
     for protocol, rules in sorted(run.parameters["protocols"].items()) if limits.style and attacks else ():
         units = {"shift": "points" if rules else "probability", "exchange_rate": "requirements"}
+        units["crossing_rate"] = "share"
         # Both ends of an interval are one-sided bounds, each with half of its error.
         near, far = (
             {(f.measure, f.attack): f for f in style_figures(briefs, protocol, rules, attacks, (), 1 - 2 * error)}
@@ -88,7 +90,7 @@ def _check(
         decision=decision,
         reason=reason,
         threshold=limit,
-        k=None,
+        k=None if figure.k is None else round(figure.k),
         n=figure.n,
         invalid=figure.invalid,
         excluded=figure.excluded,
