@@ -8,6 +8,7 @@ written outside its own folder.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,9 @@ KEYS = ("DISTRACT_API_KEY", "OPENAI_API_KEY")
 """Variables that hold keys which a server named by an address may be sent."""
 
 _ADDRESSES = ("judge", "generator", "verifier", "reference-model", "base-url")
+_LOADED = ("judge", "generator", "verifier", "reference-model", "attack", "protocol", "system")
+_CODE = re.compile(r"^python:|\.(?:py|toml)(?::|$)", re.MULTILINE)
+"""A judge function, a Python file or a judge file."""
 _WRITTEN = ("out", "junit", "summary")
 _MODEL_OPTION = "model-option"
 
@@ -217,6 +221,8 @@ def _find_hazard(folder: Path, key: str, value: object) -> str | None:
         inside = Path(os.path.realpath(folder))
         if inside not in Path(os.path.realpath(str(value))).parents:
             return f"leads out of the folder of this file; name it with --{key}"
+    if key in _LOADED and _CODE.search(str(value)):
+        return f"names a file that runs code or decides where your keys go; name it on the command line, with --{key}"
     if key in _ADDRESSES and _is_foreign(str(value)) and (variable := next(filter(os.environ.get, KEYS), None)):
         return f"names a server; to send it the key in {variable}, name it on the command line"
     return None
