@@ -41,6 +41,18 @@ def cache_folder() -> Path:
     return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
 
 
+def recall_hub_config(model: str, revision: str | None) -> dict[str, Any] | None:
+    """Read the configuration of a model of the hub, if it has been fetched before; needs no library."""
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    folder = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"models--{model.replace('/', '--')}"
+    reference = folder / "refs" / (revision or "main")
+    try:
+        commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
+    except (OSError, ValueError):
+        return None
+    return recall(folder / "snapshots" / commit / "config.json") if commit else None
+
+
 def recall(file: Path) -> dict[str, Any]:
     """Facts in a file; empty if it holds no JSON object."""
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from distract.core.errors import UnknownName, UsageError, install_command
 from distract.models import hardware
-from distract.models.cache import recall
+from distract.models.cache import recall, recall_hub_config
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.options import Options
 from distract.models.provider import Target, engines, find_provider
@@ -140,7 +140,8 @@ def resolve_local(
     if Path(model).is_dir() and not (Path(model) / "config.json").is_file():
         raise UsageError(f"{model}: holds no model (no config.json in it)")
     entry = entry or next((other for other in entries.values() if other.model == model), None)
-    if reward_labels(recall(Path(model) / "config.json") or {}) is not None:
+    config = recall(Path(model) / "config.json") if Path(model).is_dir() else recall_hub_config(model, revision)
+    if reward_labels(config or {}) is not None:
         if engine == "vllm" and options.engine == "vllm":
             raise UsageError(f"{model} is a reward model, which runs through transformers; remove the engine vllm")
         engine, reason = "reward", ""

@@ -209,13 +209,13 @@ def hub(reward: Path, llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("revision", ["", f"@{COMMIT}", "@main"])
-def test_reward_model_from_the_hub_is_refused(hub: dict[str, str], tmp_path: Path, revision: str) -> None:
+def test_classifier_from_the_hub_is_refused(hub: dict[str, str], tmp_path: Path, revision: str) -> None:
     name = f"transformers:org/reward{revision}"
     command = [sys.executable, "-m", "distract", "attack", "--judge", name, "--dtype", "float32", "--limit", "1"]
     done = subprocess.run(command, env=hub, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"distract: {name} is a LlamaForSequenceClassification, not a causal language model")
+    assert last.startswith(f"distract: {name} is a classifier with 2 labels")
 
 
 def test_hub_model_is_identified_by_its_commit(hub: dict[str, str], tmp_path: Path) -> None:

@@ -188,6 +188,20 @@ def test_kinds_are_told_apart_without_a_flag(longer: Path, folders: dict[str, Pa
         open_judge(str(longer), Options(engine="vllm"))
 
 
+def test_a_fetched_model_of_the_hub_is_recognised(
+    longer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, commit = tmp_path / "models--org--longer", "0123456789" * 4
+    (folder / "snapshots").mkdir(parents=True)
+    (folder / "snapshots" / commit).symlink_to(longer)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text(commit)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    for name in ("org/longer", f"org/longer@{commit}", "transformers:org/longer"):
+        assert isinstance(open_judge(name), RewardModel)
+    assert isinstance(open_judge("org/other"), Transformers)
+
+
 def test_it_writes_nothing(longer: Path, run: Callable[..., CommandResult]) -> None:
     result = run("attack", "--judge", "planted:longer", "--generator", longer)
     assert (result.code, "cannot be a generator" in result.err) == (2, True)
