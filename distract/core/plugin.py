@@ -188,6 +188,7 @@ class Attack:
             ``unsupported`` (it adds a claim without support), ``hollow`` (no content is left), ``injection`` (it speaks
             to the judge) or ``control`` (nothing relevant changes; what moves is noise). By default ``worse`` with a
             severity, else ``same``.
+        control: whether its truth is ``control``; either of the two says so.
         prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
             ``feedback``; None leaves the writing to ``rewrite``.
     """
@@ -202,24 +203,26 @@ class Attack:
     prompt: Prompt | None = None
     placebo: bool = False
     truth: Truth | Literal[""] = ""
+    control: bool = False
 
     def __post_init__(self) -> None:
         check_plugin("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)
-        check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, truth=str)
+        check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, truth=str, control=bool)
         if not self.truth:
-            object.__setattr__(self, "truth", "worse" if self.severity else "same")
+            truth = "control" if self.control else "worse" if self.severity else "same"
+            object.__setattr__(self, "truth", truth)
         if self.truth not in get_args(Truth):
             raise ValueError(f"attack {self.name}: truth={self.truth!r}; expected one of {', '.join(get_args(Truth))}")
         if (self.severity is not None) != (self.truth == "worse"):
             raise ValueError(
                 f"attack {self.name}: truth={self.truth!r}, severity={self.severity}; expected both or neither"
             )
+        if self.control and self.truth != "control":
+            raise ValueError(
+                f"attack {self.name}: control=True, truth={self.truth!r}; expected truth='control' or none"
+            )
+        object.__setattr__(self, "control", self.truth == "control")
         if self.placebo and not self.control:
             raise ValueError(f"attack {self.name}: placebo=True, truth={self.truth!r}; expected truth='control'")
         if self.max_new_content is not None and not 0 <= self.max_new_content <= 1:
             raise ValueError(f"attack {self.name}: max_new_content={self.max_new_content!r}; expected a share or None")
-
-    @property
-    def control(self) -> bool:
-        """Whether the attack distracts no judge and only measures the noise."""
-        return self.truth == "control"

@@ -160,6 +160,20 @@ def test_rating_system_from_a_file(run: Run) -> None:
     assert "defines no RatingSystem" in run("leaderboard", "--matches", "votes.csv", "--system", "shout.py").err
 
 
+def test_a_control_says_so() -> None:
+    def rewrite(turn: str, constraints: tuple[distract.Constraint, ...], seed: int) -> str:
+        return turn
+
+    assert not distract.Attack("a", "", rewrite).control
+    for control in (
+        distract.Attack("a", "", rewrite, control=True),
+        distract.Attack("a", "", rewrite, truth="control"),
+    ):
+        assert (control.control, control.truth) == (True, "control")
+    with pytest.raises(ValueError, match="control=True, truth='same'"):
+        distract.Attack("a", "", rewrite, control=True, truth="same")
+
+
 def test_shipped_attacks_state_their_truth() -> None:
     truths: dict[str, Any] = {name: attack.truth for name, attack in registry.attacks().items()}
     assert {name for name, truth in truths.items() if truth == "control"} == {"none", "null", "placebo"}
