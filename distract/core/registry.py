@@ -131,7 +131,7 @@ def get_protocol(name: str, judge: Backend | None = None) -> Protocol:
         raise UsageError(
             f"--protocol {name}: this judge answers only its own protocol, {', '.join(own)}; remove the option"
         )
-    return find_plugin("distract.judges", Protocol, "protocol", name)
+    return find_plugin("distract.judges", Protocol, "protocol", name, protocols())
 
 
 def choose_protocols(
@@ -148,7 +148,7 @@ def choose_protocols(
 
 
 def get_attack(name: str) -> Attack:
-    return find_plugin("distract.attacks", Attack, "attack", name)
+    return find_plugin("distract.attacks", Attack, "attack", name, attacks())
 
 
 def get_study(name: str) -> Study[Any]:
@@ -160,11 +160,10 @@ def get_study(name: str) -> Study[Any]:
     return study
 
 
-def find_plugin(group: str, kind: type[P], noun: str, name: str) -> P:
-    """Find a plug-in by name, or in the file of that name."""
+def find_plugin(group: str, kind: type[P], noun: str, name: str, known: Mapping[str, P]) -> P:
+    """Find a plug-in among those that are known, or in the file of that name."""
     if file := _FILE.fullmatch(name):
         return load_own(group, kind, Path(file[1]), file[2])
-    known = plugins(group, kind)
     if name not in known:
         raise UnknownName(noun, name, known, "; ".join(problems()))
     return known[name]

@@ -125,7 +125,7 @@ def test_case_of_data(run: Any) -> None:
         (("j.toml", "--protocol", "pairwize"), "did you mean 'pairwise'"),
         (
             ("j.toml", "--model-option", "timeout=3"),
-            "timeout is for models on an OpenAI-compatible server or a Python function; planted",
+            "; planted:longer is planted and loads no model",
         ),
         (("j.toml", "--protocol", "rank-4"), "rank-4"),
     ],

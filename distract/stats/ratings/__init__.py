@@ -16,4 +16,4 @@ def systems() -> Mapping[str, RatingSystem]:
 def get_system(name: str) -> RatingSystem:
     """The rating system with that current or former name."""
     present = next((system.name for system in systems().values() if system.former == name), name)
-    return registry.find_plugin("distract.leaderboards", RatingSystem, "rating system", present)
+    return registry.find_plugin("distract.leaderboards", RatingSystem, "rating system", present, systems())
