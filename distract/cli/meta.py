@@ -67,7 +67,7 @@ def meta(
     Also shows how far they agree with themselves, and which way of asking serves each best.
     """
     from distract.core import registry
-    from distract.judging.providers.replay import PREFIX as REPLAY
+    from distract.judging.providers.stored_verdicts import PREFIX as REPLAY
     from distract.studies.meta import panel, study
     from distract.studies.meta import view as report
     from distract.studies.meta.session import select

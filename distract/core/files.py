@@ -103,6 +103,12 @@ def replace(path: Path, text: str) -> None:
     part.replace(path)
 
 
+def move(path: Path, target: Path) -> None:
+    """Move an internal file over another in one step."""
+    check_ownership(target)
+    path.replace(target)
+
+
 def remove(path: Path) -> None:
     check_ownership(path)
     path.unlink(missing_ok=True)

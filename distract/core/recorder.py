@@ -150,11 +150,10 @@ def _check_parameters(path: Path, parameters: Mapping[str, Any]) -> None:
 
 def set_texts(path: Path, texts: Path | None, keep_text: KeepText) -> None:
     """Give a finished run other texts, or none."""
-    files.check_ownership(path / TEXTS)
     if texts is None:
         files.replace(path / TEXTS, "")
     else:
-        texts.replace(path / TEXTS)
+        files.move(texts, path / TEXTS)
     _write_json(path / "manifest.json", {**read_json(path / "manifest.json"), "texts": keep_text})
 
 
