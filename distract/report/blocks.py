@@ -133,8 +133,8 @@ class Mark:
 class Plot:
     """Values with intervals.
 
-    ``forest``: a row for each name, its values along x. ``line``: values up y over numbers along x. ``slope``: values up
-    y over two or more names along x, joined. ``scatter``: as ``line``, each point named by its series.
+    ``forest``: a row for each name, its values along x. ``line``: values up y over numbers along x. ``slope``: values
+    up y over two or more names along x, joined. ``scatter``: as ``line``, each point named by its series.
     """
 
     kind: Literal["forest", "line", "slope", "scatter"]
