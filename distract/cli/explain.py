@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from distract.core.records import Role
     from distract.core.runs import LoadedRun
     from distract.judging.judge import Judge
+    from distract.report.blocks import Block
     from distract.studies.attack.flips import Flip
     from distract.studies.explain.run import Explanation
 
@@ -48,10 +50,10 @@ def explain(
     """
     from distract.core import runs
     from distract.core.errors import DistractError
-    from distract.report.tables import has_colour, show
+    from distract.report.terminal import show
     from distract.studies.explain import rerun
     from distract.studies.explain import run as explaining
-    from distract.studies.explain.view import explanation_document, explanation_parts, heading
+    from distract.studies.explain.view import explanation_document, heading
 
     loaded = runs.load(run)
     warn(loaded)
@@ -80,12 +82,18 @@ def explain(
             shared = {"judge": loaded.parameters["judge"], "case": case, "prompt": list(whole.prompt)}
             echo_json({**shared, "flips": [explanation_document(explanation) for explanation in explanations]})
         else:
-            show(heading(case, whole.prompt, loaded.parameters["judge"]))
-            for explanation in parts:
-                explanations.append(explanation)
-                show(explanation_parts(explanation, has_colour()))
+            show(chain(heading(case, whole.prompt, loaded.parameters["judge"]), _show_each(parts, explanations)))
     if all(isinstance(explanation.smallest, str) for explanation in explanations):
         exit_with("no flip could be explained (see the reasons above)", 3)
+
+
+def _show_each(parts: Iterable[Explanation], explanations: list[Explanation]) -> Iterator[Block]:
+    """Show each explanation as it arrives, and collect it."""
+    from distract.studies.explain.view import explanation_parts
+
+    for explanation in parts:
+        explanations.append(explanation)
+        yield from explanation_parts(explanation)
 
 
 def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:

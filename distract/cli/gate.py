@@ -78,7 +78,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     Reads a finished RUN of `attack`, or asks --judge only until the decision is clear. Thresholds come from the command
     line, else from the table `gate` of the nearest distract.toml or pyproject.toml. Fails closed.
     """
-    from distract.report.tables import show
+    from distract.report.terminal import show
     from distract.studies.gate.request import decide
     from distract.studies.gate.verdict import undecided_verdict
     from distract.studies.gate.view import gate_report
@@ -143,9 +143,8 @@ def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
 @json_option
 def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
     """Calculate how many eligible cases a gate needs."""
-    from rich.text import Text
-
+    from distract.report.blocks import sentences
     from distract.studies.gate.power_plan import analyse_power, power_report
 
     analysis = analyse_power(threshold, true_rate, power, confidence, checks)
-    print_result(as_json, analysis.document(), map(Text, power_report(analysis)))
+    print_result(as_json, analysis.document(), sentences(power_report(analysis), apart=False))

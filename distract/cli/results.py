@@ -15,7 +15,7 @@ from distract.cli.shared import echo_json, echo_more, print_result, warn
 
 if TYPE_CHECKING:
     from distract.core.job import FinishedRun
-    from distract.report.tables import Table
+    from distract.report.blocks import Table
 
 
 @command()
@@ -70,7 +70,6 @@ def check(
     kind what was changed. Ends with 0 whatever it finds.
     """
     from distract.core import runs
-    from distract.report.tables import has_colour
     from distract.studies.check import audit, view
 
     if len(paths) not in ((0,) if labelled else (1, 2)):
@@ -85,8 +84,8 @@ def check(
         loaded.check_command("attack")
         warn(loaded)
         rewrites = loaded.rewrites
-        document, parts = audit.run_document(rewrites), view.run_report(rewrites, has_colour())
+        document, parts = audit.run_document(rewrites), view.run_report(rewrites)
     else:
         pair = audit.check_files(paths[0], paths[1], prompt, name, constraints)
-        document, parts = audit.pair_document(pair), view.pair_report(pair, has_colour())
+        document, parts = audit.pair_document(pair), view.pair_report(pair)
     print_result(as_json, document, parts)

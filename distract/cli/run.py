@@ -13,14 +13,12 @@ from distract.cli.shared import echo, echo_more, exit_with, print_result, safe_l
 from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from distract.core.backend import Backend
     from distract.core.job import FinishedRun, Job
     from distract.core.records import Role, Row
     from distract.core.runs import LoadedRun
     from distract.core.study import R
-    from distract.report.tables import Detail
+    from distract.report.blocks import Block
     from distract.rewriting.generator_options import GeneratorOptions
     from distract.studies.setup import Setup
 
@@ -39,9 +37,7 @@ def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_
     return execution.run_job(job, store, terminal(), doing=doing, is_fresh=is_fresh)
 
 
-def print_run(
-    finished: FinishedRun[Any], as_json: bool, verbose: bool, more: Iterable[RenderableType | Detail] = ()
-) -> None:
+def print_run(finished: FinishedRun[Any], as_json: bool, verbose: bool, more: Iterable[Block] = ()) -> None:
     """Print the document of a run, or its report, ``more`` parts and its folder."""
     parts = chain(finished.report, unread_parts(finished.run), more)
     is_cut = print_result(as_json, finished.run.summary, parts, verbose)
@@ -50,13 +46,12 @@ def print_run(
     echo_more(is_cut, finished.run.path, start="")
 
 
-def unread_parts(run: LoadedRun) -> Iterable[RenderableType]:
+def unread_parts(run: LoadedRun) -> Iterable[Block]:
     """Quote one answer that could not be read, if there is one."""
-    from rich.text import Text
-
+    from distract.report.blocks import sentences
     from distract.report.unread import unread_lines
 
-    return map(Text, unread_lines(run.path))
+    return sentences(unread_lines(run.path), apart=False)
 
 
 @contextmanager

@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, NoReturn
 from distract.core import printable
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from distract.core.records import Role
     from distract.core.runs import LoadedRun
     from distract.core.usage import Price, Tally
-    from distract.report.tables import Detail
+    from distract.report.blocks import Block
 
 safe_line = printable.line
 
@@ -64,14 +62,12 @@ def echo_json(document: object) -> None:
     echo(re.sub(r"##(?=\w*\[)", r"#\\u0023", text.rstrip("\n")))
 
 
-def print_result(
-    as_json: bool, document: object, parts: Iterable[RenderableType | Detail], verbose: bool = True
-) -> bool:
+def print_result(as_json: bool, document: object, parts: Iterable[Block], verbose: bool = True) -> bool:
     """Print a result for machines or for people, and return whether details were left out.
 
     The parts, if lazy, are made only for people.
     """
-    from distract.report.tables import show
+    from distract.report.terminal import show
 
     if as_json:
         echo_json(document)

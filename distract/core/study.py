@@ -65,7 +65,7 @@ class Study(Generic[R]):
     schema: Mapping[str | EllipsisType, Shape]  # parameters that it reads, besides ``SHARED_SCHEMA``
     sums: Callable[[Mapping[str, Any]], Sums[R]]
     document: Callable[[Mapping[str, Any], R], dict[str, Any]]  # for ``--json`` and ``summary.json``
-    report: Callable[[Mapping[str, Any], R], Iterable[Any]]  # Rich renderables
+    report: Callable[[Mapping[str, Any], R], Iterable[Any]]  # blocks
     interim: Callable[[Mapping[str, Any], R], str] | None = None  # what the results so far show, in a sentence
 
     def fits(self, parameters: object) -> bool:

@@ -98,10 +98,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Two texts as one: a sequence of spans that are the same, ``removed`` or ``added``."""
+    """Two texts as one: spans that are the same, ``removed`` or ``added``; ``apart``: with space above."""
 
     spans: tuple[Span, ...]
     label: str = ""
+    apart: bool = True
+
+    def __str__(self) -> str:
+        """Mark what was removed as ``[-…-]`` and what was added as ``{+…+}``."""
+        signs = {"removed": ("[-", "-]"), "added": ("{+", "+}")}
+        parts = ((*signs.get(span.tone, ("", "")), span.text) for span in self.spans)
+        return "".join(f"{begin}{text}{end}" for begin, end, text in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,7 @@ class Plot:
     values: Axis
     places: Axis
     marks: Sequence[Mark]
+    characters: str = ""  # the same plot in characters, for a terminal
 
 
 @dataclass(frozen=True)
@@ -155,9 +163,9 @@ class Detail:
 Block = Heading | Sentence | Note | Table | Diff | Plot | Detail
 
 
-def sentences(texts: Iterable[Prose]) -> Iterator[Sentence]:
-    """Findings, each apart from the others."""
-    return map(Sentence, texts)
+def sentences(texts: Iterable[Prose], apart: bool = True) -> Iterator[Sentence]:
+    """Findings in words."""
+    return (Sentence(text, apart) for text in texts)
 
 
 def notes(texts: Iterable[Prose], tone: Tone = "dim", apart: bool = True) -> Iterator[Note]:

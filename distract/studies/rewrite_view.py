@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import count, format_exclusions, line
 from distract.core.records import Rewrite
+from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow, notes
 from distract.report.glossary import empty_reason
-from distract.report.tables import Detail, Table, TableRow, notes, rate_cells
+from distract.report.wording import rate_cells
 from distract.stats.figure import Figure
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons, layer_verdicts
 
@@ -20,7 +18,7 @@ REASONS = 3
 """Reasons for rejection to show, the most frequent ones, without ``--verbose``."""
 
 
-def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[RenderableType | Detail]:
+def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[Block]:
     """Show how many rewrites were rejected."""
     yield from rejection_parts(rewrites)
     rows: list[TableRow] = [
@@ -36,23 +34,23 @@ def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) ->
     yield from notes(agreement_notes(rewrites))
 
 
-def yield_report(counts: Mapping[str, Any]) -> Iterable[RenderableType]:
+def yield_report(counts: Mapping[str, Any]) -> Iterable[Block]:
     """Show how many prompts gave usable data."""
-    yield Text(f"made {counts['made']} of {count(counts['asked'], 'case')}", style="bold")
+    yield Heading(f"made {counts['made']} of {count(counts['asked'], 'case')}")
     if counts["mean_attempts"] is not None:
-        yield Text(f"attempts per prompt: {counts['mean_attempts']:.2f}")
+        yield Sentence(f"attempts per prompt: {counts['mean_attempts']:.2f}", apart=False)
     if counts["severities"]:
         listed = ", ".join(f"{n} of severity {severity}" for severity, n in counts["severities"].items())
-        yield Text(f"worse versions: {listed}")
+        yield Sentence(f"worse versions: {listed}", apart=False)
     if counts["reasons"]:
-        yield Text(format_exclusions("not usable", counts["reasons"]))
+        yield Sentence(format_exclusions("not usable", counts["reasons"]), apart=False)
     if counts["made"] and not counts["severities"] and counts["verifier"] is None:
-        yield Text("checked by rules only: whether an answer is correct takes a --verifier", style="dim")
+        yield Note("checked by rules only: whether an answer is correct takes a --verifier", apart=False)
     if counts["left_out"]:
-        yield Text(format_exclusions("left out before the draw", counts["left_out"]), style="dim")
+        yield Note(format_exclusions("left out before the draw", counts["left_out"]), apart=False)
 
 
-def rejection_parts(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[RenderableType | Detail]:
+def rejection_parts(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[Block]:
     """Say how many rewrites were rejected and why; rare reasons are a detail."""
     # Count a rewrite once under each of its reasons, as in the document.
     reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())

@@ -133,8 +133,8 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     )
     yield "edits", lambda text: describe_edits(find_edits((text,), (f"so {text.upper()}",)))
     yield "edits of a plain text", lambda text: describe_edits(find_edits((TEXT,), (text,)))
-    yield "marked edits", lambda text: list(mark_edits((text,), find_edits((text,), (f"so {text}.",)), False))
-    yield "difference of two", lambda text: view.mark_difference(text, f"so {text}.", False)
+    yield "marked edits", lambda text: list(mark_edits((text,), find_edits((text,), (f"so {text}.",))))
+    yield "difference of two", lambda text: view.mark_difference(text, f"so {text}.")
     yield "first difference", lambda text: flips.excerpt_difference(text, f"{text}.", 80)
     yield (
         "printed",

@@ -31,7 +31,7 @@ from distract.data.formats.native import format_line as native
 from distract.judging.comparison import comparable_responses
 from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend, make_planted
-from distract.report.tables import show
+from distract.report.terminal import show
 from distract.studies.consistency import design
 from distract.studies.consistency.design import ConsistencyConfig
 from distract.studies.consistency.draw import draw_quadruples, draw_triples

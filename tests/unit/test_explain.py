@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ from builders import small
 from command_result import CommandResult, fits
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from distract.core.errors import UsageError
 from distract.core.printable import clean_text
@@ -22,6 +24,7 @@ from distract.core.records import Edit, MinimalFlip
 from distract.core.runs import LoadedRun, load
 from distract.models.names import resolve
 from distract.models.options import Options
+from distract.report.terminal import show
 from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.attack.minimal.view import describe_smallest
 from distract.studies.explain import rerun
@@ -229,8 +232,8 @@ def test_vanished_flip_is_reported_and_not_explained(run: Run) -> None:
     assert (report.code, "cannot be explained: no rewrite is on record" in report.out) == (3, True)
 
 
-def render(turns: tuple[str, ...], edits: tuple[Edit, ...], colour: bool = False) -> str:
-    return "\n".join(one.plain for one in mark_edits(turns, edits, colour))
+def render(turns: tuple[str, ...], edits: tuple[Edit, ...]) -> str:
+    return "\n".join(f"{one.label}\n{one}".strip("\n") for one in mark_edits(turns, edits))
 
 
 @pytest.mark.parametrize(
@@ -253,10 +256,11 @@ def test_edits_are_marked_as_a_reader_expects(before: str, after: str, marked: s
 
 
 def test_colour_replaces_marks() -> None:
-    (text,) = mark_edits(("It might be so.",), find_edits(("It might be so.",), ("It must be so.",)), colour=True)
-    assert text.plain == "It mightmust be so."
-    styles = {text.plain[span.start : span.end]: span.style for span in text.spans}
-    assert styles == {"might": "red strike", "must": "bold green"}
+    blocks = mark_edits(("It might be so.",), find_edits(("It might be so.",), ("It must be so.",)))
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", highlight=False)
+    show(blocks, console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == "It \x1b[9;31mmight\x1b[0m\x1b[1;32mmust\x1b[0m be so.\n"
 
 
 def test_long_text_shows_only_the_surroundings_of_edits() -> None:
@@ -291,13 +295,10 @@ def test_marked_text_is_printable_and_holds_both_texts(pairs: list[tuple[str, st
     before, after = (tuple(texts) for texts in zip(*pairs, strict=True))
     edits = find_edits(before, after)
     for turn, (old, new) in enumerate(pairs):
-        marked = list(mark_edits((old,), [replace(edit, turn=0) for edit in edits if edit.turn == turn], colour=True))
+        marked = list(mark_edits((old,), [replace(edit, turn=0) for edit in edits if edit.turn == turn]))
         assert len(marked) == 1
-        for text, gone in ((old, "bold green"), (new, "red strike")):
-            left = list(marked[0].plain)
-            for span in marked[0].spans:
-                if span.style == gone:
-                    left[span.start : span.end] = [""] * (span.end - span.start)
+        for text, gone in ((old, "added"), (new, "removed")):
+            left = (span.text for span in marked[0].spans if span.tone != gone)
             assert strip_signs("".join(left)) == strip_signs(text)
     assert not {"\x1b", "\u202e"} & {*render(before, edits)}
 

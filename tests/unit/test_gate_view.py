@@ -10,7 +10,7 @@ from command_result import fits
 from gate_builders import check, verdict
 from rich.console import Console
 
-from distract.report.tables import show
+from distract.report.terminal import show
 from distract.studies.gate.verdict import Check, Decision, Verdict
 from distract.studies.gate.view import comparison_report, gate_report
 

@@ -14,7 +14,7 @@ from command_result import fits
 from rich.console import Console
 
 from distract.core.records import Row, Side
-from distract.report.tables import show
+from distract.report.terminal import show
 from distract.studies.meta.comparisons import JudgeRows
 from distract.studies.meta.panel import measure_judges
 from distract.studies.meta.published_judges import JudgeSource

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from distract.core.records import Outcome, Row
 from distract.judging import BASE
-from distract.report.tables import show
+from distract.report.terminal import show
 from distract.stats import intervals
 from distract.studies.attack import rank_view as report
 from distract.studies.attack.labels import Usability, Usable

@@ -16,8 +16,10 @@ from rich.console import Console
 from distract.core import registry
 from distract.core.printable import bar, count, interval, p_value, percent
 from distract.core.records import Row
+from distract.report.blocks import Table, TableRow
 from distract.report.glossary import empty_reason
-from distract.report.tables import Table, TableRow, counted_cells, show
+from distract.report.terminal import show
+from distract.report.wording import counted_cells
 from distract.stats.figure import Figure
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.study import _SHARED, document
@@ -230,7 +232,7 @@ def test_reason_replaces_the_figures_and_wraps_in_their_columns() -> None:
     show([Table("T", ("", "%", "matches"), rows)], console)
     assert isinstance(console.file, io.StringIO)
     assert [one.rstrip() for one in console.file.getvalue().splitlines()] == [
-        *("", "T", "                      %  matches", "─" * 32, "g", " one                1.0      2/3"),
+        *("T", "                      %  matches", "─" * 32, "g", " one                1.0      2/3"),
         *(" two                a reason of", "                    many words"),
     ]
 

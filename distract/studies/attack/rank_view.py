@@ -1,7 +1,4 @@
-"""The ranking of protocols on the terminal: a table, and a plot in characters.
-
-Names are plain ``Text``, so that markup in them stays text.
-"""
+"""The ranking of protocols on the terminal: a table, and a plot in characters."""
 
 from __future__ import annotations
 
@@ -10,13 +7,11 @@ import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import count, interval, p_value, percent
 from distract.judging import BASE
+from distract.report.blocks import Axis, Block, Detail, Mark, Note, Plot, Span, Table, TableRow, Words
 from distract.report.glossary import empty_reason
-from distract.report.tables import VERDICTS, Detail, Table, TableRow, name_protocol
+from distract.report.wording import VERDICTS, name_protocol
 from distract.stats.intervals import wilson
 from distract.studies.attack.protocol_ranks import ProtocolRank, RankMeasure
 
@@ -44,7 +39,7 @@ PlotCell = tuple[int, int]
 """Column and row, counted from the lower left."""
 
 
-def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType | Detail]:
+def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[Block]:
     """Show a table, and a plot of the ranked protocols; nothing for a single protocol."""
     if len(standings) < 2:
         return
@@ -53,11 +48,11 @@ def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[RenderableType 
     marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in zip(MARKS, drawn, strict=False)}
     yield _table(standings, marks)
     if shared := max(s.n for s in standings):
-        yield Text(f"n = {shared:,}: the comparisons that all protocols share", style="dim")
+        yield Note(f"n = {shared:,}: the comparisons that all protocols share", apart=False)
     if drawn:
-        yield from map(Detail, _plot(drawn, marks, len(standings) - len(drawn)))
+        yield Detail(_plot(drawn, marks, len(standings) - len(drawn)))
     if len(standings) >= FEWEST and all(s.protocol != BASE for s in standings):
-        yield Text(f"{BASE} was not run: add --protocol {BASE} to compare with it", style="dim")
+        yield Note(f"{BASE} was not run: add --protocol {BASE} to compare with it", apart=False)
 
 
 def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
@@ -67,8 +62,8 @@ def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table
     is_ranked = any(s.rank for s in standings)
     rows: list[TableRow] = []
     for s in standings:
-        label = Text(f"{marks.get(s.protocol, ' ' if marks else '')}{_FRONT if s.pareto else ' '} ")
-        label.append(name_protocol(s.protocol, s.rule), style="bold" if s.pareto else "")
+        mark = Span(f"{marks.get(s.protocol, ' ' if marks else '')}{_FRONT if s.pareto else ' '} ")
+        label = Words((mark, Span(name_protocol(s.protocol, s.rule), "strong" if s.pareto else "")))
         costs = [f"{s.calls:,.1f}", f"{s.tokens:,.0f}"]
         if not s.n:
             gap = "shares no comparison with the others" if s.own else empty_reason(s)
@@ -97,7 +92,7 @@ def _describe_comparison(s: ProtocolRank) -> str:
     return f"{'differs' if is_praise else VERDICTS[s.against_base]} {p_value(s.p_adjusted)}"
 
 
-def _plot(drawn: Sequence[ProtocolRank], marks: Mapping[str, str], missing: int) -> Iterable[Text]:
+def _plot(drawn: Sequence[ProtocolRank], marks: Mapping[str, str], missing: int) -> Plot:
     """Plot the measure over cost, with the best of the Pareto front as a staircase, and say what it leaves out."""
     unit = drawn[0].cost_unit
     # A cost of 0 has no logarithm; draw it at the lower end.
@@ -125,25 +120,34 @@ def _plot(drawn: Sequence[ProtocolRank], marks: Mapping[str, str], missing: int)
         cells.setdefault(cell, _STEP)
     # A range of one value has one end.
     ends = {HEIGHT - 1: max(rates), 0: min(rates)} if max(rates) > min(rates) else {0: min(rates)}
-    text = Text("\n", no_wrap=True, overflow="crop")
+    lines = list[str]()
     for y in reversed(range(HEIGHT)):
         label = f"{percent(ends[y])}%" if y in ends else ""
         inside = "".join(cells.get((x, y), " ") for x in range(WIDTH))
-        text.append(f"{label:>6} │{inside.rstrip()}\n")
+        lines.append(f"{label:>6} │{inside.rstrip()}")
     left, right = (
         f"{cost:,.0f}" if unit == "tokens" else f"{cost:,.1f}" for cost in (min(s.cost for s in drawn), high)
     )
     right = "" if left == right else right
     under = f"{left}{right:>{WIDTH - len(left)}}".rstrip()
-    text.append(f"       └{'─' * WIDTH}\n        {under}\n")
-    text.append(f"        {f'{unit} for a comparison (log scale)':^{WIDTH}}".rstrip())
-    yield text
+    cost_title = f"{unit} for a comparison (log scale)"
+    lines += [f"       └{'─' * WIDTH}", f"        {under}", f"        {cost_title:^{WIDTH}}".rstrip()]
     if steps:
-        yield Text("capital letters: the Pareto front; staircase: the best of it up to each cost", style="dim")
+        lines.append("capital letters: the Pareto front; staircase: the best of it up to each cost")
     if exact != placed:
-        yield Text("marks that would overlap are drawn side by side", style="dim")
+        lines.append("marks that would overlap are drawn side by side")
     if missing:
-        yield Text(f"not drawn: {count(missing, 'protocol')}, not ranked or after the first {len(MARKS)}", style="dim")
+        lines.append(f"not drawn: {count(missing, 'protocol')}, not ranked or after the first {len(MARKS)}")
+    _, first = _MEASURES[drawn[0].measure]
+    return Plot(
+        "scatter",
+        f"Protocols by cost: {first}",
+        "; ".join(f"{name_protocol(s.protocol, s.rule)} {percent(s.value)}% at {s.cost:,.1f} {unit}" for s in drawn),
+        values=Axis(first),
+        places=Axis(cost_title, "number", is_log=True),
+        marks=[Mark(name_protocol(s.protocol, s.rule), max(s.cost, low), s.value or 0.0, s.low, s.high) for s in drawn],
+        characters="\n".join(lines),
+    )
 
 
 def _cell_index(value: float, low: float, high: float, size: int) -> int:

@@ -6,24 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
+from distract.report.blocks import Block, Detail, Heading, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.tables import (
-    FEW,
-    Detail,
-    Table,
-    TableRow,
-    cautions,
-    counted_cells,
-    describe_rate,
-    name_protocol,
-    notes,
-    run_line,
-)
+from distract.report.wording import FEW, cautions, counted_cells, describe_rate, name_protocol, run_line
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.headline_view import (
     describe_unusable,
@@ -53,15 +40,15 @@ UNSTEADY = 0.5
 """If more verdicts than this change with the order, the other figures say little."""
 
 
-def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[RenderableType | Detail]:
+def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[Block]:
     """Show the sentences and tables of a run."""
     figures = measured.figures
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    yield Text(f"{run_line(parameters)} · rewrites: {line(parameters['generator'])}", style="bold")
-    yield from notes((describe_unusable(one, figures) for one in measured.usable if one.usable == "no"), "bold red")
+    yield Heading(f"{run_line(parameters)} · rewrites: {line(parameters['generator'])}")
+    yield from notes((describe_unusable(one, figures) for one in measured.usable if one.usable == "no"), "bad")
     controls = parameters["controls"]
     useful = [one for one in measured.usable if one.usable != "no"]
-    yield from notes((_paragraph(one, figures, rules[one.protocol], controls) for one in useful), "")
+    yield from sentences(_paragraph(one, figures, rules[one.protocol], controls) for one in useful)
     yield from _cautions(parameters, measured)
     yield from headline_tables(figures, rules)
     yield from notes(scale_sentences(figures, parameters.get("scales", {})))
@@ -267,7 +254,7 @@ def _describe_flips(flips: Sequence[Figure]) -> str:
     return f"{k} of {n} losing responses won after their rewrite{most}"
 
 
-def _cautions(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[RenderableType | Detail]:
+def _cautions(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[Block]:
     """Notes on what makes the figures less certain."""
     yield from rejection_parts(measured.rewrites)
     figures = measured.figures

@@ -9,52 +9,50 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rich import table as rich_table
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import clean_text, line, percent
 from distract.core.records import Rewrite
+from distract.report.blocks import Block, Diff, Heading, Note, Sentence, Span, Table, TableRow, Words
 from distract.report.glossary import explain
-from distract.report.tables import Table, TableRow, rate_cells
+from distract.report.wording import rate_cells
 from distract.rewriting.fidelity.facts import opcodes
 from distract.studies.check.audit import ERRORS, CheckResult, ErrorRate
 
 _TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 
 
-def pair_report(checked: CheckResult, colour: bool) -> Iterator[RenderableType]:
+def pair_report(checked: CheckResult) -> Iterator[Block]:
     """A verdict with its reasons, rule by rule, and the difference."""
     yield _format_verdict(checked.reasons)
-    table = rich_table.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("fact", "kept", "lost", "invented"):
-        table.add_column(name, style="red" if name in ("lost", "invented") and colour else None, overflow="fold")
     for kind, difference in checked.facts.items():
-        parts = [", ".join(map(line, part)) for part in (difference.kept, difference.lost, difference.invented)]
-        table.add_row(Text(kind), *(Text(part or "–") for part in parts))
-    yield table
-    yield Text(explain({"kept, lost, invented"}), style="dim")
-    yield Text("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence))
-    yield Text("")
-    yield mark_difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite), colour)
+        facts = {"kept": difference.kept, "lost": difference.lost, "invented": difference.invented}
+        spans = [
+            Span(f"{name} {', '.join(map(line, part))}", "" if name == "kept" else "bad")
+            for name, part in facts.items()
+            if part
+        ]
+        separated = [span for one in spans for span in (Span("; "), one)][1:]
+        if separated:
+            yield Sentence(Words((Span(f"{kind}: "), *separated)), apart=False)
+    yield Note(explain({"kept, lost, invented"}), apart=False)
+    yield Sentence("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence), apart=False)
+    yield mark_difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite))
 
 
-def run_report(rewrites: Sequence[Rewrite], colour: bool) -> Iterator[RenderableType]:
+def run_report(rewrites: Sequence[Rewrite]) -> Iterator[Block]:
     """Every rewrite of a run: rejected ones first, with the difference."""
     rejected = sum(not rewrite.is_accepted for rewrite in rewrites)
-    yield Text(f"{rejected} of {len(rewrites)} rewrites rejected")
+    yield Sentence(f"{rejected} of {len(rewrites)} rewrites rejected", apart=False)
     for rewrite in sorted(rewrites, key=lambda rewrite: rewrite.is_accepted):
         r = rewrite.response
         attack = " ".join(part for part in (r.attack, f"severity {r.severity}" if r.severity else "") if part)
-        yield Text(
-            f"\n{line(rewrite.case)}, {line(r.author)}, {line(attack)} ({line(rewrite.generator)})", style="bold"
-        )
+        place = ", ".join(map(line, (rewrite.case, r.author, attack)))
+        yield Heading(f"{place} ({line(rewrite.generator)})", level=2)
         yield _format_verdict(rewrite.reasons)
         if rewrite.original:
-            yield mark_difference("\n\n".join(rewrite.original), "\n\n".join(r.turns), colour)
+            yield mark_difference("\n\n".join(rewrite.original), "\n\n".join(r.turns), apart=False)
 
 
-def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[RenderableType]:
+def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[Block]:
     """Both error rates: over all, by style, by kind."""
     tables = list[Table]()
     for measure, name in zip(ERRORS.values(), ("Faithful rewrites rejected", "Changed rewrites accepted"), strict=True):
@@ -62,29 +60,27 @@ def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[RenderableType]:
         rows: list[TableRow] = []
         for rate in sorted(part, key=lambda r: (r.kind is not None, r.style is not None)):
             if rate.style is rate.kind is None:
-                yield Text(f"{name}: {rate.k} of {rate.n} ({percent(rate.value)}%).")
+                yield Sentence(f"{name}: {rate.k} of {rate.n} ({percent(rate.value)}%).", apart=False)
             rows.append(("", line(rate.style or rate.kind or "all"), rate_cells(rate)))
         tables.append(Table(f"{name} (lower is better)", ("", "%", "95% CI", "k/n"), rows))
     yield from tables
 
 
-def mark_difference(before: str, after: str, colour: bool) -> Text:
+def mark_difference(before: str, after: str, apart: bool = True) -> Diff:
     """Show both texts as one, with the difference marked."""
     old, new = (_TOKENS.findall(text) for text in (before, after))
-    text = Text()
+    spans = list[Span]()
     for what, a, b, c, d in opcodes(old, new):
         removed, added = clean_text("".join(old[a:b])), clean_text("".join(new[c:d]))
         if what == "equal":
-            text.append(removed)
+            spans.append(Span(removed))
             continue
-        if removed:
-            text.append(removed if colour else f"[-{removed}-]", style="red strike")
-        if added:
-            text.append(added if colour else f"{{+{added}+}}", style="green")
-    return text
+        spans += [Span(removed, "removed")] if removed else []
+        spans += [Span(added, "added")] if added else []
+    return Diff(tuple(spans), apart=apart)
 
 
-def _format_verdict(reasons: Sequence[str]) -> Text:
+def _format_verdict(reasons: Sequence[str]) -> Sentence:
     if not reasons:
-        return Text("accepted", style="green")
-    return Text("rejected: ", style="red") + Text("; ".join(map(line, reasons)), style="default")
+        return Sentence(Span("accepted", "good"), apart=False)
+    return Sentence(Words((Span("rejected: ", "bad"), Span("; ".join(map(line, reasons))))), apart=False)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import count, format_exclusions, line, percent
+from distract.report.blocks import Block, Detail, Heading, Note, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.tables import FEW, Detail, Table, TableRow, cautions, counted_cells, name_protocol, notes, run_line
+from distract.report.wording import FEW, cautions, counted_cells, name_protocol, run_line
 from distract.stats.figure import headline
 from distract.studies.consistency.design import describe_sets
 from distract.studies.consistency.measures import MEASURES, ConsistencyResult, PlacedFigure
@@ -22,22 +20,21 @@ _TITLES = {
 }
 
 
-def report_parts(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterator[RenderableType | Detail]:
+def report_parts(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterator[Block]:
     """The sentences and tables of a run, top to bottom."""
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    yield Text(f"{run_line(parameters)}\n{describe_sets(parameters['sets'])}", style="bold")
-    yield from notes((_describe_protocol(name, rules[name], result.figures) for name in rules), "")
+    yield Heading(f"{run_line(parameters)}\n{describe_sets(parameters['sets'])}")
+    yield from sentences(_describe_protocol(name, rules[name], result.figures) for name in rules)
     yield from cautions(result.invalid, parameters["self_judging"])
     if triples := _table(result.figures, "triple", "chains %"):
         yield triples
-        yield Detail(Text(_describe_published("intransitivity", None)))
+        yield Detail(Note(_describe_published("intransitivity", None), "", apart=False))
     if sets := _table(result.figures, "set", "tie %"):
         yield sets
-        yield Text(
-            "the order of a and b is held fixed: a judge that only follows the order reverses nothing", style="dim"
-        )
+        fixed = "the order of a and b is held fixed: a judge that only follows the order reverses nothing"
+        yield Note(fixed, apart=False)
         published = (_describe_published("choice_set_sensitivity", place) for place in ("last", "first"))
-        yield Detail(Text("\n".join(published)))
+        yield Detail(Note("\n".join(published), "", apart=False))
     yield from map(Detail, notes(_details(parameters, result)))
 
 

@@ -1,6 +1,6 @@
 """An explained flip, on the terminal and as a document: the text with its edits marked, and how many were enough.
 
-Texts are hostile: cells are plain ``Text``, and control characters show as escapes.
+Texts are hostile: control characters show as escapes.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import clean_text, count, count_decimals, line
 from distract.core.records import Edit
+from distract.report.blocks import Block, Diff, Heading, Note, Sentence, Span, Tone
 from distract.studies.attack.flips import Flip
 from distract.studies.attack.minimal.edits import group_edits
 from distract.studies.attack.minimal.view import describe_smallest
@@ -44,29 +42,27 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
     return {**flatten_flip(smallest), **rounded, **texts}
 
 
-def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[RenderableType]:
+def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[Block]:
     """Show the case, its prompt in one line and the judge."""
-    yield Text(f"case {line(case)} · judge {line(judge)}", style="bold")
-    yield Text(f"prompt: {_shorten(' / '.join(prompt))}")
+    yield Heading(f"case {line(case)} · judge {line(judge)}")
+    yield Sentence(f"prompt: {_shorten(' / '.join(prompt))}", apart=False)
 
 
-def explanation_parts(explanation: Explanation, colour: bool) -> Iterator[RenderableType]:
+def explanation_parts(explanation: Explanation) -> Iterator[Block]:
     """Show one flip: who won before and after, the text with its edits marked, how many were enough."""
     flip, smallest = explanation.flip, explanation.smallest
     rule = f" by {line(flip.rule)}" if flip.rule else ""
-    yield Text(f"\n{line(flip.protocol)}{rule} under {line(flip.attack)}", style="bold")
+    yield Heading(f"{line(flip.protocol)}{rule} under {line(flip.attack)}", level=2)
     if isinstance(smallest, str):
-        yield Text(_describe_winner(flip, flip.after, "after its rewrite"))
-        yield Text(f"cannot be explained: {line(smallest)}", style="yellow")
+        yield Sentence(_describe_winner(flip, flip.after, "after its rewrite"), apart=False)
+        yield Note(f"cannot be explained: {line(smallest)}", "doubtful", apart=False)
         return
-    yield Text(describe_smallest(smallest), style="bold")
-    yield Text(_describe_winner(flip, smallest.after, "with these edits"))
-    yield Text("")
-    yield from mark_edits(smallest.original, smallest.edits, colour)
-    yield Text("")
+    yield Sentence(Span(describe_smallest(smallest), "strong"), apart=False)
+    yield Sentence(_describe_winner(flip, smallest.after, "with these edits"), apart=False)
+    yield from mark_edits(smallest.original, smallest.edits)
     stored = "found during the run" if explanation.stored is None else f"{explanation.stored:,} of them from the store"
     calls = f"{count(smallest.comparisons, 'comparison')}, {count(smallest.requests, 'judge call')}, {stored}"
-    yield Text(calls, style="dim")
+    yield Note(calls)
 
 
 def _describe_winner(flip: Flip, after: tuple[float, float], condition: str) -> str:
@@ -77,24 +73,22 @@ def _describe_winner(flip: Flip, after: tuple[float, float], condition: str) -> 
     return f"{other} won by {won}; {condition} {author} wins by {wins}"
 
 
-def mark_edits(turns: Sequence[str], edits: Sequence[Edit], colour: bool) -> Iterator[Text]:
+def mark_edits(turns: Sequence[str], edits: Sequence[Edit]) -> Iterator[Diff]:
     """Mark edits in a text; show a long one only around them."""
-    whole = sum(map(len, turns)) <= WHOLE
+    whole, is_first = sum(map(len, turns)) <= WHOLE, True
     for index, text in enumerate(turns):
         merged = [_merge_edits(phrase) for phrase in group_edits(edit for edit in edits if edit.turn == index)]
         if not merged and not whole:
             continue
-        if len(turns) > 1:
-            yield Text(f"turn {index + 1}:", style="dim")
+        label = f"turn {index + 1}:" if len(turns) > 1 else ""
         for start, end in [(0, len(text))] if whole else _windows(text, merged):
-            marked = Text("… " if start else "")
-            at = start
+            spans, at = [Span("… " if start else "")], start
             for edit in (edit for edit in merged if start <= edit.start and edit.end <= end):
-                marked.append(clean_text(text[at : edit.start]))
-                marked.append_text(_mark_edit(edit, colour))
+                spans += [Span(clean_text(text[at : edit.start])), *_mark_edit(edit)]
                 at = edit.end
-            marked.append(clean_text(text[at:end]))
-            yield marked.append(" …" if end < len(text) else "")
+            spans += [Span(clean_text(text[at:end])), Span(" …" if end < len(text) else "")]
+            yield Diff(tuple(spans), label, apart=is_first)
+            label, is_first = "", False
 
 
 def _merge_edits(phrase: Sequence[Edit]) -> Edit:
@@ -133,7 +127,7 @@ def _window_end(text: str, at: int) -> int:
     return highest if space < 0 else space
 
 
-def _mark_edit(edit: Edit, colour: bool) -> Text:
+def _mark_edit(edit: Edit) -> list[Span]:
     """Mark what was removed and added; white space that both share stays outside."""
     old, new = edit.old, edit.new
     parts = [part for part in (old, new) if part]
@@ -143,13 +137,14 @@ def _mark_edit(edit: Edit, colour: bool) -> Text:
         head = tail = ""
     else:
         head, tail = (ends.pop() if len(ends) == 1 else "" for ends in (heads, tails))
-    marked = Text(clean_text(head))
-    for part, marks, style in ((old, ("[-", "-]"), "red strike"), (new, ("{+", "+}"), "bold green")):
+    spans = [Span(clean_text(head))]
+    tones: tuple[tuple[str, Tone], ...] = ((old, "removed"), (new, "added"))
+    for part, tone in tones:
         if part:
             inside = part[len(head) : len(part) - len(tail)]
             inside = clean_text(inside if inside.strip() else inside.translate(_SIGNS))
-            marked.append(inside if colour else f"{marks[0]}{inside}{marks[1]}", style=style)
-    return marked.append(clean_text(tail))
+            spans.append(Span(inside, tone))
+    return [*spans, Span(clean_text(tail))]
 
 
 def _shorten(text: str, most: int = 200) -> str:

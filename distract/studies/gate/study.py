@@ -11,10 +11,10 @@ from distract.studies.gate.live_rule import replay_gate
 from distract.studies.gate.verdict import Verdict
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from distract.report.blocks import Block
 
 
-def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[RenderableType]:
+def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[Block]:
     from distract.studies.gate.view import gate_report
 
     return gate_report(verdict)

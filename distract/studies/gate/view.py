@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import count, interval, line, p_value, percent
+from distract.report.blocks import Block, Heading, Note, Prose, Sentence, Span, Table, TableRow, Tone, Words, notes
 from distract.report.glossary import empty_reason
-from distract.report.tables import Cell, Table, TableRow, notes
 from distract.studies.gate.evidence import (
     attack_label,
     describe_effort,
@@ -24,7 +21,7 @@ from distract.studies.gate.limits import Limits, least_n
 from distract.studies.gate.power_plan import cures, too_few_reason
 from distract.studies.gate.verdict import Check, Measure, Verdict
 
-COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+TONES: Mapping[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "doubtful"}
 
 _TITLES: Mapping[Measure, str] = {
     "flip_rate": "flip rate",
@@ -37,33 +34,35 @@ _TITLES: Mapping[Measure, str] = {
 _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_rise": "before"}
 
 
-def gate_report(verdict: Verdict) -> Iterable[RenderableType]:
+def gate_report(verdict: Verdict) -> Iterable[Block]:
     """Show the decision of a gate and its reason, its checks and its cost."""
-    yield _decision(verdict)
+    yield Sentence(_describe_decision(verdict), apart=False)
     unknown = [check for check in verdict.checks if check.decision == "inconclusive" and not check.skipped]
     if len(unknown) > 1 or (unknown and verdict.decision == "fail"):
-        yield Text("still unknown:")
+        yield Sentence("still unknown:", apart=False)
         reasons: dict[tuple[str, str], list[str]] = {}
         for check in unknown:
             reasons.setdefault((protocol_label(check), line(check.reason)), []).append(attack_label(check))
-        yield from (Text(f"  {protocol}, {', '.join(attacks)}: {why}") for (protocol, why), attacks in reasons.items())
+        yield from (
+            Sentence(f"  {protocol}, {', '.join(attacks)}: {why}", apart=False)
+            for (protocol, why), attacks in reasons.items()
+        )
     for measure in dict.fromkeys(check.measure for check in verdict.checks):
-        yield Text("")
         checks = [check for check in verdict.checks if check.measure == measure]
         yield _worth_table(measure, checks) if is_worth(checks[0]) else _table(measure, checks)
     shares = sorted(check.eligible_share for check in verdict.checks if check.eligible_share is not None)
     if shares and shares[0] < 1:
         to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
-        yield Text(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", style="dim")
+        yield Note(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", apart=False)
     if verdict.effort:
-        yield Text(describe_effort(verdict.effort))
-    yield from (Text(line(note), style="dim") for note in verdict.notes)
+        yield Sentence(describe_effort(verdict.effort), apart=False)
+    yield from notes(map(line, verdict.notes), apart=False)
 
 
-def _decision(verdict: Verdict) -> Text:
+def _describe_decision(verdict: Verdict) -> Words:
     bound = f" ({_describe_bound(verdict)})" if verdict.checks else ""
-    decision = Text(verdict.decision.upper(), style=f"bold {COLOURS[verdict.decision]}")
-    return decision + Text(f": {line(verdict.reason)}{bound}", style="default")
+    decision = Span(verdict.decision.upper(), TONES[verdict.decision])
+    return Words((decision, Span(f": {line(verdict.reason)}{bound}")))
 
 
 def _table(measure: Measure, checks: Sequence[Check]) -> Table:
@@ -73,14 +72,14 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
     by = ", mean over prompts" if any(check.prompts for check in checks) else ""
     rows: list[TableRow] = []
     for check in checks:
-        cells: list[Cell] = [
+        cells: list[Prose] = [
             percent(check.value),
             f"{check.k}/{check.n}",
             *([percent(check.reference)] if reference else []),
             interval(check.lower, check.upper),
             *([format_threshold(check.threshold)] if own else []),
             p_value(check.p_adjusted),
-            Text("open", style="dim") if check.skipped else Text(check.decision, style=COLOURS[check.decision]),
+            Span("open", "dim") if check.skipped else Span(check.decision, TONES[check.decision]),
         ]
         empty = f"{'open' if check.skipped else check.decision}: {empty_reason(check)}"
         rows.append(("", f"{protocol_label(check)}, {line(check.attack)}", cells if check.n else empty))
@@ -91,22 +90,22 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
 def _worth_table(measure: Measure, checks: Sequence[Check]) -> Table:
     rows: list[TableRow] = []
     for check in checks:
-        decision = Text(check.decision, style=COLOURS[check.decision])
+        decision = Span(check.decision, TONES[check.decision])
         value = "" if check.value is None else f"{check.value:z.2f}"
-        cells: list[Cell] = [value, format_bounds(check), str(check.n), f"{check.threshold:g}", decision]
+        cells: list[Prose] = [value, format_bounds(check), str(check.n), f"{check.threshold:g}", decision]
         label = f"{protocol_label(check)}, {line(check.attack)}"
         rows.append(("", label, cells if value else f"{check.decision}: {line(check.reason)}"))
     return Table("", (_TITLES[measure], "value", "bounds", "n", "limit", "decision"), rows)
 
 
-def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[RenderableType]:
+def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[Block]:
     """Show whether the flip rates of two runs on the same pairs rose, and the rates."""
-    yield Text(f"before: {line(baseline_name)} · now: {line(run_name)}", style="bold")
-    yield Text("\n") + _decision(verdict)
+    yield Heading(f"before: {line(baseline_name)} · now: {line(run_name)}")
+    yield Sentence(_describe_decision(verdict))
     rows: list[TableRow] = []
     for check in verdict.checks:
-        word = Text(f"   {_describe_rise(check)}", style=COLOURS[check.decision])
-        cells: list[Cell] = [
+        word = Span(f"   {_describe_rise(check)}", TONES[check.decision])
+        cells: list[Prose] = [
             percent(check.reference),
             percent(check.value),
             f"{_format_rise(check)}\n{interval(check.lower, check.upper)}",
@@ -114,7 +113,7 @@ def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> It
             str(check.n),
             p_value(check.p_adjusted),
         ]
-        label = Text(f" {line(check.attack)}\n") + word
+        label = Words((Span(f" {line(check.attack)}\n"), word))
         rows.append((protocol_label(check), label, cells if check.n else empty_reason(check)))
     if rows:
         columns = ("", "before", "now", "rise", "+/−", "n", "p")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import count, format_exclusions, line, percent
 from distract.core.records import BASELINE
-from distract.report.tables import Detail, Table, TableRow, cautions, notes, run_line
+from distract.report.blocks import Block, Detail, Heading, Note, Table, TableRow, notes, sentences
+from distract.report.wording import cautions, run_line
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard, describe_way
 from distract.studies.leaderboard.boards.shift import RatingChange, Shift
 from distract.studies.leaderboard.boards.standings import Board, Standing
@@ -26,54 +24,52 @@ PUBLISHED = (
 )
 
 
-def report_parts(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[RenderableType | Detail]:
+def report_parts(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[Block]:
     """The sentences and tables of a run, top to bottom."""
     measured = result.measured
-    yield Text("\n".join(_heading(parameters, result.flaw)), style="bold")
+    yield Heading("\n".join(_heading(parameters, result.flaw)))
     shifted = {(shift.protocol, shift.rule, shift.choice.label) for shift in measured.shifts}
     boards = [b for b in measured.boards if b.attack == BASELINE]
     boards = [b for b in boards if (b.protocol, b.rule, b.choice.label) not in shifted]
-    yield from notes(map(_describe_shift, measured.shifts), "")
-    yield from notes((f"{_describe(b)} · {b.choice.label}: {_describe_leader(b.board)}" for b in boards), "")
-    yield from notes(map(line, measured.absent), "yellow")
-    yield from notes(remarks(parameters, measured), "")
+    yield from sentences(map(_describe_shift, measured.shifts))
+    yield from sentences(f"{_describe(b)} · {b.choice.label}: {_describe_leader(b.board)}" for b in boards)
+    yield from notes(map(line, measured.absent), "doubtful")
+    yield from sentences(remarks(parameters, measured))
     yield from _cautions(parameters, result)
     for shift in measured.shifts:
         name = f"{_describe(shift)} · {shift.choice.label}: before and after {line(shift.attack)} of {ATTACKED}"
         yield from _shift_parts(name, shift.shift, ("before", "after"), frozenset(shift.targets))
         both = shift.shift.before, shift.shift.after
-        yield from _dim(*(note for board in both for note in _board_notes(board)), *shift.shift.notes)
+        yield from _remark(*(note for board in both for note in _board_notes(board)), *shift.shift.notes)
     for board in boards:
         yield _board_table(f"{_describe(board)} · {board.choice.label}: {_describe_board(board.board)}", board.board)
-        yield from _dim(*_board_notes(board.board))
+        yield from _remark(*_board_notes(board.board))
     if measured.shifts:
-        yield Detail(Text(f"\n{PUBLISHED}"))
+        yield Detail(Note(PUBLISHED, ""))
     yield from map(Detail, notes(_details(parameters, result)))
 
 
-def matches_parts(
-    boards: Sequence[SourceBoard], compared: Sequence[BoardComparison]
-) -> Iterator[RenderableType | Detail]:
+def matches_parts(boards: Sequence[SourceBoard], compared: Sequence[BoardComparison]) -> Iterator[Block]:
     """The boards of existing matches, and their comparisons."""
-    yield from (Text(f"{_name_source(b)}: {_describe_leader(b.board)}") for b in boards)
-    yield from (Text(_describe_comparison(pair)) for pair in compared)
+    yield from sentences((f"{_name_source(b)}: {_describe_leader(b.board)}" for b in boards), apart=False)
+    yield from sentences(map(_describe_comparison, compared), apart=False)
     for board in boards:
         yield _board_table(f"{_name_source(board)}: {_describe_board(board.board)}", board.board)
         left_out = [format_exclusions("left out", board.source.left_out)] if board.source.left_out else []
-        yield from _dim(*_board_notes(board.board), *board.source.notes, *left_out)
+        yield from _remark(*_board_notes(board.board), *board.source.notes, *left_out)
     yield from _comparison_tables(compared)
 
 
-def comparison_parts(compared: Sequence[BoardComparison]) -> Iterator[RenderableType | Detail]:
+def comparison_parts(compared: Sequence[BoardComparison]) -> Iterator[Block]:
     """Boards beside those that they are compared with."""
-    yield from notes(map(_describe_comparison, compared), "")
+    yield from sentences(map(_describe_comparison, compared))
     yield from _comparison_tables(compared)
 
 
-def _comparison_tables(compared: Sequence[BoardComparison]) -> Iterator[RenderableType | Detail]:
+def _comparison_tables(compared: Sequence[BoardComparison]) -> Iterator[Block]:
     for pair in compared:
         yield from _shift_parts(_name_comparison(pair), pair.shift, ("against", "this"))
-        yield from _dim(*pair.shift.before.notes, *pair.shift.after.notes, *pair.shift.notes)
+        yield from _remark(*pair.shift.before.notes, *pair.shift.after.notes, *pair.shift.notes)
 
 
 def _name_source(board: SourceBoard) -> str:
@@ -109,8 +105,8 @@ def _describe_leader(board: Board) -> str:
     return f"{' and '.join(first[:3])} {'leads' if len(first) == 1 else 'lead'} {count(len(board.standings), 'model')}"
 
 
-def _dim(*notes: str) -> Iterator[Text]:
-    return (Text(line(note), style="dim") for note in dict.fromkeys(notes))
+def _remark(*texts: str) -> Iterator[Note]:
+    return notes(map(line, dict.fromkeys(texts)), apart=False)
 
 
 def _heading(p: Mapping[str, Any], flaw: str | None) -> Iterator[str]:
@@ -147,7 +143,7 @@ def _board_table(name: str, board: Board) -> Table:
 
 def _shift_parts(
     title: str, shift: Shift, names: tuple[str, str], targets: frozenset[str] = frozenset()
-) -> Iterator[RenderableType | Detail]:
+) -> Iterator[Block]:
     """The changes; both boards side by side are a detail."""
     unit = shift.before
     boards: list[TableRow] = []
@@ -163,7 +159,7 @@ def _shift_parts(
     terms = (ATTACKED,) if targets else ()
     yield Table(title, ("", "change", "95% CI", "rank", "rose in %", "fell in %"), changes, terms)
     if any(rank is not None and rank % 1 for row in shift.changes for rank in (row.rank_before, row.rank_after)):
-        yield Text("equal models share the middle of their ranks", style="dim")
+        yield Note("equal models share the middle of their ranks", apart=False)
     yield Detail(Table(title, ("", names[0], "95% CI", "rank", names[1], "95% CI", "rank"), boards, terms))
 
 
@@ -190,7 +186,7 @@ def _describe_shift(run: RunShift) -> str:
     )
 
 
-def _cautions(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[RenderableType | Detail]:
+def _cautions(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[Block]:
     """Notes on what makes the boards less certain."""
     yield from rejection_parts(result.rewrites)
     if result.standing:

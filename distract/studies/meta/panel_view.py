@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import bar, count, interval, line, p_value, percent
-from distract.report.tables import VERDICTS, Detail, Table, TableRow, title
+from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow
+from distract.report.wording import VERDICTS
 from distract.studies.meta.difficulty import Correlation
 from distract.studies.meta.panel import Panel
 
 
-def panel_sentences(panel: Panel) -> Iterable[RenderableType]:
+def panel_sentences(panel: Panel) -> Iterable[Block]:
     """The protocol and the judge that agree best with the labels."""
     total = count(panel.comparisons, "comparison")
     if panel.protocols:
         first = panel.protocols[0]
         best = [line(one.protocol) for one in panel.protocols if one.mean_accuracy == first.mean_accuracy]
-        yield Text(
+        yield Sentence(
             f"Over {count(first.judges, 'judge')} and the {total} that all of them have, "
-            f"{join_alike(best, 'matches', 'match')} the label most often: {percent(first.mean_accuracy)}% on average."
+            f"{join_alike(best, 'matches', 'match')} the label most often: {percent(first.mean_accuracy)}% on average.",
+            apart=False,
         )
     if panel.judges:
         judge = panel.judges[0]
         accuracy = percent(judge.mean_accuracy if judge.accuracy is None else judge.accuracy)
         under = f" under {line(panel.base)}" if panel.base and judge.accuracy is not None else " on average"
-        yield Text(f"{line(judge.judge)} is the most accurate judge: {accuracy}%{under}.")
+        yield Sentence(f"{line(judge.judge)} is the most accurate judge: {accuracy}%{under}.", apart=False)
 
 
 def join_alike(names: Sequence[str], one: str, several: str) -> str:
@@ -35,7 +34,7 @@ def join_alike(names: Sequence[str], one: str, several: str) -> str:
     return f"{names[0]} {one}" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} alike {several}"
 
 
-def panel_parts(panel: Panel) -> Iterable[RenderableType | Detail]:
+def panel_parts(panel: Panel) -> Iterable[Block]:
     """The tables of a panel, top to bottom."""
     base = line(panel.base or "")
     rows: list[TableRow] = []
@@ -65,7 +64,7 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType | Detail]:
         name = f"Largest gain over {base} on the same verdicts"
         yield Table(name, ("", "points", "95% CI", "p"), rows)
     if panel.correlations:
-        yield Detail(title("Rank correlation (Spearman) of accuracies"))
+        yield Detail(Heading("Rank correlation (Spearman) of accuracies", level=3))
         yield from map(Detail, map(_format_correlation, panel.correlations))
     difficulty = panel.difficulty
     if difficulty.n:
@@ -77,13 +76,13 @@ def panel_parts(panel: Panel) -> Iterable[RenderableType | Detail]:
         cases = count(difficulty.n, "comparison")
         name = f"Difficulty: share of all verdicts that are right, over {cases}"
         yield Detail(Table(name, ("right in", "comparisons", ""), rows))
-        yield Detail(Text(f"never right {difficulty.never}, always right {difficulty.always}", style="dim"))
+        yield Detail(Note(f"never right {difficulty.never}, always right {difficulty.always}", apart=False))
 
 
-def _format_correlation(c: Correlation) -> Text:
+def _format_correlation(c: Correlation) -> Sentence:
     between = "" if c.low is None or c.high is None else f", 95% CI {c.low:.2f} to {c.high:.2f}"
     value = "–" if c.value is None else f"{c.value:.3f}"
-    return Text(f" {line(c.first)} and {line(c.second)}: {value} (n = {c.n}{between})")
+    return Sentence(f" {line(c.first)} and {line(c.second)}: {value} (n = {c.n}{between})", apart=False)
 
 
 def _shorten(name: str, width: int = 20) -> str:

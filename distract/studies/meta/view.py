@@ -1,7 +1,4 @@
-"""The report of ``distract meta``: a row per protocol for each judge, then the judges side by side.
-
-Names are plain ``Text``, because they may hold markup.
-"""
+"""The report of ``distract meta``: a row per protocol for each judge, then the judges side by side."""
 
 from __future__ import annotations
 
@@ -9,12 +6,11 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import chop_cells
-from rich.console import RenderableType
-from rich.text import Text
 
 from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
+from distract.report.blocks import Block, Cells, Detail, Heading, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.tables import VERDICTS, Cells, Detail, Table, TableRow, describe_rate, name_protocol, notes
+from distract.report.wording import VERDICTS, describe_rate, name_protocol
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.panel import MetaResult
 from distract.studies.meta.panel_view import join_alike, panel_parts, panel_sentences
@@ -54,12 +50,12 @@ NAMES = {
 """The figures of one protocol, in display order."""
 
 
-def report_parts(result: MetaResult) -> Iterable[RenderableType | Detail]:
+def report_parts(result: MetaResult) -> Iterable[Block]:
     """The sentences and tables of a result, top to bottom."""
     if result.panel is not None:
         yield from panel_sentences(result.panel)
-    for index, source in enumerate(result.sources):
-        yield Text(("\n" if index or result.panel else "") + f"judge {line(source.name)}", style="bold")
+    for source in result.sources:
+        yield Heading(f"judge {line(source.name)}", level=2)
         yield from _judge_parts(source, [f for f in result.figures if f.judge == source.name], result.base)
     if result.panel is not None:
         yield from panel_parts(result.panel)
@@ -72,14 +68,12 @@ def report_parts(result: MetaResult) -> Iterable[RenderableType | Detail]:
         )
 
 
-def _judge_parts(
-    source: JudgeSource, figures: Sequence[Agreement], base: str | None
-) -> Iterator[RenderableType | Detail]:
+def _judge_parts(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[Block]:
     accuracies = [f for f in figures if f.measure == "accuracy" and f.against is None]
     places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
     whole = places[0] if places else (None, None)
     total = [f for f in figures if (f.data, f.subset) == whole]
-    yield from map(Text, _sentences(source, total, base))
+    yield from sentences(_sentences(source, total, base), apart=False)
     if any(f.n for f in accuracies):
         yield from _accuracy_tables(source, accuracies, places, whole, figures, base)
     yield Detail(_measure_table(source, [f for f in total if f.against is None]))

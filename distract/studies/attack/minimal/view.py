@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from distract.core.printable import count, line
 from distract.core.records import MinimalFlip
-from distract.report.tables import Table, TableRow, notes
+from distract.report.blocks import Block, Heading, Sentence, Span, Table, TableRow, Words, sentences
 from distract.studies.attack.minimal.changed_words import count_words, describe_edits
 
 TOP = 10
 """Words to show."""
 
 
-def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[RenderableType]:
+def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[Block]:
     """Show the words that flip a judge, and each smallest flip."""
     if not smallest:
-        yield from notes(["smallest flips: found no flip to explain"], "")
+        yield from sentences(["smallest flips: found no flip to explain"])
         return
     words = count_words(smallest)[:TOP]
     rows: list[TableRow] = [("", line(word.text), [word.change, f"{word.flips}/{len(smallest)}"]) for word in words]
     yield Table("Words that flip this judge", ("word", "change", "flips"), rows)
-    yield Text("\nSmallest flips: the edits between original and rewrite that are enough", style="italic")
+    yield Heading("Smallest flips: the edits between original and rewrite that are enough", level=3)
     for flip in smallest:
         rule = f" by {line(flip.rule)}" if flip.rule else ""
-        yield Text(f"case {line(flip.case.id)}, {line(flip.protocol)}{rule}, {line(flip.attack)}:", style="bold")
-        yield Text(f" {describe_smallest(flip)}; {count(flip.requests, 'judge call')}")
+        name = Span(f"case {line(flip.case.id)}, {line(flip.protocol)}{rule}, {line(flip.attack)}:", "strong")
+        edits = Span(f"\n {describe_smallest(flip)}; {count(flip.requests, 'judge call')}")
+        yield Sentence(Words((name, edits)), apart=False)
 
 
 def describe_smallest(flip: MinimalFlip) -> str:

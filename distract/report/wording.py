@@ -1,0 +1,57 @@
+"""Wording that reports share: names, rates in words and in cells, the heading of a run, what weakens its figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from distract.core.printable import count, interval, line, percent
+from distract.report.blocks import Cells, Note, Prose, notes
+from distract.report.glossary import describe_excluded, empty_reason
+from distract.stats.figure import Figure
+
+VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
+"""Wording of the results of a test in tables."""
+
+FEW = 30
+"""Number of units below which a sentence calls them too few, and intervals are rough."""
+
+
+def rate_cells(rate: Any) -> list[Prose]:
+    """Format a rate for the columns ``%``, ``95% CI`` and ``k/n``."""
+    # A protocol that cannot tie has no number of ties.
+    return [percent(rate.value), interval(rate.low, rate.high), f"{'–' if rate.value is None else rate.k}/{rate.n}"]
+
+
+def describe_rate(rate: Any) -> str:
+    """Word a rate with its interval, and whether it rests on too few."""
+    few = ": too few to be sure" if rate.n < FEW else ""
+    return f"{percent(rate.value)}%, 95% interval {interval(rate.low, rate.high)}%{few}"
+
+
+def counted_cells(figure: Figure, *more: str) -> Cells:
+    """Format a rate for ``%``, ``95% CI``, ``k/n``, ``more``, ``inv.`` and ``excl.``, or say why there is none."""
+    if not figure.n:
+        return empty_reason(figure)
+    return [*rate_cells(figure), *more, str(figure.invalid), describe_excluded(figure)]
+
+
+def name_protocol(protocol: str | None, rule: str | None) -> str:
+    """Name a protocol with its rule."""
+    return line(f"{protocol or ''} by {rule}" if rule else protocol or "")
+
+
+def cautions(invalid: Counter[str], self_judging: Iterable[str]) -> Iterator[Note]:
+    """What weakens every figure of a run: unreadable verdicts, and models that judge their own text."""
+    if invalid:
+        yield from notes([f"invalid: {'; '.join(f'{line(reason)} ({n})' for reason, n in invalid.most_common(5))}"])
+    yield from notes(map(line, self_judging), "doubtful")
+
+
+def run_line(parameters: Mapping[str, Any]) -> str:
+    """The first line of a report: judge, data, cases drawn and seed."""
+    data, limit = parameters["data"], parameters["limit"]
+    total = f" of {data['cases']}" if data["cases"] != limit else ""
+    judge, name = line(parameters["judge"]), line(data["name"])
+    return f"judge {judge} · data {name}, {count(limit, 'case')}{total}, seed {parameters['seed']}"
