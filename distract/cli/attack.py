@@ -19,6 +19,7 @@ from distract.cli.options import (
     seed_option,
     verbose_option,
 )
+from distract.cli.pages import Pages, page_options
 from distract.cli.run import check_conclusive, print_run, profile_run, run_in_terminal
 from distract.cli.terminal import terminal
 
@@ -46,6 +47,7 @@ from distract.cli.terminal import terminal
 )
 @option("--profile", is_flag=True, panel="Output", help="Report on stderr where the time went.")
 @paper_option
+@page_options
 @verbose_option
 @run_options
 def attack(
@@ -61,11 +63,12 @@ def attack(
 
     # Ties alone have a share of flips among all pairs, but show nothing.
     measures = MEASURES - {"flip_rate_of_all"} | {*more["measures"]}
+    pages = Pages.take(more)
     with profile_run(profile) as models:
         job = attack_job(judge, more, terminal())
         models.update(job.models)
         finished = run_in_terminal(job, store, is_fresh=fresh)
-    print_run(finished, as_json, verbose, paper_parts(finished) if paper else ())
+    print_run(finished, pages, as_json, verbose, paper_parts(finished) if paper else ())
     check_conclusive(
         finished.run.rows, any(figure.n for figure in finished.result.figures if figure.measure in measures)
     )

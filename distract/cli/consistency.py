@@ -17,6 +17,7 @@ from distract.cli.options import (
     run_options,
     verbose_option,
 )
+from distract.cli.pages import Pages, page_options
 from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
 
 PROTOCOLS = ("pairwise", "rank")
@@ -35,6 +36,7 @@ PROTOCOLS = ("pairwise", "rank")
 )
 @manner_options
 @draw_options
+@page_options
 @verbose_option
 @run_options
 def consistency(judge: str, verbose: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any) -> None:
@@ -45,8 +47,9 @@ def consistency(judge: str, verbose: bool, store: Path | None, fresh: bool, as_j
     """
     from distract.studies.consistency import session
 
+    pages = Pages.take(more)
     setup, _ = set_up(judge, more, PROTOCOLS)
     job = session.prepare(setup, limit=more.pop("limit") or None, **more)
     finished = run_in_terminal(job, store, is_fresh=fresh)
-    print_run(finished, as_json, verbose)
+    print_run(finished, pages, as_json, verbose)
     check_conclusive(finished.run.rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 
 from distract.cli.bounds import CONFIDENCE, SHARE
 from distract.cli.command import command, explicit_options
-from distract.cli.gate_outputs import GateCommand, Outputs, output_options, protected_paths
+from distract.cli.gate_outputs import GateCommand, Outputs, output_options
 from distract.cli.options import (
     PATH,
     audit_options,
@@ -25,6 +26,7 @@ from distract.cli.options import (
     out_option,
     store_option,
 )
+from distract.cli.pages import Pages, page_options, protected_paths
 from distract.cli.run import unread_parts
 from distract.cli.shared import CommandExit, echo, echo_json, print_lines, print_result, safe_line
 from distract.cli.terminal import terminal
@@ -58,6 +60,7 @@ limit_options = group_options(
 @limit_options
 @decision("--baseline", type=PATH, help="Run of `attack` that the judge may not be worse than.")
 @output_options
+@page_options
 @option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: assertiveness, prolixity, sycophancy.")
 @audit_options
 @decision("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
@@ -84,6 +87,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     from distract.studies.gate.view import gate_report
     from distract.studies.project import find_project
 
+    pages = Pages.take(more)
     outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""
     if not terminal().is_dry:
         config = more["config"]
@@ -101,6 +105,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
                 print_lines(verdict.notes)
             else:
                 echo_json(verdict.document())
+            pages.write(lambda: chain(gate_report(verdict), unread_parts(loaded) if loaded else ()))
             if run is None and loaded:
                 echo(f"run folder: {safe_line(str(loaded.path))}", err=as_json)
     except DistractError as error:

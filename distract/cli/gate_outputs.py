@@ -9,16 +9,17 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from distract.cli.command import Command, Option
 from distract.cli.options import PATH, group_options, option
+from distract.cli.pages import check_free, resolve_path
 from distract.cli.settings import read_settings_file
 from distract.core import files
 from distract.core.errors import UsageError
@@ -54,13 +55,13 @@ class Outputs:
 
     def begin(self, inputs: Iterable[Path]) -> None:
         """Record in the JUnit file that nothing is decided yet."""
-        needed = set(map(_real_path, inputs))
+        needed = set(map(resolve_path, inputs))
         # First, so that no later error leaves an older result.
         if self.junit is not None:
             check_free(self.junit, needed, "--junit")
             if not files.is_stream(self.junit):  # a stream holds no older result
                 self._write_junit(inconclusive_verdict("the gate did not finish"), {}, "")
-            needed.add(_real_path(self.junit))
+            needed.add(resolve_path(self.junit))
         if self.summary is not None:
             check_free(self.summary, needed, "--summary")
             if not files.is_stream(self.summary):
@@ -172,29 +173,3 @@ def _is_ours(path: Path) -> bool:
             return b'<testsuite package="distract"' in file.read(500)
     except (OSError, ValueError):
         return False
-
-
-def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
-    """List the files and folders that a command reads or keeps data in, from its parameters."""
-    from distract.core.store import DEFAULT_PATH
-
-    yield params.get("store") or DEFAULT_PATH
-    values = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config")]
-    for value in (*values, *params.get("responses", ())):
-        if value is not None:
-            yield Path(value)
-            # The value may be FORMAT:PATH.
-            yield Path(str(value).partition(":")[2] or value)
-
-
-def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
-    """Check that a user's file can be written without overwriting an input, before anything is paid for."""
-    resolved, inputs = _real_path(path), set(map(_real_path, needed))
-    if any(part in inputs for part in (resolved, *resolved.parents)):
-        raise UsageError(f"{path}: is something that the command reads or keeps; name another file with {option}")
-    files.check_writable(path, option)
-
-
-def _real_path(path: Path) -> Path:
-    """Resolve a path; unlike ``Path.resolve``, this handles circular links."""
-    return Path(os.path.realpath(path))

@@ -19,7 +19,8 @@ from distract.cli.options import (
     run_options,
     verbose_option,
 )
-from distract.cli.run import check_conclusive, print_run, run_in_terminal, set_up
+from distract.cli.pages import Pages, page_options
+from distract.cli.run import check_conclusive, print_run, report_blocks, run_in_terminal, set_up
 from distract.cli.shared import echo_json, echo_more, print_lines, print_result
 from distract.core.errors import UsageError
 from distract.models.ranges import WholeRange
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 PROTOCOLS = ("absolute", "pairwise")
 """The default protocols: the paper's two, side by side."""
 
-JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "verbose", "as_json")
+JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "verbose", "as_json", "markdown")
 """The options that apply to matches already played."""
 
 
@@ -67,6 +68,7 @@ rating = partial(option, panel="Ratings")
 )
 @rewriting_options
 @draw_options
+@page_options
 @verbose_option
 @run_options
 def leaderboard(
@@ -91,6 +93,7 @@ def leaderboard(
     from distract.studies.leaderboard.boards import board_pairs
     from distract.studies.leaderboard.boards.system_choice import choose_systems, renaming_notes
 
+    pages = Pages.take(more)
     rating_systems = choose_systems(systems, anchor)
     print_lines(renaming_notes(systems))
     other = sources.read(against) if against is not None else ()
@@ -99,8 +102,9 @@ def leaderboard(
         played = sources.read(matches)
         boards = board_pairs.rate_sources(played, rating_systems, draws, seed)
         comparison = board_pairs.compare_boards(played, other, rating_systems, draws, seed)
-        parts = report.matches_parts(boards, comparison)
+        parts = list(report.matches_parts(boards, comparison))
         echo_more(print_result(as_json, study.matches_document(boards, comparison), parts, verbose))
+        pages.write(lambda: parts)
         return
     job = _prepare_job(rating_systems, draws, seed, more)
     if other:
@@ -108,10 +112,12 @@ def leaderboard(
         board_pairs.check_comparable(ways, job.parameters["models"], other)
     finished = run_in_terminal(job, store, is_fresh=fresh)
     comparison = _compare_boards(finished.run, other, rating_systems, draws, seed)
+    compared = list(report.comparison_parts(comparison))
     if as_json and comparison:
         echo_json(study.add_comparison(str(finished.run.summary), comparison))
+        pages.write(lambda: report_blocks(finished, compared))
     else:
-        print_run(finished, as_json, verbose, report.comparison_parts(comparison))
+        print_run(finished, pages, as_json, verbose, compared)
     check_conclusive(finished.run.rows)
 
 

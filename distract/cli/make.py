@@ -128,7 +128,7 @@ def _check_out(out: Path) -> None:
     """Check that the file can be written and is not an input of the command; a dry run writes none."""
     if terminal().is_dry:
         return
-    from distract.cli.gate_outputs import check_free, protected_paths
+    from distract.cli.pages import check_free, protected_paths
 
     check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
 

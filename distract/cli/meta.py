@@ -19,6 +19,7 @@ from distract.cli.options import (
     reference_option,
     verbose_option,
 )
+from distract.cli.pages import Pages, page_options
 from distract.cli.run import check_conclusive, run_in_terminal, set_up
 from distract.cli.shared import echo, echo_more, print_lines, print_result, safe_line
 from distract.cli.terminal import terminal
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from distract.studies.meta.published_judges import JudgeSource
     from distract.studies.meta.session import MetaSelection
 
-ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "as_json")
+ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "as_json", "markdown")
 """The options that apply when all verdicts are replayed."""
 
 
@@ -48,6 +49,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "a
 @draw_options
 @option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
 @keep_text_option
+@page_options
 @verbose_option
 @asking_options
 def meta(
@@ -72,6 +74,7 @@ def meta(
     from distract.studies.meta import view as report
     from distract.studies.meta.session import select
 
+    pages = Pages.take(more)
     judges = judges or ("smollm2-135m",)
     live = [name for name in judges if not name.startswith(REPLAY)]
     if REPLAY in judges:
@@ -94,6 +97,7 @@ def meta(
     sources = [*_run_judges(live, selected, out, base, more), *replayed]
     result = panel.measure_judges(sources, base)
     echo_more(print_result(as_json, study.document(result), report.report_parts(result), verbose))
+    pages.write(lambda: report.report_parts(result))
     judged = [protocol for source in sources for protocol in source.judged]
     check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,41 +9,45 @@ import click
 
 from distract.cli.command import command
 from distract.cli.options import PATH, json_option, option, paper_option, verbose_option
+from distract.cli.pages import Pages, page_options
 from distract.cli.shared import echo_json, echo_more, print_result, warn
 
 if TYPE_CHECKING:
     from distract.core.job import FinishedRun
-    from distract.report.blocks import Table
+    from distract.report.blocks import Block
 
 
 @command()
 @click.argument("run", type=PATH)
 @paper_option
+@page_options
 @verbose_option
 @json_option
-def report(run: Path, paper: bool, verbose: bool, as_json: bool) -> None:
-    """Print the report of a RUN again."""
-    from distract.cli.run import unread_parts
+def report(run: Path, paper: bool, verbose: bool, as_json: bool, **more: Any) -> None:
+    """Print the report of a RUN again, or write it to a file."""
+    from distract.cli.run import report_blocks
     from distract.core import registry, runs
     from distract.core.job import summarise
 
-    loaded = runs.load(run)
+    pages, loaded = Pages.take(more), runs.load(run)
     if paper:
         loaded.check_command("attack")
     warn(loaded)
-    if as_json and loaded.summary and not loaded.flaw:
+    if as_json and loaded.summary and not loaded.flaw and not pages.any:
         echo_json(loaded.summary)
         return
     finished = summarise(registry.get_study(loaded.command), loaded)
-    parts = chain(finished.report, unread_parts(loaded), paper_parts(finished) if paper else ())
-    echo_more(print_result(as_json, finished.document, parts, verbose), run)
+    more_blocks = paper_parts(finished) if paper else ()
+    document = finished.document if loaded.flaw else loaded.summary
+    echo_more(print_result(as_json, document, report_blocks(finished, more_blocks), verbose), run)
+    pages.write(lambda: report_blocks(finished, more_blocks))
 
 
-def paper_parts(finished: FinishedRun[Any]) -> Iterable[Table]:
+def paper_parts(finished: FinishedRun[Any]) -> list[Block]:
     """Show the flips of a run as the paper counts them."""
     from distract.studies.attack.headline_view import paper_table
 
-    yield paper_table(finished.result.figures)
+    return [paper_table(finished.result.figures)]
 
 
 @command()

@@ -13,6 +13,7 @@ from distract.cli.shared import echo, echo_more, exit_with, print_result, safe_l
 from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
+    from distract.cli.pages import Pages
     from distract.core.backend import Backend
     from distract.core.job import FinishedRun, Job
     from distract.core.records import Role, Row
@@ -37,13 +38,20 @@ def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_
     return execution.run_job(job, store, terminal(), doing=doing, is_fresh=is_fresh)
 
 
-def print_run(finished: FinishedRun[Any], as_json: bool, verbose: bool, more: Iterable[Block] = ()) -> None:
-    """Print the document of a run, or its report, ``more`` parts and its folder."""
-    parts = chain(finished.report, unread_parts(finished.run), more)
-    is_cut = print_result(as_json, finished.run.summary, parts, verbose)
+def print_run(
+    finished: FinishedRun[Any], pages: Pages, as_json: bool, verbose: bool, more: Sequence[Block] = ()
+) -> None:
+    """Print the document of a run, or its report, ``more`` blocks and its folder; write the report to files."""
+    is_cut = print_result(as_json, finished.run.summary, report_blocks(finished, more), verbose)
+    pages.write(lambda: report_blocks(finished, more))
     if not as_json:
         echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
     echo_more(is_cut, finished.run.path, start="")
+
+
+def report_blocks(finished: FinishedRun[Any], more: Sequence[Block] = ()) -> Iterable[Block]:
+    """The report of a run, an unreadable answer and ``more`` blocks."""
+    return chain(finished.report, unread_parts(finished.run), more)
 
 
 def unread_parts(run: LoadedRun) -> Iterable[Block]:

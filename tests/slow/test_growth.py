@@ -29,7 +29,7 @@ from distract.data import formats, json_stream, prompt_parts
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
 from distract.judging import parsers
-from distract.report import unread
+from distract.report import markdown, unread
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
 from distract.studies.attack import flips
@@ -37,7 +37,7 @@ from distract.studies.attack.minimal.changed_words import describe_edits
 from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.check import audit, view
 from distract.studies.explain.view import mark_edits
-from distract.studies.gate import github, junit
+from distract.studies.gate import junit
 from distract.studies.leaderboard.sources import vote_files
 from distract.studies.make import pairs
 from distract.testing.invariants import changes, messages
@@ -147,7 +147,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     )
     yield (
         "for GitHub and JUnit",
-        lambda text: (github._format_code(text), github._escape_markup(text), junit._escape(text)),
+        lambda text: (markdown.format_code(text), markdown.escape_markup(text), junit._escape(text)),
     )
     yield "answers of a pair", lambda text: list(pairs._find_faults(case(), Response("x", (TEXT,)), (text, TEXT)))
     yield "separator of a pair", lambda text: pairs._SEPARATOR.split(text)

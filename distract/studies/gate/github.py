@@ -6,10 +6,10 @@ texts are hostile: none may end its command, open a link, mention anyone or brea
 
 # No __future__ import here: it would shadow ``annotations``.
 
-import re
 from collections.abc import Iterator
 
 from distract.core.printable import interval, line, p_value, percent
+from distract.report.markdown import escape_markup, format_code, lay_out_table
 from distract.studies.gate import evidence
 from distract.studies.gate.evidence import CheckFinding, ClearestFlips, State
 from distract.studies.gate.verdict import Check, Verdict
@@ -17,14 +17,6 @@ from distract.studies.gate.verdict import Check, Verdict
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
 _HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")
 _WORTH_HEAD = ("protocol", "attack", "value", "bounds", "n", "limit", "decision")
-_MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
-"""ASCII punctuation that is always markup; a bracket or a full stop is so only beside one of these."""
-
-_MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)|^\d+(?=[.)])")
-"""Text that GitHub recognises as a mention, reference, address or list; a zero-width word joiner prevents that.
-
-Some are recognised after the Markdown is read, when an entity is a character again.
-"""
 
 
 def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
@@ -40,21 +32,23 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
     """Return a job summary in Markdown."""
     blocks = [
         f"## distract gate: {verdict.decision.upper()}",
-        f"Judge {_format_code(judge)}: {_escape_markup(verdict.reason)}",
+        f"Judge {format_code(judge)}: {escape_markup(verdict.reason)}",
     ]
     if verdict.effort:
-        blocks.append(_escape_markup(evidence.describe_effort(verdict.effort)))
+        blocks.append(escape_markup(evidence.describe_effort(verdict.effort)))
     results = evidence.findings(verdict)
     if verdict.checks:
         checks = [(result.check, result.state) for result in results if result.check]
         flip_rows = [_row(*each) for each in checks if not evidence.is_worth(each[0])]
         worth_rows = [_worth_row(*each) for each in checks if evidence.is_worth(each[0])]
-        blocks += [_table(head, rows) for head, rows in ((_HEAD, flip_rows), (_WORTH_HEAD, worth_rows)) if rows]
+        for head, rows in ((_HEAD, flip_rows), (_WORTH_HEAD, worth_rows)):
+            align = (":--", ":--", *["--:"] * (len(head) - 3), ":--")
+            blocks += [lay_out_table(head, rows, align)] if rows else []
         blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
     if undecided := [result for result in results if result.state == "inconclusive" and result.check]:
         blocks.append(
             "\n".join(
-                f"- {_escape_markup(result.place)}: {_escape_markup(evidence.explain_open(result))}"
+                f"- {escape_markup(result.place)}: {escape_markup(evidence.explain_open(result))}"
                 for result in undecided
             )
         )
@@ -62,13 +56,8 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
         if result.state == "fail" and result.check:
             blocks += _details(result, result.check, verdict.confidence, flips)
     if verdict.notes:
-        blocks.append("\n".join(f"- {_escape_markup(note)}" for note in verdict.notes))
+        blocks.append("\n".join(f"- {escape_markup(note)}" for note in verdict.notes))
     return "\n\n".join(blocks) + "\n"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    align = (":--", ":--", *["--:"] * (len(head) - 3), ":--")
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, align, *rows))
 
 
 def _annotation(finding: CheckFinding, verdict: Verdict, flips: ClearestFlips) -> str:
@@ -92,8 +81,8 @@ def _escape(text: str) -> str:
 
 def _row(check: Check, state: State) -> tuple[str, ...]:
     return (
-        _format_code(evidence.protocol_label(check)),
-        _format_code(evidence.attack_label(check)),
+        format_code(evidence.protocol_label(check)),
+        format_code(evidence.attack_label(check)),
         f"{check.k}/{check.n}",
         percent(check.value),
         interval(check.lower, check.upper) or "–",
@@ -105,8 +94,8 @@ def _row(check: Check, state: State) -> tuple[str, ...]:
 
 def _worth_row(check: Check, state: State) -> tuple[str, ...]:
     return (
-        _format_code(evidence.protocol_label(check)),
-        _format_code(evidence.attack_label(check)),
+        format_code(evidence.protocol_label(check)),
+        format_code(evidence.attack_label(check)),
         evidence.format_amount(check),
         evidence.format_bounds(check) or "–",
         str(check.n),
@@ -116,20 +105,10 @@ def _worth_row(check: Check, state: State) -> tuple[str, ...]:
 
 
 def _details(finding: CheckFinding, check: Check, confidence: float, flips: ClearestFlips) -> Iterator[str]:
-    yield f"<details>\n<summary>{_escape_markup(finding.place)}: {_escape_markup(finding.reason)}</summary>"
-    yield "\n".join(f"- {_escape_markup(text)}" for text in evidence.figure_lines(check, confidence))
+    yield f"<details>\n<summary>{escape_markup(finding.place)}: {escape_markup(finding.reason)}</summary>"
+    yield "\n".join(f"- {escape_markup(text)}" for text in evidence.figure_lines(check, confidence))
     for flip in evidence.select_flips(check, flips):
-        yield _format_code(evidence.describe_flip(flip))
+        yield format_code(evidence.describe_flip(flip))
         if texts := evidence.excerpts(flip):
-            yield "\n".join(f"- {name}: {_format_code(text)}" for name, text in texts)
+            yield "\n".join(f"- {name}: {format_code(text)}" for name, text in texts)
     yield "</details>"
-
-
-def _format_code(text: str) -> str:
-    return f"<code>{_escape_markup(text)}</code>"
-
-
-def _escape_markup(text: str) -> str:
-    """Put a text on one line and turn anything that could be markup into numeric entities."""
-    apart = _MEANING.sub("\\g<0>\u2060", line(text))
-    return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", apart) or "–"

@@ -22,7 +22,10 @@ from distract.studies.gate.limits import LIMITS, Limits
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
 
-RUN_OPTIONS = (*LIMITS, "run", "config", "baseline", "control", "junit", "github", "summary", "as_json")
+RUN_OPTIONS = (
+    *(*LIMITS, "run", "config", "baseline", "control"),
+    *("junit", "github", "summary", "html", "markdown", "as_json"),
+)
 """The options that also apply to a finished run."""
 
 

@@ -1,0 +1,76 @@
+"""Files of a report beside the terminal: Markdown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from distract.cli.options import PATH, group_options, option
+from distract.cli.terminal import terminal
+from distract.core import files
+from distract.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from distract.report.blocks import Block
+
+page_options = group_options(
+    option("--markdown", type=PATH, panel="Output", help="Markdown file to write: the report with its details."),
+)
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The files to write a report to."""
+
+    markdown: Path | None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a file to write."""
+        return self.markdown is not None
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> Pages:
+        """Take the files from the options of a command; fail before anything is paid for if one cannot be written."""
+        pages = cls(options.pop("markdown"))
+        if pages.markdown is not None and not terminal().is_dry:
+            check_free(pages.markdown, protected_paths(click.get_current_context().params), "--markdown")
+        return pages
+
+    def write(self, blocks: Callable[[], Iterable[Block]]) -> None:
+        """Write a report to each file."""
+        if self.markdown is not None:
+            from distract.report import markdown
+
+            files.write(self.markdown, markdown.render(blocks()), "--markdown")
+
+
+def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
+    """List the files and folders that a command reads or keeps data in, from its parameters."""
+    from distract.core.store import DEFAULT_PATH
+
+    yield params.get("store") or DEFAULT_PATH
+    values = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config", "matches")]
+    for value in (*values, *params.get("responses", ()), *params.get("specs", ())):
+        if value is not None:
+            yield Path(value)
+            # The value may be FORMAT:PATH.
+            yield Path(str(value).partition(":")[2] or value)
+
+
+def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
+    """Check that a user's file can be written without overwriting an input, before anything is paid for."""
+    resolved, inputs = resolve_path(path), set(map(resolve_path, needed))
+    if any(part in inputs for part in (resolved, *resolved.parents)):
+        raise UsageError(f"{path}: is something that the command reads or keeps; name another file with {option}")
+    files.check_writable(path, option)
+
+
+def resolve_path(path: Path) -> Path:
+    """Resolve a path; unlike ``Path.resolve``, this handles circular links."""
+    return Path(os.path.realpath(path))
