@@ -93,7 +93,9 @@ class Job(Generic[R]):
     heading: tuple[str, ...] = ()  # lines that describe the job
     remarks: tuple[str, ...] = ()  # lines after the plan
     keep_text: KeepText = "failures"  # the answers to keep in the run folder; not part of the identity
-    record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(job.out, job.parameters, job.source, job.keep_text)
+    record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(
+        job.out, job.parameters, job.source, job.keep_text, job.cases
+    )
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,16 @@ def run_job(
         text = record.finish(summary, numbers)
     minimal = tuple(smallest) if job.parameters.get("minimal") else None
     run = LoadedRun(
-        job.out, job.parameters, record.rows, record.rewrites, None, text, minimal, job.source, tally.unanswered > 0
+        job.out,
+        job.parameters,
+        record.rows,
+        record.rewrites,
+        None,
+        text,
+        minimal,
+        job.source,
+        job.cases,
+        tally.unanswered > 0,
     )
     return FinishedRun(job.study, run, total)
 

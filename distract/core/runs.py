@@ -1,10 +1,11 @@
 """Read a run folder.
 
-``run.json`` (parameters and versions) is written first and identifies the run. ``rows.jsonl`` and ``rewrites.jsonl``
-grow; so does ``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the judge's own words as far as
-``--keep-text`` keeps them, which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end
-the run. The manifest records whether the run is complete: if a model left a request unanswered, the same command asks
-again. Replies are in the store, so a killed run writes its files again without paying for any reply twice.
+``run.json`` (parameters and versions) is written first and identifies the run; ``cases.jsonl`` holds the texts of what
+is judged, to which rows and rewrites refer by the id of the case. ``rows.jsonl`` and ``rewrites.jsonl`` grow; so does
+``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the judge's own words as far as ``--keep-text`` keeps them,
+which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end the run. The manifest records
+whether the run is complete: if a model left a request unanswered, the same command asks again. Replies are in the
+store, so a killed run writes its files again without paying for any reply twice.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -21,11 +22,14 @@ from typing import Any, Literal
 from distract.core import files, registry
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.printable import line
-from distract.core.records import MinimalFlip, Rewrite, Row
-from distract.core.run_decoder import RecordFile, decode_flip, decode_rewrite, decode_row
+from distract.core.records import Case, MinimalFlip, Rewrite, Row
+from distract.core.run_decoder import RecordFile, decode_case, decode_flip, decode_rewrite, decode_row
 
 TEXTS = "texts.jsonl"
 """The judge's own words: not part of a run's records, and without a checksum."""
+
+CASES = "cases.jsonl"
+"""The cases of a run, without rewrites; runs of earlier versions have no such file."""
 
 KeepText = Literal["failures", "all", "none"]
 """The answers that ``texts.jsonl`` keeps: those that could not be read, all, or none."""
@@ -46,6 +50,8 @@ class LoadedRun:
     summary: str | None  # text of ``summary.json``, None for a run with a flaw
     minimal: tuple[MinimalFlip, ...] | None = None  # None without ``--minimal``; cases keep only id and prompt
     source: Mapping[str, Any] | None = None  # path or name of the data, as the user gave it
+    # In the order of the draw, with their originals; empty for a run of an earlier version.
+    cases: Sequence[Case] = field(default=(), compare=False)
     unanswered: bool = False  # whether a request got no reply, so that the same command would ask again
 
     @property
@@ -119,7 +125,7 @@ class LoadedRun:
 
 def run_files(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     more = ("minimal.jsonl",) if parameters.get("minimal") else ()
-    return ("run.json", "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
+    return ("run.json", CASES, "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
 
 
 def load(path: Path) -> LoadedRun:
@@ -133,9 +139,10 @@ def load(path: Path) -> LoadedRun:
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
     records = open_records(path)
     rows, rewrites = tuple(records[0]), tuple(records[1])
+    cases = RecordFile(path / CASES, decode_case)
     minimal = RecordFile(path / "minimal.jsonl", decode_flip) if parameters.get("minimal") else None
     flips = None if minimal is None else tuple(minimal)
-    cut = any(file.cut for file in records) or (minimal is not None and minimal.cut)
+    cut = any(file.cut for file in (cases, *records)) or (minimal is not None and minimal.cut)
     flaw = _find_flaw(path, run_files(parameters), cut)
     return LoadedRun(
         path=path,
@@ -146,6 +153,7 @@ def load(path: Path) -> LoadedRun:
         summary=None if flaw else _read_text(path / "summary.json"),
         minimal=flips,
         source=source if isinstance(source, dict) else None,
+        cases=cases,
         unanswered=flaw is None and _has_unanswered(path / "manifest.json"),
     )
 
@@ -182,6 +190,8 @@ def _find_flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
         return f"{error}; run it again"
     for name in names:
         recorded = checksums.get(name) if isinstance(checksums, dict) else None
+        if name == CASES and recorded is None and not (path / name).exists():
+            continue
         if not (path / name).exists() or recorded != checksum(path / name):
             return f"{name} does not match its checksum; run it again"
     return "a row is cut off; run it again" if cut else None

@@ -25,7 +25,7 @@ from distract.studies.attack import session
 from distract.studies.listener import Listener
 
 KINDS: tuple[KeepText, ...] = ("failures", "all", "none")
-SAME = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
+SAME = ("run.json", "cases.jsonl", "rows.jsonl", "rewrites.jsonl", "summary.json")
 
 
 def say(request: Request) -> Reply:

@@ -27,9 +27,11 @@ _OPTIONS: Mapping[str, str] = {
 
 
 def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence[str]) -> Case:
-    """Load a case of a run from the run's data."""
+    """Return a case of a run: from its folder, or from the data if they are named or the folder has no cases."""
     if responses and data is None:
         raise UsageError("--responses needs --data")
+    if data is None and (recorded := next((case for case in run.cases if case.id == name), None)):
+        return recorded
     source = {"data": run.parameters["data"]["name"], "responses": [], **(run.source or {})}
     spec, files = (source.get("data"), source.get("responses")) if data is None else (data, list(responses))
     if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(file, str) for file in files):
