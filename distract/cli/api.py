@@ -117,11 +117,10 @@ class Run:
         and after. The clearest flips come first, the protocols taking turns. A protocol that scores is decided by its
         scores, as in its flip rate.
         """
-        from distract.studies.attack.minimal.clearest import clearest_flips
+        from distract.studies.attack.minimal.clearest import find_run_flips
 
-        p, rows = self.parameters, self.rows
-        attacks = [name for name in p["attacks"] if name not in p["controls"]]
-        return clearest_flips(rows, self.rewrites, p["protocols"], attacks, len(rows))
+        self._check_folder()
+        return find_run_flips(self._finished.run)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the rows as a flat pandas table; ``frames.flatten_row`` describes the columns.

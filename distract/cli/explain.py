@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @command()
 @click.argument("run", type=PATH)
-@click.argument("case", type=NameType())
+@click.argument("case", type=NameType(), required=False)
 @option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
 @option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
 @option("--data", help="Data of the run, if they have moved; as for `distract attack`.")
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @asking_options
 def explain(
     run: Path,
-    case: str,
+    case: str | None,
     protocols: tuple[str, ...],
     attacks: tuple[str, ...],
     data: str | None,
@@ -45,8 +45,8 @@ def explain(
 ) -> None:
     """Find the fewest words that flip a verdict.
 
-    Takes the flips on a CASE of a RUN, the clearest first. Asks the judge of the run again, about parts of the
-    rewrite. Stored replies are reused: name --store if the run had its own.
+    Takes the flips on a CASE of a RUN, the clearest first; without CASE, that of the clearest flip. Asks the judge of
+    the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had its own.
     """
     from distract.core import runs
     from distract.core.errors import DistractError
@@ -58,6 +58,7 @@ def explain(
     loaded = runs.load(run)
     warn(loaded)
     flips = explaining.find_case_flips(loaded, case, protocols, attacks)
+    case = flips[0].case
     recorded = explaining.recorded_smallest(loaded, flips)
     explanations: list[Explanation] = []
     with ExitStack() as stack:

@@ -35,7 +35,8 @@ from distract.rewriting.fidelity.facts import differences
 from distract.studies.attack import flips
 from distract.studies.attack.minimal.changed_words import describe_edits
 from distract.studies.attack.minimal.edits import find_edits
-from distract.studies.check import audit, view
+from distract.studies.check import audit
+from distract.studies.differences import mark_difference
 from distract.studies.explain.view import mark_edits
 from distract.studies.gate import junit
 from distract.studies.leaderboard.sources import vote_files
@@ -134,7 +135,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     yield "edits", lambda text: describe_edits(find_edits((text,), (f"so {text.upper()}",)))
     yield "edits of a plain text", lambda text: describe_edits(find_edits((TEXT,), (text,)))
     yield "marked edits", lambda text: list(mark_edits((text,), find_edits((text,), (f"so {text}.",))))
-    yield "difference of two", lambda text: view.mark_difference(text, f"so {text}.")
+    yield "difference of two", lambda text: mark_difference(text, f"so {text}.")
     yield "first difference", lambda text: flips.excerpt_difference(text, f"{text}.", 80)
     yield (
         "printed",

@@ -23,7 +23,7 @@ from distract.studies.check.audit import (
     labelled_document,
     pair_document,
 )
-from distract.studies.check.view import mark_difference
+from distract.studies.differences import mark_difference
 
 DATA = Path(__file__).parents[1] / "data"
 DEVELOPED = DATA / "labelled.jsonl"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from distract.core.printable import line
 from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
@@ -24,7 +24,8 @@ class Flip:
     ``other`` is the author of the response that had won. ``before`` and ``after`` hold the strength of the rewritten
     and of the other response: probabilities averaged over the orders shown (a tie has the rest), or scores or ratings
     under a ``rule``. ``margin`` is how much the rewritten one gained on the other; ``severities`` are in the same
-    order; ``first`` says whether the rewritten one is a of its rows. Both texts are empty if no rewrite is on record.
+    order; ``first`` says whether the rewritten one is a of its ``rows``, before and after. Both texts are empty if no
+    rewrite is on record.
     """
 
     case: str
@@ -40,6 +41,7 @@ class Flip:
     rewrite: str
     severities: tuple[int | None, int | None] = (None, None)
     first: bool = False
+    rows: tuple[Row, ...] = field(default=(), compare=False, repr=False)
 
 
 def find_flips(
@@ -113,6 +115,7 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
         rewrite=rewrite.response.text if rewrite else "",
         severities=(rewritten.severity, won.severity),
         first=not mirrored,
+        rows=(before, after),
     )
 
 

@@ -6,18 +6,15 @@ markup, and control characters are shown as escapes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-from distract.core.printable import clean_text, line, percent
+from distract.core.printable import line, percent
 from distract.core.records import Rewrite
-from distract.report.blocks import Block, Diff, Heading, Note, Sentence, Span, Table, TableRow, Words
+from distract.report.blocks import Block, Heading, Note, Sentence, Span, Table, TableRow, Words
 from distract.report.glossary import explain
 from distract.report.wording import rate_cells
-from distract.rewriting.fidelity.facts import opcodes
 from distract.studies.check.audit import ERRORS, CheckResult, ErrorRate
-
-_TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
+from distract.studies.differences import mark_difference
 
 
 def pair_report(checked: CheckResult) -> Iterator[Block]:
@@ -64,20 +61,6 @@ def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[Block]:
             rows.append(("", line(rate.style or rate.kind or "all"), rate_cells(rate)))
         tables.append(Table(f"{name} (lower is better)", ("", "%", "95% CI", "k/n"), rows))
     yield from tables
-
-
-def mark_difference(before: str, after: str, apart: bool = True) -> Diff:
-    """Show both texts as one, with the difference marked."""
-    old, new = (_TOKENS.findall(text) for text in (before, after))
-    spans = list[Span]()
-    for what, a, b, c, d in opcodes(old, new):
-        removed, added = clean_text("".join(old[a:b])), clean_text("".join(new[c:d]))
-        if what == "equal":
-            spans.append(Span(removed))
-            continue
-        spans += [Span(removed, "removed")] if removed else []
-        spans += [Span(added, "added")] if added else []
-    return Diff(tuple(spans), apart=apart)
 
 
 def _format_verdict(reasons: Sequence[str]) -> Sentence:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distract.core import registry
-from distract.core.errors import UnknownName, UsageError
+from distract.core.errors import UsageError
 from distract.core.job import Estimate
-from distract.core.records import RESAMPLED, Case, MinimalFlip
+from distract.core.records import Case, MinimalFlip
 from distract.core.runs import LoadedRun
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.clearest import clearest_flips, distractors, search_flip, stop_unanswered
+from distract.studies.attack.minimal.clearest import find_run_flips, search_flip, stop_unanswered
 from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.attack.minimal.search import MOST
 
@@ -39,19 +39,18 @@ class Explanation:
 
 
 def find_case_flips(
-    run: LoadedRun, case: str, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
+    run: LoadedRun, case: str | None, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
 ) -> tuple[Flip, ...]:
-    """Return the flips of one case, the clearest first."""
-    run.check_command("attack", "gate")
-    p = run.parameters
-    _check_known("protocol", protocols, p["protocols"])
-    _check_known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
-    rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
-    names = attacks or distractors(p)
-    if flips := clearest_flips(run.rows, run.rewrites, rules, names, len(run.rows), case):
+    """Return the flips of one case, the clearest first; without a case, those of the case that flipped clearest."""
+    if case is None:
+        flips = find_run_flips(run, protocols, attacks)
+        if not flips:
+            raise UsageError(f"{run.path}: no verdict flipped, so there is nothing to explain")
+        case = flips[0].case
+    if flips := find_run_flips(run, protocols, attacks, case):
         return flips
     is_known = any(row.case == case for row in run.rows)
-    elsewhere = clearest_flips(run.rows, run.rewrites, p["protocols"], distractors(p), len(run.rows))
+    elsewhere = find_run_flips(run)
     if flipped := dict.fromkeys(f"{one.protocol} under {one.attack}" for one in elsewhere if one.case == case):
         raise UsageError(
             f"case {case!r}: no verdict of these protocols and attacks flipped; flipped: {', '.join(flipped)}"
@@ -107,13 +106,6 @@ def estimate_most(run: LoadedRun, flips: Iterable[Flip]) -> Estimate:
         for index in range(2):
             tokens[index] += verdicts * max((sum(pair[index] for pair in row.tokens) for row in rows), default=0)
     return Estimate(0, 0, requests, *tokens)
-
-
-def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    known = list(known)
-    for name in names:
-        if name not in known:
-            raise UnknownName(kind, name, known, "the run has no other")
 
 
 def _list_flipped(flipped: Sequence[str]) -> str:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any
 
+from distract.core.errors import UnknownName
 from distract.core.plan import Plan, PlanResult, T, tap
 from distract.core.plugin import Protocol
 from distract.core.printable import line
-from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row
+from distract.core.records import RESAMPLED, Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row
+from distract.core.runs import LoadedRun
 from distract.judging.orders import Manner
 from distract.stats.figure import headline
 from distract.studies.attack.design import AuditConfig
@@ -42,6 +44,29 @@ def clearest_flips(
         ranked.append(sorted(flips, key=lambda flip: -flip.margin))
     turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
     return tuple(turns)[:most]
+
+
+def find_run_flips(
+    run: LoadedRun, protocols: Sequence[str] = (), attacks: Sequence[str] = (), case: str | None = None
+) -> tuple[Flip, ...]:
+    """Return the flips of a run, the clearest first; controls count only if they are named.
+
+    Raises:
+        UsageError: the run is of another command, or has no such protocol or attack.
+    """
+    run.check_command("attack", "gate")
+    p = run.parameters
+    _check_known("protocol", protocols, p["protocols"])
+    _check_known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
+    rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
+    return clearest_flips(run.rows, run.rewrites, rules, attacks or distractors(p), len(run.rows), case)
+
+
+def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known, "the run has no other")
 
 
 def search_flip(

@@ -1,0 +1,168 @@
+"""The flips of a run side by side: question, rival, what the rewrite changed, both verdicts, the judge's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distract.core.printable import clean_text, count, count_decimals, line, shorten
+from distract.core.records import Case, Judgment, Row
+from distract.core.runs import LoadedRun, read_texts
+from distract.report.blocks import Block, Heading, Note, Sentence, Span, Words
+from distract.report.wording import name_protocol
+from distract.stats.figure import headline
+from distract.studies.attack.flips import Flip, strengths
+from distract.studies.attack.minimal.clearest import find_run_flips
+from distract.studies.attack.outcomes import count_flips
+from distract.studies.differences import mark_difference
+
+LONGEST = 300
+"""Characters of a question, a rival or an answer of the judge to show, unless all is wanted."""
+
+NEAR = 120
+"""Characters around a change to show, unless all is wanted."""
+
+COLUMNS = (
+    *("case", "attack", "protocol", "rule", "rewritten", "rival"),
+    *("before_rewritten", "before_rival", "after_rewritten", "after_rival", "margin"),
+    *("question", "original", "rewrite", "rival_text", "said_before", "said_after"),
+)
+"""The columns of ``distract flips --csv``: names, strengths (probability, or score under a rule), texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFlip:
+    """A flip with its texts: what the judge said before and after is empty if no answer was in words, or kept."""
+
+    flip: Flip
+    question: str
+    rival: str
+    said: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def collect_flips(
+    run: LoadedRun, most: int | None = None, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
+) -> tuple[list[ShownFlip], int]:
+    """Return the clearest flips with their texts, and the number of all."""
+    flips = find_run_flips(run, protocols, attacks)
+    chosen = flips[:most]
+    names = {flip.case for flip in chosen}
+    cases = {case.id: case for case in run.cases if case.id in names}
+    keys = {key for flip in chosen for row in flip.rows for key in row.keys}
+    said = {text["key"]: str(text.get("text") or "") for text in read_texts(run.path) if text.get("key") in keys}
+    return [_collect(flip, cases.get(flip.case), said) for flip in chosen], len(flips)
+
+
+def _collect(flip: Flip, case: Case | None, said: Mapping[str, str]) -> ShownFlip:
+    author = (flip.other, flip.severities[1])
+    rivals = (
+        [response.text for response in case.originals if (response.author, response.severity) == author] if case else []
+    )
+    before, after = (tuple(said[key] for key in row.keys if said.get(key)) for row in flip.rows)
+    return ShownFlip(flip, "\n\n".join(case.prompt) if case else "", rivals[0] if rivals else "", (before, after))
+
+
+def flips_document(shown: Iterable[ShownFlip], total: int) -> dict[str, Any]:
+    """Return flips as JSON values."""
+    flips = [{**flatten_shown(one), "said_before": one.said[0], "said_after": one.said[1]} for one in shown]
+    return {"flips": flips, "total": total}
+
+
+def flatten_shown(one: ShownFlip) -> dict[str, Any]:
+    """Return a flip by the names of ``COLUMNS``."""
+    flip = one.flip
+    (a, b), (c, d) = flip.before, flip.after
+    numbers = (round(value, 4) for value in (a, b, c, d, flip.margin))
+    names = (flip.case, flip.attack, flip.protocol, flip.rule, flip.rewritten, flip.other)
+    said = ("\n\n".join(words) for words in one.said)
+    texts = (one.question, flip.original, flip.rewrite, one.rival, *said)
+    return dict(zip(COLUMNS, (*names, *numbers, *texts), strict=True))
+
+
+def flips_report(
+    run: LoadedRun, shown: Sequence[ShownFlip], total: int, whole: bool, attacks: Sequence[str] = ()
+) -> Iterator[Block]:
+    """Show flips, the clearest first; long texts in full only if ``whole``."""
+    judge = line(run.parameters["judge"])
+    if not shown:
+        yield Heading(f"judge {judge}: no verdict flipped")
+        yield from (Sentence(text, apart=False) for text in _count_eligible(run, attacks))
+        return
+    yield Heading(f"judge {judge}: {count(total, 'flip')}{', the clearest first' if len(shown) > 1 else ''}")
+    for number, one in enumerate(shown, 1):
+        yield from _flip_blocks(number, one, whole)
+    if total > len(shown):
+        yield Note(f"shown: {len(shown)} of {total:,}; --top N shows more, --top all shows all")
+    if not any(words for one in shown for words in one.said) and any(map(_is_said, shown)):
+        yield Note("the judge's words are not in the run; the command that made it adds them with --keep-text all")
+
+
+def _is_said(one: ShownFlip) -> bool:
+    return any(judgment.read == "text" for row in one.flip.rows for judgment in row.judgments)
+
+
+def _count_eligible(run: LoadedRun, attacks: Sequence[str]) -> Iterator[str]:
+    """Say how many comparisons could have flipped."""
+    p = run.parameters
+    rows = [row for row in run.rows if row.design == "flip"]
+    for protocol, rules in p["protocols"].items():
+        rule = headline("flip_rate", rules)
+        own = [row for row in rows if row.protocol == protocol]
+        for attack in attacks or [name for name in p["attacks"] if name not in p["controls"]]:
+            counted = count_flips(own, rule, attack)
+            place = f"{name_protocol(protocol, rule)} under {line(attack)}"
+            yield f"{place}: none of {count(len(counted.outcomes), 'eligible comparison')}"
+
+
+def _flip_blocks(number: int, one: ShownFlip, whole: bool) -> Iterator[Block]:
+    flip = one.flip
+    place = f"case {line(flip.case)} · {line(flip.attack)} · {name_protocol(flip.protocol, flip.rule)}"
+    yield Heading(f"{number}. {place}", level=2)
+    if one.question:
+        yield _describe_text("question", one.question, whole)
+    if one.rival:
+        yield _describe_text(f"rival ({line(flip.other)})", one.rival, whole)
+    yield mark_difference(
+        flip.original, flip.rewrite, f"rewritten ({line(flip.rewritten)}):", apart=False, near=None if whole else NEAR
+    )
+    yield Sentence(Words((Span("before: ", "dim"), Span(_describe_verdict(flip, 0)))), apart=False)
+    yield Sentence(Words((Span("after:  ", "dim"), Span(_describe_verdict(flip, 1), "strong"))), apart=False)
+    for when, words in zip(("before", "after"), one.said, strict=True):
+        for text in words:
+            yield _describe_text(f"the judge said {when}", text, whole)
+
+
+def _describe_text(name: str, text: str, whole: bool) -> Sentence:
+    shown = clean_text(text) if whole else shorten(line(text), LONGEST)
+    return Sentence(Words((Span(f"{name}: ", "dim"), Span(shown))), apart=False)
+
+
+def _describe_verdict(flip: Flip, at: int) -> str:
+    """Say who won, by how much, and in each order."""
+    own, other = (flip.before, flip.after)[at]
+    winner, loser = (flip.rewritten, flip.other) if at else (flip.other, flip.rewritten)
+    high, low = (own, other) if at else (other, own)
+    digits = count_decimals((flip.before, flip.after))
+    what = f"{flip.rule} " if flip.rule else "probability "
+    orders = _describe_orders(flip, flip.rows[at], digits) if flip.rows else ""
+    return f"{line(winner)} wins by {what}{high:.{digits}f} to {low:.{digits}f} for {line(loser)}{orders}"
+
+
+def _describe_orders(flip: Flip, row: Row, digits: int) -> str:
+    """Show each order's own strengths, in the order of the sentence."""
+    if len(row.judgments) < 2 or not row.shown:
+        return ""
+    names = {"a": row.a.author, "b": row.b.author}
+    parts = []
+    for shown, judgment in zip(row.shown, row.judgments, strict=False):
+        if (pair := _measure_strengths(judgment, flip)) is not None:
+            high, low = pair if row.target else pair[::-1]
+            parts.append(f"{line(names[shown])} first: {high:.{digits}f} to {low:.{digits}f}")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _measure_strengths(judgment: Judgment, flip: Flip) -> tuple[float, float] | None:
+    if judgment.failure is not None:
+        return None
+    return strengths([judgment], flip.rule, mirrored=not flip.first)

@@ -1,0 +1,40 @@
+"""The difference of two texts, word by word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from distract.core.printable import clean_text
+from distract.report.blocks import Diff, Span
+from distract.rewriting.fidelity.facts import opcodes
+
+_TOKENS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
+
+
+def mark_difference(before: str, after: str, label: str = "", apart: bool = True, near: int | None = None) -> Diff:
+    """Show both texts as one; with ``near``, only so many characters of what is the same around each change."""
+    old, new = (_TOKENS.findall(text) for text in (before, after))
+    spans = list[Span]()
+    for what, a, b, c, d in opcodes(old, new):
+        removed, added = clean_text("".join(old[a:b])), clean_text("".join(new[c:d]))
+        if what == "equal":
+            spans.append(Span(removed))
+            continue
+        spans += [Span(removed, "removed")] if removed else []
+        spans += [Span(added, "added")] if added else []
+    return Diff(tuple(spans if near is None else _cut(spans, near)), label, apart)
+
+
+def _cut(spans: Sequence[Span], near: int) -> Iterator[Span]:
+    """Cut the middle out of long texts that are the same, at words."""
+    for index, span in enumerate(spans):
+        text = span.text
+        head = 0 if index == 0 else near
+        tail = 0 if index == len(spans) - 1 else near
+        if span.tone or len(text) <= head + tail + near:
+            yield span
+            continue
+        start = text.rfind(" ", 0, head) if head else 0
+        end = text.find(" ", len(text) - tail) if tail else len(text)
+        yield Span(f"{text[: max(start, 0)]} […] {text[end if end > 0 else len(text) :].lstrip()}")
