@@ -26,7 +26,7 @@ from distract.cli.arguments import (
     parse_path,
 )
 from distract.core import registry, runs
-from distract.core.errors import DataError
+from distract.core.errors import DataError, UsageError, install_command
 from distract.core.job import FinishedRun, summarise
 from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raise_signals
@@ -123,14 +123,28 @@ class Run:
         return find_run_flips(self._finished.run)
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return the rows as a flat pandas table; ``frames.flatten_row`` describes the columns.
+        """Return a pandas table with a row for each comparison and each rule of its protocol.
+
+        Columns: ``case``, ``prompt`` (cases that share one are not independent), ``data``, ``design``, ``attack``
+        (``none`` before any rewrite), ``truth`` of the attack, ``protocol``, ``rule``; ``response`` (the author whose
+        text the attack rewrote) and ``rival`` with their severities; ``before`` and ``after``: the verdicts
+        ``response``, ``rival`` or ``tie``; ``flipped``; ``margin_before`` and ``margin_after`` (lead of the response
+        over the rival, in points of the score or of probability); ``label``, ``failure``, ``excluded``;
+        ``case_line`` and ``rewrite_line`` (where ``cases.jsonl`` and ``rewrites.jsonl`` hold the texts, from 1);
+        ``calls``, ``tokens_in`` and ``tokens_out``. Out of the rows whose ``before`` is ``rival``, ``flipped`` adds up
+        to the flip rate.
 
         Raises:
             UsageError: pandas is not installed; distract does not install it.
         """
-        from distract.cli import frames
+        from distract.studies.attack.comparison_table import COLUMNS, list_comparisons
 
-        return frames.build_frame(self.rows, self.parameters["protocols"])
+        try:
+            import pandas
+        except ImportError as error:
+            raise UsageError(f"to_frame needs pandas, which is not installed: {install_command('pandas')}") from error
+        self._check_folder()
+        return pandas.DataFrame(list_comparisons(self._finished.run), columns=list(COLUMNS))
 
     def __repr__(self) -> str:
         p = self.parameters

@@ -9,11 +9,12 @@ import click
 
 from distract.cli.command import command
 from distract.cli.options import PATH, json_option, option, paper_option, verbose_option
-from distract.cli.pages import Pages, page_options
+from distract.cli.pages import Pages, check_free, page_options
 from distract.cli.shared import echo_json, echo_more, print_result, warn
 
 if TYPE_CHECKING:
     from distract.core.job import FinishedRun
+    from distract.core.runs import LoadedRun
     from distract.report.blocks import Block
 
 
@@ -21,15 +22,20 @@ if TYPE_CHECKING:
 @click.argument("run", type=PATH)
 @paper_option
 @page_options
+@option("--csv", "table", type=PATH, panel="Output", help="CSV file to write: the comparisons of the run, one a line.")
+@option("--parquet", type=PATH, panel="Output", help="Parquet file to write: the same table.")
 @verbose_option
 @json_option
-def report(run: Path, paper: bool, verbose: bool, as_json: bool, **more: Any) -> None:
+def report(
+    run: Path, paper: bool, table: Path | None, parquet: Path | None, verbose: bool, as_json: bool, **more: Any
+) -> None:
     """Print the report of a RUN again, or write it to a file."""
     from distract.cli.run import report_blocks
     from distract.core import registry, runs
     from distract.core.job import summarise
 
     pages, loaded = Pages.take(more), runs.load(run)
+    _write_tables(loaded, table, parquet)
     if paper:
         loaded.check_command("attack")
     warn(loaded)
@@ -41,6 +47,21 @@ def report(run: Path, paper: bool, verbose: bool, as_json: bool, **more: Any) ->
     document = finished.document if loaded.flaw else loaded.summary
     echo_more(print_result(as_json, document, report_blocks(finished, more_blocks), verbose), run)
     pages.write(lambda: report_blocks(finished, more_blocks))
+
+
+def _write_tables(run: LoadedRun, table: Path | None, parquet: Path | None) -> None:
+    """Write the comparisons of a run to the files named."""
+    from distract.core import files
+    from distract.report.spreadsheet import format_csv
+    from distract.studies.attack.comparison_table import COLUMNS, list_comparisons, write_parquet
+
+    for path, name in ((table, "--csv"), (parquet, "--parquet")):
+        if path is not None:
+            check_free(path, [run.path], name)
+    if table is not None:
+        files.write(table, format_csv(list(COLUMNS), list_comparisons(run)), "--csv")
+    if parquet is not None:
+        write_parquet(run, parquet, "--parquet")
 
 
 def paper_parts(finished: FinishedRun[Any]) -> list[Block]:

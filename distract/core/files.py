@@ -61,16 +61,17 @@ def check_writable(path: Path, option: str) -> None:
             _replace_target(path, None)
 
 
-def write(path: Path, text: str, option: str) -> None:
+def write(path: Path, content: str | bytes, option: str) -> None:
     """Write a user's file; a reader of a regular one sees the old text or the new one, never half of it."""
     with _translate_errors(path, option):
-        if is_stream(path) or not _replace_target(path, text):
-            _write_in_place(path, text, os.O_TRUNC)
+        content = content.encode() if isinstance(content, str) else content
+        if is_stream(path) or not _replace_target(path, content):
+            _write_in_place(path, content, os.O_TRUNC)
 
 
 def append(path: Path, text: str, option: str) -> None:
     with _translate_errors(path, option):
-        _write_in_place(path, text, os.O_APPEND | os.O_CREAT)
+        _write_in_place(path, text.encode(), os.O_APPEND | os.O_CREAT)
 
 
 def check_ownership(path: Path, most_names: int = 1) -> None:
@@ -129,8 +130,8 @@ def _translate_errors(path: Path, option: str) -> Iterator[None]:
         raise write_error(error, path, f"name another file with {option}") from error
 
 
-def _replace_target(path: Path, text: str | None) -> bool:
-    """Replace the file that a user's path leads to; without a text, only check that this is possible."""
+def _replace_target(path: Path, content: bytes | None) -> bool:
+    """Replace the file that a user's path leads to; without content, only check that this is possible."""
     # ``Path.resolve`` would raise its own error for circular links.
     place = Path(os.path.realpath(path))
     previous = place.stat() if place.exists() else None
@@ -143,13 +144,14 @@ def _replace_target(path: Path, text: str | None) -> bool:
     place.parent.mkdir(parents=True, exist_ok=True)
     part = _part_path(place)
     try:
-        with create(part) as file:
-            file.write(text or "")
+        remove(part)
+        with part.open("xb") as file:
+            file.write(content or b"")
         if previous is not None:
             with suppress(OSError, AttributeError):  # only root may change owners, and Windows has none
                 os.chown(part, previous.st_uid, previous.st_gid)
             part.chmod(stat.S_IMODE(previous.st_mode))
-        if text is not None:
+        if content is not None:
             part.replace(place)
     except OSError as error:
         if previous is None or error.errno not in _IN_PLACE_ERRORS:
@@ -173,7 +175,7 @@ def _check_replaceable(place: Path) -> None:
         raise UsageError(f"{place}: is part of a run; name another file")
 
 
-def _write_in_place(path: Path, text: str, flags: int) -> None:
+def _write_in_place(path: Path, content: bytes, flags: int) -> None:
     """Write into an existing file. A pipe without a reader is an error: a reader may never come."""
     if (number := _standard_stream(path)) is not None:
         (sys.stdout if number == 1 else sys.stderr).flush()
@@ -187,8 +189,8 @@ def _write_in_place(path: Path, text: str, flags: int) -> None:
             raise
     if hasattr(os, "O_NONBLOCK"):
         os.set_blocking(descriptor, True)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
 
 
 def _standard_stream(path: Path) -> int | None:

@@ -50,6 +50,9 @@ PLACE_FIELDS = ("measure", "protocol", "rule", "attack", "severity", "against", 
 """The fields that identify a figure within a run."""
 
 
+DIFFERENCES = ("net_flip_rate", "distractor_lead")
+"""The measures that are differences by themselves."""
+
 _ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted")
 
 
@@ -68,9 +71,14 @@ def round_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten(figure: Figure, *more: str) -> dict[str, Any]:
-    """A figure as rounded JSON values; ``more`` names further fields that only differences have."""
+    """A figure as rounded JSON values; ``more`` names further fields that only differences have.
+
+    A difference of two figures has a measure of its own, so that nobody takes it for a rate.
+    """
     values = round_values(asdict(figure))
     del values["reasons"]
+    if figure.against is not None and figure.measure not in DIFFERENCES:
+        values["measure"] = f"{figure.measure}_difference"
     if figure.against is None:
         for name in (*_ONLY_DIFFERENCES, *more):
             del values[name]

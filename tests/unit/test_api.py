@@ -106,16 +106,13 @@ def test_table_has_one_row_per_record(run: Command) -> None:
     pytest.importorskip("pandas")
     result = distract.attack(**PLANTED)
     table = result.to_frame()
-    assert len(table) == len(result.rows)
-    assert list(table["case"]) == [row.case for row in result.rows]
     assert not any(isinstance(value, dict | list | tuple) for column in table for value in table[column])
-    paired = table[(table["protocol"] == "pairwise") & table["excluded"].isna()]
-    assert set(paired["outcome"]) <= {"a", "b", "tie"}
-    shares = paired[["probability_a_2", "probability_b_2", "probability_tie_2"]].sum(axis=1)
-    assert ((shares - 1).abs() < 1e-9).all()
-    scored = table[(table["protocol"] == "absolute") & table["excluded"].isna()]
-    assert scored["rating_a_1"].between(1, 7).all()
-    assert table["requests"].sum() == sum(len(row.keys) for row in result.rows)
+    paired = table[table["protocol"] == "pairwise"]
+    assert list(paired["case"]) == [row.case for row in result.rows if row.protocol == "pairwise"]
+    assert paired["calls"].sum() == sum(len(row.keys) for row in result.rows if row.protocol == "pairwise")
+    assert set(table["rule"].dropna()) == {"score", "rating"}
+    assert set(table["before"].dropna()) <= {"response", "rival", "tie"}
+    assert table["rewrite_line"][table["attack"] == "sycophancy"].notna().any()
 
 
 def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
