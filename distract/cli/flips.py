@@ -47,7 +47,7 @@ def flips(
     if table is not None:
         check_free(table, [run], "--csv")
     shown, total = flip_view.collect_flips(loaded, top or None, protocols, attacks)
-    report = flip_view.flips_report(loaded, shown, total, verbose, attacks)
+    report = flip_view.flips_report(loaded, shown, total, verbose, protocols, attacks)
     print_result(as_json, flip_view.flips_document(shown, total), report)
     if table is not None:
         files.write(table, format_csv(flip_view.COLUMNS, map(flip_view.flatten_shown, shown)), "--csv")

@@ -1,164 +1,206 @@
-"""``distract flips``: order, texts, filters, files, and texts that try to be something else."""
+"""Test the clearest flips: selection, margins, and excerpts around the first difference."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import pytest
-from command_result import CommandResult
+from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-import distract
-from distract.core.printable import clean_text
-from distract.report.spreadsheet import format_csv
-from distract.studies.attack.flip_view import COLUMNS
-from distract.studies.differences import mark_difference
+from distract.core.records import Judgment, Response, Rewrite, Row
+from distract.studies.attack.flips import Flip, excerpt_difference, find_flips
+from distract.studies.attack.outcomes import CRITERIA, count_flips
 
-Run = Callable[..., CommandResult]
-
-HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] ${y} {output_2}"
-
-AUTHOR = HOSTILE.replace("\x1b", "")
-
-ATTACK = ("attack", "--judge", "planted:longer", "--measure", "flip", "--protocol", "pairwise", "--data", "d.jsonl")
+Triple = tuple[float, float, float]
 
 
-def write_data(texts: Mapping[str, tuple[str, str]]) -> None:
-    """Write a case for each name, with a good response and a rival."""
-    lines = [
-        {
-            "id": name,
-            "prompt": f"{name}? {HOSTILE}",
-            "responses": [{"author": AUTHOR, "text": good}, {"author": "y", "text": rival}],
-        }
-        for name, (good, rival) in texts.items()
+def make_rewrite(case: str, author: str, text: str, *, attack: str = "f", reasons: tuple[str, ...] = ()) -> Rewrite:
+    turns = tuple(text.split("/"))
+    original = tuple(turn.removesuffix("!") for turn in turns)
+    return Rewrite(case, Response(author, turns, attack), original, "rules", reasons)
+
+
+def make_judgments(*triples: Triple) -> list[Judgment]:
+    return [replace(verdict("a"), probabilities=triple) for triple in triples]
+
+
+BEFORE = make_judgments((0.75, 0.25, 0.0), (0.5, 0.25, 0.25))
+AFTER = make_judgments((0.25, 0.75, 0.0), (0.25, 0.25, 0.5))
+ROWS = (
+    row("c1", BEFORE),
+    row("c1", make_judgments((0.0, 1.0, 0.0)), attack="f", target="b"),
+    row("c2", BEFORE),
+    row("c2", AFTER, attack="f", target="b"),
+    row("c3", BEFORE),
+    row("c3", [verdict("tie")], attack="f", target="b"),
+    row("c4", [verdict("b")]),
+    row("c4", [verdict("a")], attack="f", target="a"),
+    row("c5", [verdict("a")]),
+    row("c5", [verdict(None)], attack="f", target="b"),
+    row("c6", [verdict("a")], protocol="other"),
+    row("c6", [verdict("b")], attack="f", target="b", protocol="other"),
+    row("c7", [verdict("b")], design="fixed", attack="f", target="b"),
+)
+
+
+def test_flip_names_winner_loser_and_rewritten_response() -> None:
+    rewrites = [
+        make_rewrite("c2", "y", "no!", reasons=("too long",)),
+        make_rewrite("c2", "y", "one!/two!"),
+        make_rewrite("c2", "y", "other!", attack="g"),
+        make_rewrite("c2", "x", "x!"),
+        make_rewrite("c1", "y", "elsewhere!"),
     ]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-
-
-@pytest.fixture
-def attacked(run: Run) -> Run:
-    """A run ``r`` in which the shorter response wins once it is longer."""
-    near = "It is perhaps 4 words long, I think, and probably so."
-    write_data(
-        {
-            "one": (f"{near} {HOSTILE}", f"{near} {HOSTILE} Yes."),
-            "two": (near, f"{near} No."),
-            "far": ("It may be.", near * 9),
-        }
+    third = find_flips(ROWS, rewrites, "pairwise", None, "f")[2]
+    assert third == Flip(
+        case="c2",
+        protocol="pairwise",
+        rule=None,
+        attack="f",
+        rewritten="y",
+        other="x",
+        before=(0.25, 0.625),
+        after=(0.5, 0.25),
+        margin=0.625,
+        original="one\n\ntwo",
+        rewrite="one!\n\ntwo!",
     )
-    result = run(*ATTACK, "--attack", "assertiveness", "--attack", "prolixity", "--generator", "rules", "--out", "r")
-    assert result.code == 0, result.err
-    return run
 
 
-def test_flips_are_those_of_the_api_and_of_the_figures(attacked: Run) -> None:
-    document = json.loads(attacked("flips", "r", "--top", "all", "--json").out)
-    loaded = distract.Run.read("r")
-    assert [(one["case"], one["attack"], one["margin"]) for one in document["flips"]] == [
-        (flip.case, flip.attack, round(flip.margin, 4)) for flip in loaded.flips()
+def test_largest_margin_comes_first() -> None:
+    flips = find_flips(ROWS, (), "pairwise", None, "f")
+    assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == [
+        ("c4", "x", 2.0),
+        ("c1", "y", 1.375),
+        ("c2", "y", 0.625),
     ]
-    counted = {one["attack"]: one["k"] for one in loaded.results if one["measure"] == "flip_rate"}
-    assert document["total"] == sum(counted.values()) > 0
-    margins = [one["margin"] for one in document["flips"]]
-    assert margins == sorted(margins, reverse=True)
-    for one in document["flips"]:
-        assert one["question"] == f"{one['case']}? {HOSTILE}"
-        assert one["original"] != one["rewrite"]
-        assert one["rival_text"]
-        assert one["before_rewritten"] < one["before_rival"]
-        assert one["after_rewritten"] > one["after_rival"]
+    assert {(flip.original, flip.rewrite) for flip in flips} == {("", "")}
+    assert find_flips(ROWS, (), "pairwise", None, "f", most=1) == flips[:1]
+    assert find_flips(ROWS, (), "pairwise", None, "f", most=0) == ()
+    assert find_flips(ROWS, (), "pairwise", None, "g") == find_flips((), (), "pairwise", None, "f") == ()
 
 
-def test_report_shows_texts_and_both_verdicts(attacked: Run) -> None:
-    report = attacked("flips", "r", "--top", "1", "--verbose")
-    assert report.code == 0
-    assert re.search(r"^1\. case \w+ · \w+ · pairwise$", report.out, re.M)
-    for word in ("question: ", "rival (", "rewritten (", "before: ", "after:  ", "shown: 1 of ", "{+"):
-        assert word in report.out
-    assert "\x1b" not in report.out
-    assert r"\x1b[31m" in report.out.replace("\n", "")
+def test_equal_margins_sort_by_case_and_authors() -> None:
+    pairs = [
+        (row(name, [verdict("a")]), row(name, [verdict("b")], attack="f", target="b")) for name in ("c2", "c10", "c1")
+    ]
+    rows = [one for pair in pairs for one in pair]
+    more = [replace(one, b=replace(one.b, author="aa")) for one in pairs[0]]
+    order = [(flip.case, flip.rewritten) for flip in find_flips([*rows, *more], (), "pairwise", None, "f", most=9)]
+    assert order == [("c1", "y"), ("c10", "y"), ("c2", "aa"), ("c2", "y")]
+    assert find_flips([*more, *rows[::-1]], (), "pairwise", None, "f", 9) == find_flips(
+        [*rows, *more], (), "pairwise", None, "f", 9
+    )
 
 
-def test_filters_choose_protocols_and_attacks(attacked: Run) -> None:
-    whole = json.loads(attacked("flips", "r", "--top", "all", "--json").out)["flips"]
-    part = json.loads(attacked("flips", "r", "--top", "all", "--attack", "prolixity", "--json").out)["flips"]
-    assert part == [one for one in whole if one["attack"] == "prolixity"]
-    wrong = attacked("flips", "r", "--protocol", "absolute")
-    assert (wrong.code, "unknown protocol 'absolute'" in wrong.err, wrong.err.count("\n")) == (2, True, 1)
+@pytest.mark.parametrize(
+    ("rule", "before", "after", "margin"),
+    [("score", (2.0, 5.0), (5.5, 4.5), 4.0), ("rating", (2.0, 5.0), (6.0, 4.0), 5.0)],
+)
+def test_scoring_protocol_shows_the_compared_scores(
+    rule: str, before: tuple[float, float], after: tuple[float, float], margin: float
+) -> None:
+    rows = [
+        row("c", [scored((2.0, 5.0), (2, 5))], protocol="absolute"),
+        row("c", [scored((5.5, 4.5), (6, 4))], protocol="absolute", attack="f", target="a"),
+    ]
+    (flip,) = find_flips(rows, (), "absolute", rule, "f")
+    assert (flip.rewritten, flip.before, flip.after, flip.margin) == ("x", before, after, margin)
 
 
-def test_csv_holds_every_flip_and_no_formula(attacked: Run) -> None:
-    assert attacked("flips", "r", "--top", "all", "--csv", "f.csv").code == 0
-    with Path("f.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    document = json.loads(attacked("flips", "r", "--top", "all", "--json").out)["flips"]
-    assert [row["case"] for row in rows] == [one["case"] for one in document]
-    assert tuple(rows[0]) == COLUMNS
-    assert not any(cell.startswith(("=", "@", "+")) for row in rows for cell in row.values())
-    assert attacked("flips", "r", "--csv", "r/rows.jsonl").code == 2
+def test_severities_separate_rewrites_of_one_author() -> None:
+    rows = [row("c", [verdict("a")], severity=1), row("c", [verdict("b")], attack="f", target="b", severity=1)]
+    whole, broken = make_rewrite("c", "y", "whole!"), make_rewrite("c", "y", "broken!")
+    broken = replace(broken, response=replace(broken.response, severity=1))
+    for rewrites in ([whole, broken], [broken, whole]):
+        (flip,) = find_flips(rows, rewrites, "pairwise", None, "f")
+        assert (flip.original, flip.rewrite) == ("broken", "broken!")
 
 
-def test_run_without_flips_says_how_many_could(run: Run) -> None:
-    write_data({"one": ("It is so, I think.", "It is not so.")})
-    judge = ("attack", "--judge", "planted:fair", *ATTACK[3:], "--attack", "prolixity", "--generator", "rules")
-    assert run(*judge, "--out", "r").code == 0
-    report = run("flips", "r")
-    assert report.code == 0
-    assert "no verdict flipped" in report.out
-    assert "pairwise under prolixity: none of " in report.out
-    explained = run("explain", "r")
-    assert (explained.code, "nothing to explain" in explained.err) == (2, True)
+# Shares are multiples of 1/32, so that sums and comparisons are exact.
+SHARES = st.tuples(st.integers(0, 32), st.integers(0, 32)).map(
+    lambda cut: (min(cut) / 32, (max(cut) - min(cut)) / 32, (32 - max(cut)) / 32)
+)
+JUDGED = st.lists(SHARES.map(lambda p: replace(verdict("a"), probabilities=p)), min_size=1, max_size=2)
+MAYBE = JUDGED | st.just([verdict(None)]) | st.none()
 
 
-def test_explain_takes_the_clearest_flip(attacked: Run) -> None:
-    first = json.loads(attacked("flips", "r", "--top", "1", "--json").out)["flips"][0]
-    assert attacked("explain", "r").out.startswith(f"case {first['case']} · ")
+@st.composite
+def run_rows(draw: st.DrawFn) -> list[Row]:
+    rows = []
+    for number in range(draw(st.integers(0, 6))):
+        before = draw(MAYBE)
+        rows.append(row(f"c{number}", before or [], excluded=None if before else "not made"))
+        for attack in ("f", "g"):
+            for target in draw(st.sets(st.sampled_from("ab"))):
+                after = draw(MAYBE)
+                gone = None if after else "rewrite rejected"
+                rows.append(row(f"c{number}", after or [], attack=attack, target=target, excluded=gone))
+    return draw(st.permutations(rows))
 
 
-def test_words_of_the_judge_are_shown_where_they_are_kept(run: Run) -> None:
-    write_data({"one": ("It is perhaps so, I think.", "It is perhaps so, I think. Yes.")})
-    judge = (*ATTACK, "--attack", "prolixity", "--generator", "rules", "--protocol", "cot")
-    assert run(*judge, "--keep-text", "all", "--out", "r").code == 0
-    flips: list[dict[str, Any]] = json.loads(run("flips", "r", "--protocol", "cot", "--json").out)["flips"]
-    assert all(one["said_before"] and one["said_after"] for one in flips)
-    assert len(flips) == 1
-    assert "the judge said after: " in run("flips", "r", "--protocol", "cot").out
-    assert run(*judge, "--keep-text", "none", "--out", "r").code == 0
-    assert "adds them with --keep-text all" in run("flips", "r", "--protocol", "cot").words
+def mean(row_: Row, place: int) -> float:
+    return sum((j.probabilities or (0.0, 0.0, 0.0))[place] for j in row_.judgments) / len(row_.judgments)
 
 
-@given(st.text(), st.text())
-def test_difference_holds_both_texts(before: str, after: str) -> None:
-    spans = mark_difference(before, after).spans
-    for text, gone in ((before, "added"), (after, "removed")):
-        left = "".join(one.text for one in spans if one.tone != gone)
-        assert left.split() == clean_text(text).split()
+def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
+    """A second count from the weights: the loser becomes the unique winner."""
+    results = []
+    for one in rows:
+        for other in rows:
+            pair = one.case == other.case and one.target is None and other.attack == "f"
+            if not pair or not all(r.judgments and r.judgments[0].failure is None for r in (one, other)):
+                continue
+            up, down = (0, 1) if other.target == "a" else (1, 0)
+            lost = mean(one, down) > max(mean(one, up), mean(one, 2))
+            if lost and mean(other, up) > max(mean(other, down), mean(other, 2)):
+                margin = mean(other, up) - mean(other, down) - mean(one, up) + mean(one, down)
+                results.append((one.case, "xy"[up], margin))
+    return sorted(results, key=lambda flip: (-flip[2], flip[0]))
 
 
-def test_long_difference_shows_what_is_near_changes() -> None:
-    middle = " ".join(f"word{number}" for number in range(300))
-    shown = str(mark_difference(f"a {middle} b {middle}", f"c {middle} d {middle}", near=20))
-    assert shown.count("[…]") == 2
-    assert len(shown) < 200
-    assert "[-a-]{+c+}" in shown
+@given(run_rows())
+def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
+    flips = find_flips(rows, (), "pairwise", None, "f", most=99)
+    counted = count_flips(rows, None, "f").outcomes.values()
+    assert len(flips) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
+    assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == list_flips_naively(rows)
+    assert find_flips(rows, (), "pairwise", None, "f") == flips[:3]
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("ab"), st.one_of(st.text(), st.integers(), st.none())), max_size=4))
-def test_csv_reads_back_without_formulas(records: list[dict[str, Any]]) -> None:
-    rows = list(csv.reader(io.StringIO(format_csv("ab", records))))
-    assert len(rows) == len(records) + 1
-    for row, record in zip(rows[1:], records, strict=True):
-        for cell, value in zip(row, (record.get("a"), record.get("b")), strict=True):
-            if isinstance(value, str):
-                assert not cell.startswith(("=", "+", "-", "@", "\t"))
-                assert cell.removeprefix("'") == clean_text(value).removeprefix("'")
-            else:
-                assert cell == ("" if value is None else str(value))
+@pytest.mark.parametrize(
+    ("original", "rewrite", "width", "expected"),
+    [
+        ("It is so.", "It is surely so.", 160, ("It is so.", "It is surely so.")),
+        ("a\n\nb\x1b", "a  c", 160, ("a b\\x1b", "a c")),
+        ("", "x", 160, ("", "x")),
+        ("one two three four five six", "one two three four 5 six", 20, ("…four five six", "…four 5 six")),
+        ("one two three four five six", "one two three four 5 and 6 and 7", 16, ("…our five six", "…our 5 and 6 an…")),
+        ("x" * 30, "x" * 40, 20, ("…xxxxx", "…xxxxxxxxxxxxxxx")),
+        ("x" * 30, "x" * 30, 20, ("x" * 19 + "…", "x" * 19 + "…")),
+        ("abcdefgh and more", "Abcdefgh and less", 10, ("abcdefgh …", "Abcdefgh …")),
+    ],
+)  # fmt: skip
+def test_excerpts_begin_at_the_first_difference(
+    original: str, rewrite: str, width: int, expected: tuple[str, str]
+) -> None:
+    assert excerpt_difference(original, rewrite, width) == expected
+
+
+@given(st.text(st.characters(), max_size=60), st.text(st.characters(), max_size=60), st.integers(4, 40))
+def test_excerpts_are_lines_of_bounded_width(one: str, other: str, width: int) -> None:
+    excerpts = excerpt_difference(one, other, width)
+    assert all(len(text) <= width and len(text.splitlines()) <= 1 and text.isprintable() for text in excerpts) or any(
+        not c.isprintable() and c not in "\t\n\r" for c in one + other
+    )
+    assert excerpt_difference(other, one, width) == excerpts[::-1]
+
+
+@given(st.text("ab c", min_size=1, max_size=60), st.integers(0, 60), st.integers(8, 40))
+def test_excerpts_show_the_difference(text: str, place: int, width: int) -> None:
+    place = min(place, len(text))
+    first, second = excerpt_difference(text, f"{text[:place]}Z{text[place:]}", width)
+    assert "Z" in second
+    assert "Z" not in first

@@ -13,7 +13,7 @@ from distract.report.blocks import Block, Heading, Note, Sentence, Span, Words
 from distract.report.wording import name_protocol
 from distract.stats.figure import headline
 from distract.studies.attack.flips import Flip, strengths
-from distract.studies.attack.minimal.clearest import find_run_flips
+from distract.studies.attack.minimal.clearest import distractors, find_run_flips
 from distract.studies.attack.outcomes import count_flips
 from distract.studies.differences import mark_difference
 
@@ -50,7 +50,7 @@ def collect_flips(
     names = {flip.case for flip in chosen}
     cases = {case.id: case for case in run.cases if case.id in names}
     keys = {key for flip in chosen for row in flip.rows for key in row.keys}
-    said = {text["key"]: str(text.get("text") or "") for text in read_texts(run.path) if text.get("key") in keys}
+    said = {key: str(text.get("text") or "") for text in read_texts(run.path) if (key := str(text.get("key"))) in keys}
     return [_collect(flip, cases.get(flip.case), said) for flip in chosen], len(flips)
 
 
@@ -81,13 +81,18 @@ def flatten_shown(one: ShownFlip) -> dict[str, Any]:
 
 
 def flips_report(
-    run: LoadedRun, shown: Sequence[ShownFlip], total: int, whole: bool, attacks: Sequence[str] = ()
+    run: LoadedRun,
+    shown: Sequence[ShownFlip],
+    total: int,
+    whole: bool,
+    protocols: Sequence[str] = (),
+    attacks: Sequence[str] = (),
 ) -> Iterator[Block]:
     """Show flips, the clearest first; long texts in full only if ``whole``."""
     judge = line(run.parameters["judge"])
     if not shown:
         yield Heading(f"judge {judge}: no verdict flipped")
-        yield from (Sentence(text, apart=False) for text in _count_eligible(run, attacks))
+        yield from (Sentence(text, apart=False) for text in _count_eligible(run, protocols, attacks))
         return
     yield Heading(f"judge {judge}: {count(total, 'flip')}{', the clearest first' if len(shown) > 1 else ''}")
     for number, one in enumerate(shown, 1):
@@ -102,14 +107,14 @@ def _is_said(one: ShownFlip) -> bool:
     return any(judgment.read == "text" for row in one.flip.rows for judgment in row.judgments)
 
 
-def _count_eligible(run: LoadedRun, attacks: Sequence[str]) -> Iterator[str]:
+def _count_eligible(run: LoadedRun, protocols: Sequence[str], attacks: Sequence[str]) -> Iterator[str]:
     """Say how many comparisons could have flipped."""
     p = run.parameters
     rows = [row for row in run.rows if row.design == "flip"]
-    for protocol, rules in p["protocols"].items():
-        rule = headline("flip_rate", rules)
+    for protocol in protocols or p["protocols"]:
+        rule = headline("flip_rate", p["protocols"][protocol])
         own = [row for row in rows if row.protocol == protocol]
-        for attack in attacks or [name for name in p["attacks"] if name not in p["controls"]]:
+        for attack in attacks or distractors(p):
             counted = count_flips(own, rule, attack)
             place = f"{name_protocol(protocol, rule)} under {line(attack)}"
             yield f"{place}: none of {count(len(counted.outcomes), 'eligible comparison')}"

@@ -45,7 +45,8 @@ def find_case_flips(
     if case is None:
         flips = find_run_flips(run, protocols, attacks)
         if not flips:
-            raise UsageError(f"{run.path}: no verdict flipped, so there is nothing to explain")
+            chosen = " of these protocols and attacks" if protocols or attacks else ""
+            raise UsageError(f"{run.path}: no verdict{chosen} flipped, so there is nothing to explain")
         case = flips[0].case
     if flips := find_run_flips(run, protocols, attacks, case):
         return flips
