@@ -148,7 +148,9 @@ def test_words_of_the_judge_are_shown_where_they_are_kept(run: Run) -> None:
     flips: list[dict[str, Any]] = json.loads(run("flips", "r", "--protocol", "cot", "--json").out)["flips"]
     assert all(one["said_before"] and one["said_after"] for one in flips)
     assert len(flips) == 1
-    assert "the judge said after: " in run("flips", "r", "--protocol", "cot").out
+    shown = run("flips", "r", "--protocol", "cot").words
+    for place in ("before, y first: ", "after, y first: ", "after, =cmd()|"):
+        assert shown.count(f"the judge said {place}") == 1
     assert run(*judge, "--keep-text", "none", "--out", "r").code == 0
     assert "adds them with --keep-text all" in run("flips", "r", "--protocol", "cot").words
 

@@ -31,6 +31,10 @@ COLUMNS = (
 """The columns of ``distract flips --csv``: names, strengths (probability, or score under a rule), texts."""
 
 
+Sayings = tuple[tuple[str, str], ...]
+"""Answers of the judge, each with the author shown first; without one if that is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShownFlip:
     """A flip with its texts: what the judge said before and after is empty if no answer was in words, or kept."""
@@ -38,7 +42,7 @@ class ShownFlip:
     flip: Flip
     question: str
     rival: str
-    said: tuple[tuple[str, ...], tuple[str, ...]]
+    said: tuple[Sayings, Sayings]
 
 
 def collect_flips(
@@ -59,13 +63,23 @@ def _collect(flip: Flip, case: Case | None, said: Mapping[str, str]) -> ShownFli
     rivals = (
         [response.text for response in case.originals if (response.author, response.severity) == author] if case else []
     )
-    before, after = (tuple(said[key] for key in row.keys if said.get(key)) for row in flip.rows)
+    before, after = (_collect_sayings(row, said) for row in flip.rows)
     return ShownFlip(flip, "\n\n".join(case.prompt) if case else "", rivals[0] if rivals else "", (before, after))
+
+
+def _collect_sayings(row: Row, said: Mapping[str, str]) -> Sayings:
+    # Only a protocol with one request for each order asks in the order of its judgments.
+    is_one_each = len(row.keys) == len(row.judgments) == len(row.shown)
+    first = [getattr(row, side).author for side in row.shown] if is_one_each else [""] * len(row.keys)
+    return tuple((author, said[key]) for author, key in zip(first, row.keys, strict=True) if said.get(key))
 
 
 def flips_document(shown: Iterable[ShownFlip], total: int) -> dict[str, Any]:
     """Return flips as JSON values."""
-    flips = [{**flatten_shown(one), "said_before": one.said[0], "said_after": one.said[1]} for one in shown]
+    flips = []
+    for one in shown:
+        before, after = ([text for _, text in words] for words in one.said)
+        flips.append({**flatten_shown(one), "said_before": before, "said_after": after})
     return {"flips": flips, "total": total}
 
 
@@ -75,7 +89,7 @@ def flatten_shown(one: ShownFlip) -> dict[str, Any]:
     (a, b), (c, d) = flip.before, flip.after
     numbers = (round(value, 4) for value in (a, b, c, d, flip.margin))
     names = (flip.case, flip.attack, flip.protocol, flip.rule, flip.rewritten, flip.other)
-    said = ("\n\n".join(words) for words in one.said)
+    said = ("\n\n".join(text for _, text in words) for words in one.said)
     texts = (one.question, flip.original, flip.rewrite, one.rival, *said)
     return dict(zip(COLUMNS, (*names, *numbers, *texts), strict=True))
 
@@ -134,8 +148,9 @@ def _flip_blocks(number: int, one: ShownFlip, whole: bool) -> Iterator[Block]:
     yield Sentence(Words((Span("before: ", "dim"), Span(_describe_verdict(flip, 0)))), apart=False)
     yield Sentence(Words((Span("after:  ", "dim"), Span(_describe_verdict(flip, 1), "strong"))), apart=False)
     for when, words in zip(("before", "after"), one.said, strict=True):
-        for text in words:
-            yield _describe_text(f"the judge said {when}", text, whole)
+        for author, text in words:
+            order = f", {line(author)} first" if author else ""
+            yield _describe_text(f"the judge said {when}{order}", text, whole)
 
 
 def _describe_text(name: str, text: str, whole: bool) -> Sentence:
