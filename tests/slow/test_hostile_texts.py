@@ -316,7 +316,7 @@ COMMANDS = (
     ("meta", "--judge", "planted:fair", "--data"), ("consistency", "--judge", "planted:fair", "--data"),
     ("leaderboard", "--judge", "planted:fair", "--data"), ("leaderboard", "--matches"),
     ("rewrite", "--out", "out", "--data"), ("meta", "--judge", "replay:file.jsonl", "--data"), ("report",),
-    ("gate", "--max-flip-rate", "0.1"), ("check",), ("check", "file.jsonl"), ("explain", "file.jsonl"),
+    ("gate", "--max-flip-rate", "0.1"), ("check",), ("check", "file.jsonl"), ("explain", "file.jsonl"), ("flips",),
     ("compare", "file.jsonl"),
 )  # fmt: skip
 
@@ -349,6 +349,7 @@ def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
         for command in (
             ("report", "one"),
             ("check", "one"),
+            ("flips", "one"),
             ("gate", "one", "--max-flip-rate", "0.2"),
             ("explain", "one", "c0", *STORE),
         ):

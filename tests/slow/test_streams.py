@@ -47,6 +47,9 @@ COMMANDS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("check", "a.txt", "b.txt", "--prompt", "a.txt"), 0),
     (("check", "a.txt", "b.txt", "--json"), 0),
     (("check", "--labelled", "l.jsonl"), 0),
+    (("flips", "r", "--top", "all"), 0),
+    (("flips", "r", "--verbose", "--csv", "f.csv", "--json"), 0),
+    (("explain", "r"), 0),
     (("explain", "r", f"c0 {NASTY}"), 0),
     (("explain", "r", f"c0 {NASTY}", "--json"), 0),
     (("gate", "r", "--max-flip-rate", "0.1", "--junit", "j.xml", "--summary", "s.md"), 1),
@@ -122,7 +125,7 @@ def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_pat
     assert written[0]["prompt"] == f"{LINES} 0"
     starts = [place for place, line in enumerate(out.splitlines()) if line == "{"]
     documents = [json.JSONDecoder().raw_decode("\n".join(out.splitlines()[place:]))[0] for place in starts]
-    assert len(documents) == 5
+    assert len(documents) == 6
     assert documents[-1]["prompt"] == [f"{LINES} 0"]
 
 
