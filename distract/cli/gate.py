@@ -105,7 +105,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
                 print_lines(verdict.notes)
             else:
                 echo_json(verdict.document())
-            pages.write(lambda: chain(gate_report(verdict), unread_parts(loaded) if loaded else ()))
+            pages.write(lambda: chain(gate_report(verdict), unread_parts(loaded) if loaded else ()), loaded)
             if run is None and loaded:
                 echo(f"run folder: {safe_line(str(loaded.path))}", err=as_json)
     except DistractError as error:

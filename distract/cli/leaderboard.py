@@ -35,7 +35,18 @@ if TYPE_CHECKING:
 PROTOCOLS = ("absolute", "pairwise")
 """The default protocols: the paper's two, side by side."""
 
-JUDGELESS_OPTIONS = ("matches", "against", "systems", "anchor", "draws", "seed", "verbose", "as_json", "markdown")
+JUDGELESS_OPTIONS = (
+    "matches",
+    "against",
+    "systems",
+    "anchor",
+    "draws",
+    "seed",
+    "verbose",
+    "as_json",
+    "html",
+    "markdown",
+)
 """The options that apply to matches already played."""
 
 
@@ -115,7 +126,7 @@ def leaderboard(
     compared = list(report.comparison_parts(comparison))
     if as_json and comparison:
         echo_json(study.add_comparison(str(finished.run.summary), comparison))
-        pages.write(lambda: report_blocks(finished, compared))
+        pages.write(lambda: report_blocks(finished, compared), finished.run)
     else:
         print_run(finished, pages, as_json, verbose, compared)
     check_conclusive(finished.run.rows)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from distract.studies.meta.published_judges import JudgeSource
     from distract.studies.meta.session import MetaSelection
 
-ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "as_json", "markdown")
+ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "as_json", "html", "markdown")
 """The options that apply when all verdicts are replayed."""
 
 

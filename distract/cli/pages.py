@@ -1,4 +1,4 @@
-"""Files of a report beside the terminal: Markdown."""
+"""Files of a report beside the terminal: HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from distract.core import files
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from distract.core.runs import LoadedRun
     from distract.report.blocks import Block
 
 page_options = group_options(
+    option("--html", type=PATH, panel="Output", help="HTML file to write: one page to open from disk, flips included."),
     option("--markdown", type=PATH, panel="Output", help="Markdown file to write: the report with its details."),
 )
 
@@ -27,27 +29,43 @@ page_options = group_options(
 class Pages:
     """The files to write a report to."""
 
+    html: Path | None
     markdown: Path | None
 
     @property
     def any(self) -> bool:
         """Whether there is a file to write."""
-        return self.markdown is not None
+        return self.html is not None or self.markdown is not None
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> Pages:
         """Take the files from the options of a command; fail before anything is paid for if one cannot be written."""
-        pages = cls(options.pop("markdown"))
-        if pages.markdown is not None and not terminal().is_dry:
-            check_free(pages.markdown, protected_paths(click.get_current_context().params), "--markdown")
+        pages = cls(options.pop("html"), options.pop("markdown"))
+        for path, name in ((pages.html, "--html"), (pages.markdown, "--markdown")):
+            if path is not None and not terminal().is_dry:
+                check_free(path, protected_paths(click.get_current_context().params), name)
         return pages
 
-    def write(self, blocks: Callable[[], Iterable[Block]]) -> None:
-        """Write a report to each file."""
+    def write(self, blocks: Callable[[], Iterable[Block]], run: LoadedRun | None = None) -> None:
+        """Write a report to each file; a page also shows the flips of its run, and how it was made."""
+        if self.html is not None:
+            files.write(self.html, _render_html(blocks(), run), "--html")
         if self.markdown is not None:
             from distract.report import markdown
 
             files.write(self.markdown, markdown.render(blocks()), "--markdown")
+
+
+def _render_html(blocks: Iterable[Block], run: LoadedRun | None) -> str:
+    from distract.report import html
+
+    if run is None:
+        return html.render(blocks, "distract")
+    from distract.studies.attack.flip_data import build_flip_data
+    from distract.studies.origin import origin_blocks
+
+    data = build_flip_data(run) if run.command in ("attack", "gate") else None
+    return html.render(blocks, f"distract {run.command}: {run.parameters['judge']}", data, origin_blocks(run))
 
 
 def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:

@@ -46,7 +46,7 @@ def report(
     more_blocks = paper_parts(finished) if paper else ()
     document = finished.document if loaded.flaw else loaded.summary
     echo_more(print_result(as_json, document, report_blocks(finished, more_blocks), verbose), run)
-    pages.write(lambda: report_blocks(finished, more_blocks))
+    pages.write(lambda: report_blocks(finished, more_blocks), loaded)
 
 
 def _write_tables(run: LoadedRun, table: Path | None, parquet: Path | None) -> None:

@@ -43,7 +43,7 @@ def print_run(
 ) -> None:
     """Print the document of a run, or its report, ``more`` blocks and its folder; write the report to files."""
     is_cut = print_result(as_json, finished.run.summary, report_blocks(finished, more), verbose)
-    pages.write(lambda: report_blocks(finished, more))
+    pages.write(lambda: report_blocks(finished, more), finished.run)
     if not as_json:
         echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
     echo_more(is_cut, finished.run.path, start="")

@@ -31,7 +31,7 @@ from distract.studies import execution
 
 Command = Callable[..., CommandResult]
 
-OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "markdown", "paper", "summary", "verbose"}
+OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "html", "markdown", "paper", "summary", "verbose"}
 """Options about the output of a command."""
 
 TEXT: Any = "A text, of the wrong type."

@@ -21,6 +21,7 @@ from distract.studies.attack.headline_view import (
 )
 from distract.studies.attack.labels import Usability
 from distract.studies.attack.measures import AttackResult
+from distract.studies.attack.plots import comparison_plots, rate_plots, severity_plots
 from distract.studies.attack.rank_view import ranking_parts
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
@@ -50,6 +51,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     useful = [one for one in measured.usable if one.usable != "no"]
     yield from sentences(_paragraph(one, figures, rules[one.protocol], controls) for one in useful)
     yield from _cautions(parameters, measured)
+    yield from rate_plots(figures, rules)
     yield from headline_tables(figures, rules)
     yield from notes(scale_sentences(figures, parameters.get("scales", {})))
     if flips := _select_figures(figures, "flip_rate"):
@@ -64,6 +66,8 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield _rates(title, rates, figures, {"rewrite": "distractor_win_rate", "original": "original_win_rate"})
     if accuracies := _select_figures(figures, "severity_accuracy"):
         yield _severity_table(accuracies)
+        yield from severity_plots(figures, rules)
+    yield from comparison_plots(figures, rules)
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
         from distract.studies.attack.minimal.view import minimal_parts

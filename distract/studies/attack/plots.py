@@ -1,0 +1,72 @@
+"""The figures of a run as plots: rates, flips beyond a margin, ways of asking side by side, accuracy by severity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from distract.core.printable import interval, percent
+from distract.core.records import BASELINE
+from distract.report.blocks import Axis, Mark, Plot
+from distract.report.wording import name_protocol
+from distract.stats.figure import Figure, headline
+
+RATES: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "skill_under_attack": ("Skill under attack: 100% is a perfect judge, 0% is chance", {"chance": 0.0}),
+    "flip_rate": ("Flip rate: losing responses that win after their rewrite", {}),
+}
+
+
+def rate_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:
+    """Draw the headline rates of every protocol and attack, with their intervals."""
+    for measure, (title, lines) in RATES.items():
+        if own := _select(figures, measure, rules):
+            marks = [Mark(f.attack, _name(f), f.value or 0.0, f.low, f.high, _count(f)) for f in own]
+            yield Plot(
+                "forest", title, _describe(own), Axis("with 95% intervals", lines=lines), Axis("", "names"), marks
+            )
+
+
+def comparison_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:
+    """Draw the flips of each attack under one way of asking beside the others."""
+    own = _select(figures, "flip_rate", rules)
+    if len({f.protocol for f in own}) > 1:
+        marks = [Mark(f.attack, _name(f), f.value or 0.0, f.low, f.high) for f in own]
+        title = "Ways of asking side by side: the same attacks"
+        yield Plot("slope", title, _describe(own), Axis("flip rate"), Axis("", "names"), marks)
+
+
+def severity_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:
+    """Draw how often the good response wins, by the number of constraints that the other breaks."""
+    own = _select(figures, "severity_accuracy", rules)
+    if len({f.severity for f in own}) > 1:
+        marks = [
+            Mark(_name(f) + ("" if f.attack == BASELINE else f", {f.attack}"), float(f.severity or 0), f.value or 0.0)
+            for f in own
+        ]
+        title = "Accuracy by severity: the good response wins"
+        places = Axis("constraints that the other response breaks", "number")
+        yield Plot("line", title, _describe(own), Axis("accuracy"), places, marks)
+
+
+def _select(figures: Sequence[Figure], measure: str, rules: Mapping[str, Sequence[str]]) -> list[Figure]:
+    """Return the figures of a measure by the headline rules; those without a comparison have no place in a plot."""
+    own = [f for f in figures if f.measure == measure and f.against is None and f.value is not None]
+    return [f for f in own if f.rule == headline(measure, rules[f.protocol or ""])]
+
+
+def _name(figure: Figure) -> str:
+    return name_protocol(figure.protocol, figure.rule)
+
+
+def _count(figure: Figure) -> str:
+    return f"n = {figure.n}" if figure.k is None else f"{figure.k:g} of {figure.n}"
+
+
+def _describe(figures: Sequence[Figure]) -> str:
+    """Put the plot into words, for those who do not see it."""
+    parts = []
+    for f in figures:
+        condition = f.attack if f.severity is None else f"severity {f.severity}, {f.attack}"
+        ends = f" ({interval(f.low, f.high)})" if f.low is not None else ""
+        parts.append(f"{_name(f)}, {condition}: {percent(f.value)}%{ends}")
+    return "; ".join(parts)
