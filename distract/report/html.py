@@ -1,7 +1,7 @@
 """Blocks as one HTML file that needs nothing else: it opens from disk and requests nothing.
 
-A policy in the page allows only the style and the script below, by their hashes. Texts are hostile: the template escapes
-them, and the script inserts those of the data as text.
+A policy in the page allows only the style and the script below, by their hashes. Texts are hostile: the template
+escapes them, and the script inserts those of the data as text.
 """
 
 from __future__ import annotations
