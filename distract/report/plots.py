@@ -17,14 +17,18 @@ from distract.report.blocks import Axis, Mark, Plot
 WIDTH = 720
 LABELS = 220
 """Width of the names left of a forest plot."""
-VALUES = 130
+VALUES = 190
 """Width of the numbers right of a forest plot."""
 HEIGHT = 300
+TOP = 28
+"""Room above a plot for the title of its values."""
 MARGIN = 56
 STEP = 15
 """Height of one mark of a forest plot."""
 LONGEST = 34
 """Characters of a name to show; its title has all of it."""
+FEW = 6
+"""Whole numbers along x that are all named."""
 SERIES = 6
 """Shapes and colours, which repeat after that."""
 
@@ -122,9 +126,9 @@ def _draw_upright(plot: Plot) -> tuple[list[str], int]:
     """Draw values up y over places along x."""
     series = _list_series(plot.marks)
     right = WIDTH - (150 if plot.kind == "slope" else 24)
-    up = _scale(plot.values, plot.marks, HEIGHT, 12)
+    up = _scale(plot.values, plot.marks, HEIGHT, TOP)
     names = list(dict.fromkeys(str(mark.at) for mark in plot.marks)) if plot.places.unit == "names" else []
-    numbers = [mark.at for mark in plot.marks if not isinstance(mark.at, str)]
+    numbers = [float(mark.at) for mark in plot.marks if not isinstance(mark.at, str)]
     along = Scale(min(numbers, default=0.0), max(numbers, default=1.0), MARGIN + 24, right - 24, plot.places.is_log)
     xs = {name: MARGIN + 60 + at * (right - MARGIN - 90) / max(1, len(names) - 1) for at, name in enumerate(names)}
     parts = [
@@ -133,9 +137,13 @@ def _draw_upright(plot: Plot) -> tuple[list[str], int]:
         for tick in up.ticks()
     ]
     ticks = {name: (x, _shorten(name)) for name, x in xs.items()}
-    ticks |= {str(tick): (along.place(tick), _format(tick, plot.places)) for tick in along.ticks() if not names}
+    # Few whole numbers, such as severities, have no values between them.
+    distinct = sorted({*numbers})
+    are_whole = len(distinct) <= FEW and all(number.is_integer() for number in distinct)
+    ticks_along = distinct if are_whole else along.ticks()
+    ticks |= {str(tick): (along.place(tick), _format(tick, plot.places)) for tick in ticks_along if not names}
     for x, label in ticks.values():
-        parts.append(f'<path class="grid" d="M{x:.1f},12V{HEIGHT}"/>')
+        parts.append(f'<path class="grid" d="M{x:.1f},{TOP}V{HEIGHT}"/>')
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{_text(label)}</text>')
     for title, value in (plot.places.lines or {}).items():
         x = along.place(value)
@@ -155,7 +163,7 @@ def _draw_upright(plot: Plot) -> tuple[list[str], int]:
         if plot.kind == "scatter":
             parts.append(_label(name, places[0] + 9, up.place(own[0].value) - 6))
     title = f'<text x="{(MARGIN + right) / 2}" y="{HEIGHT + 36}" text-anchor="middle">{_text(plot.places.title)}</text>'
-    return [*parts, title, f'<text x="0" y="8">{_text(plot.values.title)}</text>'], HEIGHT + 44
+    return [*parts, title, f'<text x="0" y="14">{_text(plot.values.title)}</text>'], HEIGHT + 44
 
 
 def _draw_legend(series: Sequence[str], top: float) -> tuple[str, int]:

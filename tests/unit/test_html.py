@@ -1,0 +1,192 @@
+"""Reports as one page: hostile texts, the policy, sizes, plots, and the same numbers and flips as elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+from xml.etree import ElementTree as ET
+
+import pytest
+from command_result import CommandResult
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.core.printable import clean_text, percent
+from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Note, Plot, Sentence, Span, Table
+from distract.report.html import render
+from distract.report.plots import draw
+
+Run = Callable[..., CommandResult]
+
+HOSTILE = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(
+        [
+            "<script>alert(1)</script>",
+            "</script><img src=x onerror=alert(1)>",
+            '" onload="alert(1)',
+            "<!--<script>",
+            "{{ 7 * 7 }}{% raw %}",
+            "&lt;b&gt;",
+            "\u2028\x1b[31m\ud800",
+        ]
+    ),
+)
+
+
+class Page(HTMLParser):
+    """The elements, attributes and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.texts: list[str] = []
+        self._open = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        {"script": self.scripts, "style": self.styles}.get(self._open, self.texts).append(data)
+
+
+def make_blocks(text: str) -> list[Block]:
+    axis = Axis(text)
+    return [
+        Heading(text),
+        Sentence(Span(text, "bad")),
+        Note(text),
+        Table(text, ("", text), [(text, text, [text]), (text, text, text)]),
+        Diff((Span(text, "removed"), Span(text, "added")), text),
+        Detail(Plot("forest", text, text, axis, Axis("", "names"), [Mark(text, text, 0.5, 0.1, 0.9, text)])),
+    ]
+
+
+@given(HOSTILE)
+def test_no_text_becomes_an_element(text: str) -> None:
+    data = {"flips": [{"case": text}], "texts": [text]}
+    page = Page(render(make_blocks(text), text, data))
+    plain = Page(render(make_blocks("plain"), "plain", {"flips": [], "texts": []}))
+    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in plain.elements} | {"p"}
+    assert len(page.scripts) == 2
+    names = {name for _, attributes in plain.elements for name in attributes}
+    assert {name for _, attributes in page.elements for name in attributes} <= names
+    assert not any(name.startswith("on") or name == "style" for _, given in page.elements for name in given)
+    loaded = json.loads(page.scripts[0])
+    assert loaded["texts"] == [text.encode(errors="replace").decode()]
+    shown = "".join(page.texts)
+    assert "".join(clean_text(text).split()) in "".join(shown.split())
+
+
+def test_policy_allows_exactly_the_style_and_the_script() -> None:
+    page = Page(render(make_blocks("x"), "x", {"flips": [], "texts": []}))
+    policy = next(a["content"] for tag, a in page.elements if tag == "meta" and "http-equiv" in a) or ""
+    assert policy.startswith("default-src 'none';")
+    for text, name in ((page.styles[0], "style-src"), (page.scripts[1], "script-src")):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name} 'sha256-{digest}'" in policy
+    assert not re.search(r"https?://|@import|url\(", page.styles[0] + page.scripts[1])
+
+
+def test_page_and_script_are_small() -> None:
+    script = resources.files("distract.report").joinpath("page", "page.js").read_bytes()
+    assert len(script) < 15_000
+    assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
+    assert len(render(make_blocks("x"), "x", {"flips": [], "texts": []})) < 100_000
+
+
+NUMBERS = st.floats(0, 1)
+KINDS: tuple[Literal["forest", "line", "slope", "scatter"], ...] = ("forest", "line", "slope", "scatter")
+
+
+@given(st.sampled_from(KINDS), st.lists(st.tuples(HOSTILE, NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=8))
+def test_every_plot_is_one_picture_with_a_text_alternative(
+    kind: Literal["forest", "line", "slope", "scatter"], values: list[tuple[str, float, float, float]]
+) -> None:
+    has_names = kind in ("forest", "slope")
+    marks = [Mark(name, name if has_names else at, value, min(value, low), value) for name, value, low, at in values]
+    places = Axis("places", "names") if has_names else Axis("places", "number", lines={"here": 0.5})
+    plot = Plot(kind, "the title", "the description", Axis("rate", lines={"chance": 0.5}), places, marks)
+    root = ET.fromstring(draw(plot, "p").replace("\ufffe", "").replace("\uffff", ""))
+    assert (root.attrib["role"], root.attrib["aria-labelledby"]) == ("img", "p-title p-text")
+    assert [(one.tag, one.attrib["id"], one.text) for one in list(root)[:2]] == [
+        ("title", "p-title", "the title"),
+        ("desc", "p-text", "the description"),
+    ]
+    points = [one for one in root.iter("path") if one.attrib.get("class", "").startswith("point")]
+    assert len(points) >= len(marks)
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    for one in points:
+        x, y = map(float, re.findall(r"-?\d+\.\d+", one.attrib["transform"]))
+        assert 0 <= x <= width
+        assert 0 <= y <= height
+
+
+ATTACK = ("attack", "--judge", "planted:bold=0.7", "--limit", "6", "--out", "r")
+
+
+def read_data(path: str) -> dict[str, Any]:
+    page = Page(Path(path).read_text(encoding="utf-8"))
+    data: dict[str, Any] = json.loads(page.scripts[0])
+    return data
+
+
+def test_page_has_the_flips_of_the_command(run: Run) -> None:
+    assert run(*ATTACK, "--html", "p.html").code == 0
+    data = read_data("p.html")
+    flips = json.loads(run("flips", "r", "--top", "all", "--json").out)["flips"]
+    assert len(flips) == len(data["flips"]) > 2
+    assert len({one["id"] for one in data["flips"]}) == len(flips)
+    assert len({*data["texts"]}) == len(data["texts"])
+    for shown, one in zip(data["flips"], flips, strict=True):
+        assert [shown[name] for name in ("case", "attack", "rewritten")] == [
+            one[name] for name in ("case", "attack", "rewritten")
+        ]
+        texts = [data["texts"][shown[name]] for name in ("prompt", "original", "rewrite", "rival")]
+        assert texts == [one[name] for name in ("question", "original", "rewrite", "rival_text")]
+    assert run("report", "r", "--html", "q.html").code == 0
+    first, second = (Path(name).read_text(encoding="utf-8") for name in ("p.html", "q.html"))
+    assert first.replace("p.html", "") == second.replace("q.html", "")
+
+
+def test_rates_of_the_page_are_those_of_the_summary(run: Run) -> None:
+    assert run(*ATTACK, "--html", "p.html").code == 0
+    results = json.loads(Path("r/summary.json").read_text())["results"]
+    svg = re.findall(r'<svg class="plot".*?</svg>', Path("p.html").read_text(encoding="utf-8"), re.S)
+    drawn = " ".join(re.findall(r"<desc[^>]*>(.*?)</desc>", " ".join(svg)))
+    for figure in results:
+        if figure["measure"] == "flip_rate" and figure["n"] and figure["rule"] in (None, "score"):
+            name = f"{figure['protocol']} by score" if figure["rule"] else figure["protocol"]
+            assert f"{name}, {figure['attack']}: {percent(figure['value'])}%" in drawn
+
+
+@pytest.mark.parametrize("command", ["gate", "leaderboard", "consistency", "meta"])
+def test_other_commands_write_pages(run: Run, command: str) -> None:
+    lines = [
+        {
+            "id": f"c{number}",
+            "prompt": f"What is {number}?",
+            "responses": [{"author": f"m{at}", "text": f"It is {number}. " * (at + 1)} for at in range(4)],
+        }
+        for number in range(4)
+    ]
+    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    own = {"gate": ("--max-flip-rate", "0.5"), "meta": ()}.get(command, ("--data", "d.jsonl"))
+    result = run(command, "--judge", "planted:bold=0.7", "--limit", "4", "--out", "r", *own, "--html", "p.html")
+    assert result.code in (0, 1, 3), result.err
+    page = Page(Path("p.html").read_text(encoding="utf-8"))
+    assert "planted:bold=0.7" in "".join(page.texts)
