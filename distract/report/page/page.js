@@ -66,7 +66,11 @@
     for (const link of list.querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
     const link = list.children[at].firstChild;
     link.setAttribute("aria-current", "true");
-    link.scrollIntoView({ block: "nearest" });
+    // Scroll the list alone, and not the page.
+    const top = link.offsetTop;
+    if (top < list.scrollTop) list.scrollTop = top;
+    else if (top + link.offsetHeight > list.scrollTop + list.clientHeight)
+      list.scrollTop = top + link.offsetHeight - list.clientHeight;
     const box = document.createDocumentFragment();
     const heading = make("h3", undefined, box);
     make("a", describe(flip), heading).href = `#${flip.id}`;
