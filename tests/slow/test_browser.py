@@ -1,0 +1,215 @@
+"""The page in a real browser: hostile texts, no request, filters, keyboard, links, dark mode, a phone.
+
+``DISTRACT_ARTEFACTS`` names a folder for screenshots.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distract.report.blocks import Axis, Block, Detail, Heading, Mark, Note, Plot, Sentence, Table
+from distract.report.html import render
+
+CHROMIUM = shutil.which("chromium")
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and "DISTRACT_CI" not in os.environ, reason="needs Debian's package chromium"
+)
+
+HOSTILE = [
+    "<script>window.broken = 1</script>",
+    "</script><script>window.broken = 1</script>",
+    "<img src='http://127.0.0.1:9/x' onerror='window.broken = 1'>",
+    "<svg onload=window.broken=1><a href='javascript:window.broken=1'>x</a>",
+    '"><iframe srcdoc="<script>parent.broken=1</script>">',
+    "<style>@import url(http://127.0.0.1:9/s);</style><link rel=stylesheet href=http://127.0.0.1:9/l>",
+    "{{ 7 * 7 }} ${7 * 7} {% raw %}",
+    "&lt;b&gt; &amp; <b>bold</b>",
+    "<meta http-equiv=refresh content='0;url=http://127.0.0.1:9/'>",
+]
+
+
+def read_texts() -> list[str]:
+    """Return the hostile verdicts of the tests too."""
+    path = Path(__file__).parents[1] / "data" / "hostile_verdicts.jsonl"
+    verdicts = [json.loads(one) for one in path.read_text(encoding="utf-8").splitlines()]
+    texts = [value for one in verdicts for value in one.values() if isinstance(value, str) and len(value) > 20]
+    return [*HOSTILE, *dict.fromkeys(texts)][:80]
+
+
+def make_flips(texts: list[str], number: int) -> dict[str, Any]:
+    """Return the data of a page with a flip for each number, each of whose texts is hostile."""
+    all_texts = [*texts, *(f"It is perhaps number {at}, and so on." for at in range(number))]
+    size = len(texts)
+    flips = [
+        {
+            "id": f"flip-{at:04}",
+            "case": f"case {at}: {texts[at % size][:60]}",
+            "attack": ("assertiveness", "prolixity")[at % 2],
+            "protocol": ("pairwise", "pointwise by score")[at // 2 % 2],
+            "rule": "",
+            "outcome": "flip",
+            "rewritten": texts[(at + 1) % size][:40],
+            "other": "rival",
+            "before": [0.25, 0.75],
+            "after": [0.75, 0.25],
+            "margin": round(1 - at / number / 2, 6),
+            "prompt": at % size,
+            "original": size + at,
+            "rewrite": (at + 2) % size,
+            "rival": (at + 3) % size,
+            "said": [[(at + 4) % size], []],
+        }
+        for at in range(number)
+    ]
+    return {"about": "all flips", "digits": 3, "flips": flips, "texts": all_texts}
+
+
+def make_page(number: int = 80) -> str:
+    texts = read_texts()
+    places = Axis("", "names")
+    marks = [Mark(texts[0], texts[0], 0.5, 0.2, 0.8, texts[0]), Mark("b", "c", 0.1)]
+    blocks: list[Block] = [
+        Heading(f"judge {texts[0]}"),
+        *(Sentence(text) for text in texts),
+        *(Note(text) for text in HOSTILE),
+        Table(texts[1], ("", texts[2]), [(texts[3], texts[4], [text]) for text in HOSTILE]),
+        Detail(Table(texts[5], ("", "x"), [("", texts[6], ["1"])])),
+        Plot("forest", texts[0], texts[0], Axis(texts[0]), places, marks),
+        Plot("slope", texts[2], texts[2], Axis(texts[2]), places, marks),
+    ]
+    return render(blocks, texts[1], make_flips(texts, number))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    library = pytest.importorskip("playwright.sync_api")
+    with library.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page that is open, the requests it made and its errors."""
+
+    def __init__(self, browser: Any, path: Path, mark: str = "", **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.goto(f"file://{path}{mark}")
+        self.page.wait_for_selector("#flip h3")
+
+    def keep(self, name: str) -> None:
+        """Keep a screenshot."""
+        if folder := os.environ.get("DISTRACT_ARTEFACTS"):
+            self.page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("page") / "page.html"
+    place.write_text(make_page(), encoding="utf-8")
+    return place
+
+
+def test_hostile_texts_are_shown_and_do_nothing(browser: Any, path: Path) -> None:
+    visit = Visit(browser, path)
+    page = visit.page
+    for _ in range(80):
+        page.keyboard.press("j")
+    assert page.evaluate("window.broken") is None
+    assert len(visit.requests) == 1
+    assert visit.errors == []
+    assert page.locator("#flip script, #flip img, #flip iframe, main img, main iframe, main link").count() == 0
+    shown = page.inner_text("main")
+    for text in HOSTILE:
+        assert text in shown
+    page.goto(f"file://{path}#flip-0001")
+    texts = read_texts()
+    answers = page.locator("#flip p.text").all_text_contents()
+    assert texts[1] in answers
+    assert texts[5] in answers
+
+
+def test_filters_keyboard_and_order(browser: Any, path: Path) -> None:
+    page = Visit(browser, path).page
+    assert page.evaluate("scrollY") == 0
+    assert "80 of 80" in page.inner_text("#count")
+    page.select_option("#attack", "prolixity")
+    assert "40 of 80" in page.inner_text("#count")
+    page.select_option("#protocol", "pairwise")
+    assert "20 of 80" in page.inner_text("#count")
+    assert page.url.endswith("page.html")
+    page.select_option("#attack", "")
+    page.select_option("#protocol", "")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("number 7,")
+    assert "1 of 80" in page.inner_text("#count")
+    assert page.inner_text("#flip h3").startswith("case 7: ")
+    page.fill("#search", "")
+    page.select_option("#order", "least clear first")
+    assert page.inner_text("#flip h3").startswith("case 79: ")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    assert page.inner_text("#flip h3").startswith("case 78: ")
+    page.keyboard.press("k")
+    assert page.url.endswith("#flip-0079")
+    page.locator("#list li").nth(4).click()
+    assert page.url.endswith("#flip-0075")
+
+
+def test_link_leads_to_its_flip(browser: Any, path: Path) -> None:
+    page = Visit(browser, path, "#flip-0055").page
+    assert page.inner_text("#flip h3").startswith("case 55: ")
+    assert page.locator("#list [aria-current]").count() == 1
+    assert Visit(browser, path, "#flip-none").page.inner_text("#flip h3").startswith("case 0: ")
+
+
+def test_dark_mode_phone_and_print(browser: Any, path: Path) -> None:
+    colours = set()
+    for scheme in ("light", "dark"):
+        visit = Visit(browser, path, color_scheme=scheme)
+        colours.add(visit.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        visit.keep(scheme)
+    assert len(colours) == 2
+    visit = Visit(browser, path, viewport={"width": 390, "height": 844})
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
+    visit.keep("phone")
+    visit.page.emulate_media(media="print")
+    assert not visit.page.is_visible("#filters")
+    assert visit.page.is_visible("#flip h3")
+    visit.keep("print")
+
+
+def test_two_thousand_flips_fit(browser: Any, tmp_path: Path) -> None:
+    place = tmp_path / "large.html"
+    place.write_text(make_page(2000), encoding="utf-8")
+    assert place.stat().st_size < 3_000_000
+    page = Visit(browser, place).page
+    assert "2000 of 2000" in page.inner_text("#count")
+    page.fill("#search", "number 1999,")
+    assert "1 of 2000" in page.inner_text("#count")
+
+
+def test_every_control_and_picture_has_a_name(browser: Any, path: Path) -> None:
+    page = Visit(browser, path).page
+    unnamed = page.evaluate(
+        """[...document.querySelectorAll("input, select")].filter((e) => !e.labels.length).length
+        + [...document.querySelectorAll("svg")].filter((e) => !e.querySelector("title").textContent).length
+        + [...document.querySelectorAll("[tabindex='0'][role='region']")].filter((e) => !e.ariaLabel).length"""
+    )
+    assert unnamed == 0
+    assert page.evaluate("document.documentElement.lang") == "en"
