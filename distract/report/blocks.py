@@ -41,6 +41,11 @@ class Words:
 Prose = str | Span | Words
 
 
+def list_spans(text: Prose, tone: Tone = "") -> tuple[Span, ...]:
+    """Return the spans of a text; ``tone`` is that of a bare string."""
+    return (Span(text, tone),) if isinstance(text, str) else (text,) if isinstance(text, Span) else text.spans
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """A title: of the report (level 1) or of one of its parts."""

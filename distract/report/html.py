@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from distract.core.printable import clean_text
-from distract.report.blocks import Block, Detail, Diff, Heading, Note, Plot, Prose, Sentence, Span, Table
+from distract.report.blocks import Block, Detail, Diff, Heading, Note, Plot, Prose, Sentence, Table, Tone, list_spans
 from distract.report.plots import draw
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -63,8 +63,7 @@ def _describe(block: Block, numbers: Iterable[int]) -> dict[str, Any]:
         case Sentence(text, apart):
             return {"kind": "sentence", "spans": _spans(text), "apart": apart}
         case Note(text, tone, apart):
-            spans = _spans(Span(text, tone) if isinstance(text, str) else text)
-            return {"kind": "note", "spans": spans, "apart": apart}
+            return {"kind": "note", "spans": _spans(text, tone), "apart": apart}
         case Diff(spans, label):
             return {"kind": "diff", "label": clean_text(label), "spans": [(clean_text(s.text), s.tone) for s in spans]}
         case Plot():
@@ -93,9 +92,8 @@ def _describe_table(table: Table) -> dict[str, Any]:
     }
 
 
-def _spans(text: Prose) -> list[tuple[str, str]]:
-    spans = (Span(text),) if isinstance(text, str) else (text,) if isinstance(text, Span) else text.spans
-    return [(clean_text(span.text), span.tone) for span in spans]
+def _spans(text: Prose, tone: Tone = "") -> list[tuple[str, str]]:
+    return [(clean_text(span.text), span.tone) for span in list_spans(text, tone)]
 
 
 def _dump(data: Mapping[str, Any]) -> str:

@@ -9,7 +9,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from distract.core.printable import clean_text, line
-from distract.report.blocks import Block, Detail, Diff, Heading, Note, Plot, Prose, Sentence, Span, Table, Tone
+from distract.report.blocks import (
+    Block,
+    Detail,
+    Diff,
+    Heading,
+    Note,
+    Plot,
+    Prose,
+    Sentence,
+    Span,
+    Table,
+    Tone,
+    list_spans,
+)
 
 _MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
 """ASCII punctuation that is always markup; a bracket or a full stop is so only beside one of these."""
@@ -80,22 +93,18 @@ def _render_table(table: Table) -> Iterator[str]:
         if group != last:
             rows.append([f"**{escape_markup(group)}**", *[""] * (size - 1)])
         last = group
-        texts = [_format((Span(cells),))] if isinstance(cells, str) else [_format(_flatten(cell)) for cell in cells]
-        rows.append([_format(_flatten(label)), *texts, *[""] * (size - 1 - len(texts))])
+        texts = [_format((Span(cells),))] if isinstance(cells, str) else [_format(list_spans(cell)) for cell in cells]
+        rows.append([_format(list_spans(label)), *texts, *[""] * (size - 1 - len(texts))])
     head = [escape_markup(name) if name else "" for name in table.columns]
     yield lay_out_table(head, rows, [":--", *["--:"] * (size - 1)])
     if table.legend:
         yield escape_markup(table.legend)
 
 
-def _flatten(text: Prose) -> tuple[Span, ...]:
-    return (Span(text),) if isinstance(text, str) else (text,) if isinstance(text, Span) else text.spans
-
-
 def _split(text: Prose) -> list[tuple[Span, ...]]:
     """Split a text into its lines."""
     lines: list[list[Span]] = [[]]
-    for span in _flatten(text):
+    for span in list_spans(text):
         first, *rest = span.text.split("\n")
         lines[-1].append(Span(first, span.tone))
         lines += [[Span(one, span.tone)] for one in rest]

@@ -158,8 +158,8 @@ def _draw_upright(plot: Plot) -> tuple[list[str], int]:
             if mark.low is not None and mark.high is not None:
                 ends = f"M{x:.1f},{up.place(mark.low)}V{up.place(mark.high)}"
                 parts.append(f'<path class="range s{number % SERIES}" d="{ends}"/>')
-            told = f"{name}, {mark.at if names else _format(float(mark.at), plot.places)}"
-            parts.append(_point(x, up.place(mark.value), number, f"{told}: {_format(mark.value, plot.values)}"))
+            place = f"{name}, {mark.at if names else _format(float(mark.at), plot.places)}"
+            parts.append(_point(x, up.place(mark.value), number, f"{place}: {_format(mark.value, plot.values)}"))
         if plot.kind == "scatter":
             parts.append(_label(name, places[0] + 9, up.place(own[0].value) - 6))
     title = f'<text x="{(MARGIN + right) / 2}" y="{HEIGHT + 36}" text-anchor="middle">{_text(plot.places.title)}</text>'

@@ -19,10 +19,10 @@ from distract.report.blocks import (
     Plot,
     Prose,
     Sentence,
-    Span,
     Table,
     Tone,
     Words,
+    list_spans,
 )
 
 _STYLES: Mapping[Tone, str] = {
@@ -46,8 +46,7 @@ def show(blocks: Iterable[Block], console: Console | None = None, verbose: bool 
         if isinstance(block, Detail) and not verbose:
             is_cut = True
             continue
-        shown = block.block if isinstance(block, Detail) else block
-        for part in _render(shown, is_first, has_colour(console)):
+        for part in _render(block, is_first, has_colour(console)):
             console.print(part)
             is_first = False
     return is_cut
@@ -67,7 +66,7 @@ def _render(block: Block, is_first: bool, colour: bool) -> Iterator[RenderableTy
         case Sentence(text, apart):
             yield Text(space if apart else "") + _style(text)
         case Note(text, tone, apart):
-            yield Text(space if apart else "") + _style(Span(str(text), tone) if isinstance(text, str) else text)
+            yield Text(space if apart else "") + _style(text, tone)
         case Diff(spans, label, apart):
             before = Text(space if apart else "") + Text(f"{label}\n" if label else "", style="dim")
             yield before + (_style(Words(spans)) if colour else Text(str(block)))
@@ -80,9 +79,8 @@ def _render(block: Block, is_first: bool, colour: bool) -> Iterator[RenderableTy
             yield from _render(part, is_first, colour)
 
 
-def _style(text: Prose) -> Text:
-    spans = (Span(text),) if isinstance(text, str) else (text,) if isinstance(text, Span) else text.spans
-    return Text.assemble(*(Text(span.text, style=_STYLES[span.tone]) for span in spans))
+def _style(text: Prose, tone: Tone = "") -> Text:
+    return Text.assemble(*(Text(span.text, style=_STYLES[span.tone]) for span in list_spans(text, tone)))
 
 
 def _lay_out(block: Table, space: str) -> Iterator[RenderableType]:

@@ -10,7 +10,7 @@ from distract.core.printable import count, format_exclusions, line
 from distract.core.records import Rewrite
 from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow, notes
 from distract.report.glossary import empty_reason
-from distract.report.wording import rate_cells
+from distract.report.phrases import rate_cells
 from distract.stats.figure import Figure
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons, layer_verdicts
 

@@ -18,8 +18,8 @@ from distract.core.printable import bar, count, interval, p_value, percent
 from distract.core.records import Row
 from distract.report.blocks import Table, TableRow
 from distract.report.glossary import empty_reason
+from distract.report.phrases import counted_cells
 from distract.report.terminal import show
-from distract.report.wording import counted_cells
 from distract.stats.figure import Figure
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.study import _SHARED, document

@@ -7,7 +7,7 @@ from typing import Any
 
 from distract.core.printable import count, count_decimals
 from distract.core.runs import LoadedRun
-from distract.report.wording import name_protocol
+from distract.report.phrases import name_protocol
 from distract.studies.attack.flip_view import ShownFlip, collect_flips
 
 MOST = 2000

@@ -10,7 +10,7 @@ from distract.core.printable import clean_text, count, count_decimals, line, sho
 from distract.core.records import Case, Judgment, Row
 from distract.core.runs import LoadedRun, read_texts
 from distract.report.blocks import Block, Heading, Note, Sentence, Span, Words
-from distract.report.wording import name_protocol
+from distract.report.phrases import name_protocol
 from distract.stats.figure import headline
 from distract.studies.attack.flips import Flip, strengths
 from distract.studies.attack.minimal.clearest import distractors, find_run_flips

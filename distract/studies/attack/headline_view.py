@@ -9,7 +9,7 @@ from distract.core.printable import count, interval, line, percent
 from distract.core.records import BASELINE
 from distract.report.blocks import Table, TableRow
 from distract.report.glossary import empty_reason
-from distract.report.wording import counted_cells, describe_rate, name_protocol
+from distract.report.phrases import counted_cells, describe_rate, name_protocol
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.labels import UNUSABLE, Usability
 from distract.studies.attack.style import LEAST

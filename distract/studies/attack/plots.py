@@ -1,4 +1,4 @@
-"""The figures of a run as plots: rates, flips beyond a margin, ways of asking side by side, accuracy by severity."""
+"""The figures of a run as plots: rates, ways of asking side by side, accuracy by severity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from distract.core.printable import interval, percent
 from distract.core.records import BASELINE
 from distract.report.blocks import Axis, Mark, Plot
-from distract.report.wording import name_protocol
+from distract.report.phrases import name_protocol
 from distract.stats.figure import Figure, headline
 
 RATES: Mapping[str, tuple[str, Mapping[str, float]]] = {

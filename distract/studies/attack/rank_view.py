@@ -11,7 +11,7 @@ from distract.core.printable import count, interval, p_value, percent
 from distract.judging import BASE
 from distract.report.blocks import Axis, Block, Detail, Mark, Note, Plot, Span, Table, TableRow, Words
 from distract.report.glossary import empty_reason
-from distract.report.wording import VERDICTS, name_protocol
+from distract.report.phrases import VERDICTS, name_protocol
 from distract.stats.intervals import wilson
 from distract.studies.attack.protocol_ranks import ProtocolRank, RankMeasure
 

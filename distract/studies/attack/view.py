@@ -10,7 +10,7 @@ from distract.core.printable import bar, count, format_exclusions, interval, lin
 from distract.core.records import BASELINE
 from distract.report.blocks import Block, Detail, Heading, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.wording import FEW, cautions, counted_cells, describe_rate, name_protocol, run_line
+from distract.report.phrases import FEW, cautions, counted_cells, describe_rate, name_protocol, run_line
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.headline_view import (
     describe_unusable,

@@ -12,7 +12,7 @@ from distract.core.printable import line, percent
 from distract.core.records import Rewrite
 from distract.report.blocks import Block, Heading, Note, Sentence, Span, Table, TableRow, Words
 from distract.report.glossary import explain
-from distract.report.wording import rate_cells
+from distract.report.phrases import rate_cells
 from distract.studies.check.audit import ERRORS, CheckResult, ErrorRate
 from distract.studies.differences import mark_difference
 

@@ -8,7 +8,7 @@ from typing import Any
 from distract.core.printable import count, format_exclusions, line, percent
 from distract.report.blocks import Block, Detail, Heading, Note, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.wording import FEW, cautions, counted_cells, name_protocol, run_line
+from distract.report.phrases import FEW, cautions, counted_cells, name_protocol, run_line
 from distract.stats.figure import headline
 from distract.studies.consistency.design import describe_sets
 from distract.studies.consistency.measures import MEASURES, ConsistencyResult, PlacedFigure

@@ -8,7 +8,7 @@ from typing import Any
 from distract.core.printable import count, format_exclusions, line, percent
 from distract.core.records import BASELINE
 from distract.report.blocks import Block, Detail, Heading, Note, Table, TableRow, notes, sentences
-from distract.report.wording import cautions, run_line
+from distract.report.phrases import cautions, run_line
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard, describe_way
 from distract.studies.leaderboard.boards.shift import RatingChange, Shift
 from distract.studies.leaderboard.boards.standings import Board, Standing

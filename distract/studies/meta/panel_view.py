@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from distract.core.printable import bar, count, interval, line, p_value, percent
 from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow
-from distract.report.wording import VERDICTS
+from distract.report.phrases import VERDICTS
 from distract.studies.meta.difficulty import Correlation
 from distract.studies.meta.panel import Panel
 

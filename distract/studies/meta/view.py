@@ -10,7 +10,7 @@ from rich.cells import chop_cells
 from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
 from distract.report.blocks import Block, Cells, Detail, Heading, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.wording import VERDICTS, describe_rate, name_protocol
+from distract.report.phrases import VERDICTS, describe_rate, name_protocol
 from distract.studies.meta.comparisons import Agreement
 from distract.studies.meta.panel import MetaResult
 from distract.studies.meta.panel_view import join_alike, panel_parts, panel_sentences

@@ -1,4 +1,4 @@
-"""Wording that reports share: names, rates in words and in cells, the heading of a run, what weakens its figures."""
+"""Phrases that reports share: names, rates in words and in cells, the heading of a run, what weakens its figures."""
 
 from __future__ import annotations
 
