@@ -24,6 +24,9 @@ PANELS = (
 FEW = 12
 """Maximum number of options that ``--help`` lists without panels."""
 
+ARGUMENTS = "distract.arguments"
+"""Key under which a context keeps the arguments as typed."""
+
 _SETTINGS = "distract.settings"
 """Key under which a context keeps the settings of the project's file."""
 
@@ -44,6 +47,7 @@ class Command(click.Command):
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """Parse options over those of the project's file, and turn engine settings into options of the call."""
+        context.meta[ARGUMENTS] = tuple(args)
         try:
             values, _, order = self.make_parser(context).parse_args(list(args))
         except click.NoSuchOption as error:

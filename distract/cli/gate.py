@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,6 +33,10 @@ from distract.cli.shared import CommandExit, echo, echo_json, print_lines, print
 from distract.cli.terminal import terminal
 from distract.core.errors import DistractError
 from distract.models.ranges import WholeRange
+
+if TYPE_CHECKING:
+    from distract.core.runs import LoadedRun
+    from distract.report.blocks import Block
 
 decision = partial(option, panel="Decision")
 
@@ -105,7 +110,7 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
                 print_lines(verdict.notes)
             else:
                 echo_json(verdict.document())
-            pages.write(lambda: chain(gate_report(verdict), unread_parts(loaded) if loaded else ()), loaded)
+            pages.write(lambda: chain(gate_report(verdict), list_rates(loaded) if loaded else ()), loaded)
             if run is None and loaded:
                 echo(f"run folder: {safe_line(str(loaded.path))}", err=as_json)
     except DistractError as error:
@@ -117,6 +122,18 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     else:
         outputs.end(verdict, judge, (), ())
     raise CommandExit(verdict.exit_code)
+
+
+def list_rates(run: LoadedRun) -> Iterable[Block]:
+    """The report of a finished run, and an unreadable answer.
+
+    A live gate stops at a time that depends on its verdicts, so that the intervals of its rates would not hold.
+    """
+    from distract.core import registry
+    from distract.core.job import summarise
+
+    report = summarise(registry.get_study(run.command), run).report if run.command == "attack" else ()
+    return chain(report, unread_parts(run))
 
 
 @command()

@@ -26,10 +26,10 @@ from distract.core.signals import GRACE, StopSignal, raise_signals
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Measure": {"attack": "attack", "consistency": "consistency"},
     "Decide": {"gate": "gate", "compare": "gate", "plan-gate": "gate"},
-    "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "results"},
+    "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "results", "card": "card"},
     "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},
     "Make data": {"rewrite": "make", "make-pairs": "make", "make-tweakset": "make"},
-    "Find out": {"try": "try_", "list": "list"},
+    "Find out": {"demo": "demo", "try": "try_", "list": "list"},
 }
 """The commands by purpose, and the module of ``distract.cli`` that holds each."""
 

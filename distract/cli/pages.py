@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,16 @@ class Pages:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> Pages:
-        """Take the files from the options of a command; fail before anything is paid for if one cannot be written."""
+        """Take the files from the options of a command and empty them: a run that fails must not leave an older report.
+
+        Fails before anything is paid for if one cannot be written.
+        """
         pages = cls(options.pop("html"), options.pop("markdown"))
         for path, name in ((pages.html, "--html"), (pages.markdown, "--markdown")):
             if path is not None and not terminal().is_dry:
                 check_free(path, protected_paths(click.get_current_context().params), name)
+                if not files.is_stream(path):
+                    files.write(path, "", name)
         return pages
 
     def write(self, blocks: Callable[[], Iterable[Block]], run: LoadedRun | None = None) -> None:
@@ -63,9 +69,11 @@ def _render_html(blocks: Iterable[Block], run: LoadedRun | None) -> str:
         return html.render(blocks, "distract")
     from distract.studies.attack.flip_data import build_flip_data
     from distract.studies.origin import origin_blocks
+    from distract.studies.rewrite_view import example_blocks
 
     data = build_flip_data(run) if run.command in ("attack", "gate") else None
-    return html.render(blocks, f"distract {run.command}: {run.parameters['judge']}", data, origin_blocks(run))
+    title = f"distract {run.command}: {run.parameters['judge']}"
+    return html.render(blocks, title, data, chain(example_blocks(run.rewrites), origin_blocks(run)))
 
 
 def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from distract.cli.command import ARGUMENTS
 from distract.cli.shared import CommandExit, echo, echo_json, print_lines, report_usage, safe_line
-from distract.core.printable import count
+from distract.core.printable import count, hide_credentials
 from distract.studies.listener import Listener
 
 if TYPE_CHECKING:
@@ -29,6 +31,13 @@ class Terminal(Listener):
     """Shows messages, plan, progress and usage of a run on stderr."""
 
     is_dry = False
+
+    @property
+    def command(self) -> str:  # type: ignore[override]  # fixed elsewhere
+        """The command line as typed."""
+        context = click.get_current_context()
+        arguments = (context.info_name or "", *context.meta.get(ARGUMENTS, ()))
+        return hide_credentials(shlex.join(("distract", *arguments)))
 
     def say(self, lines: Iterable[str]) -> None:
         """Print lines for the user."""

@@ -92,6 +92,7 @@ class Job(Generic[R]):
     source: Mapping[str, Any] | None = None  # where the data are, as the user named them; not part of the identity
     heading: tuple[str, ...] = ()  # lines that describe the job
     remarks: tuple[str, ...] = ()  # lines after the plan
+    command: str = ""  # the command line as typed, if any; not part of the identity
     keep_text: KeepText = "failures"  # the answers to keep in the run folder; not part of the identity
     record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(
         job.out, job.parameters, job.source, job.keep_text, job.cases
@@ -180,6 +181,8 @@ def run_job(
         spent = cost(job.prices, tally.tokens)
         epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}
         numbers = {"replies": tally.document(), **epoch, "times": times}
+        if job.command:
+            numbers["command"] = job.command
         if spent is not None:
             numbers["dollars"] = spent
         # Count only replies of this execution: stored ones do not record which model answered.

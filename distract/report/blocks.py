@@ -160,12 +160,18 @@ class Plot:
 
 @dataclass(frozen=True)
 class Detail:
-    """A block that few readers need: on the terminal only ``--verbose`` shows it."""
+    """A block that few readers need: only ``--verbose`` shows it on a terminal; pages fold it, unless ``is_open``."""
 
     block: Block
+    is_open: bool = False
 
 
-Block = Heading | Sentence | Note | Table | Diff | Plot | Detail
+@dataclass(frozen=True)
+class FlipBrowser:
+    """The place of the flips of a run on its page, which shows them side by side; nothing elsewhere."""
+
+
+Block = Heading | Sentence | Note | Table | Diff | Plot | Detail | FlipBrowser
 
 
 def sentences(texts: Iterable[Prose], apart: bool = True) -> Iterator[Sentence]:

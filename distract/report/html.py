@@ -15,7 +15,20 @@ from importlib import resources
 from typing import Any
 
 from distract.core.printable import clean_text
-from distract.report.blocks import Block, Detail, Diff, Heading, Note, Plot, Prose, Sentence, Table, Tone, list_spans
+from distract.report.blocks import (
+    Block,
+    Detail,
+    Diff,
+    FlipBrowser,
+    Heading,
+    Note,
+    Plot,
+    Prose,
+    Sentence,
+    Table,
+    Tone,
+    list_spans,
+)
 from distract.report.plots import draw
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -24,7 +37,7 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 def render(
     blocks: Iterable[Block], title: str, data: Mapping[str, Any] | None = None, after: Iterable[Block] = ()
 ) -> str:
-    """Return a page of blocks; ``data`` are the flips to browse, and ``after`` the blocks below them."""
+    """Return a page of blocks, and those ``after`` a run's own; ``data`` are the flips to browse, at their place."""
     from jinja2 import DictLoader, Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -42,9 +55,17 @@ def render(
         style=Markup(style),  # our own file
         script=Markup(script),
         data=None if data is None else Markup(_dump(data)),  # escaped there
-        blocks=[_describe(block, numbers) for block in blocks],
-        after=[_describe(block, numbers) for block in after],
+        blocks=[_describe(block, numbers) for block in _place_flips(blocks, after)],
     )
+
+
+def _place_flips(blocks: Iterable[Block], after: Iterable[Block]) -> list[Block]:
+    """Put the flips below a report that has no place for them."""
+    own = list(blocks)
+    if FlipBrowser() not in own:
+        return [*own, FlipBrowser(), *after]
+    at = own.index(FlipBrowser()) + 1
+    return [*own[:at], Heading("Tables", level=2), *own[at:], *after]
 
 
 def _describe(block: Block, numbers: Iterable[int]) -> dict[str, Any]:
@@ -69,10 +90,14 @@ def _describe(block: Block, numbers: Iterable[int]) -> dict[str, Any]:
         case Plot():
             svg = Markup(draw(block, f"plot-{next(iter(numbers))}"))  # every text in it is escaped
             return {"kind": "plot", "title": clean_text(block.title), "svg": svg}
+        case Detail(part, is_open=True):
+            return _describe(part, numbers)
         case Detail(part):
             return {"kind": "detail", "block": _describe(part, numbers)}
         case Table():
             return _describe_table(block)
+        case FlipBrowser():
+            return {"kind": "flips"}
 
 
 def _describe_table(table: Table) -> dict[str, Any]:

@@ -79,6 +79,8 @@ def _render(block: Block) -> Iterator[str]:
             yield f"*{escape_markup(title)}*: {escape_markup(description)}"
         case Table():
             yield from _render_table(block)
+        case Detail(part, is_open=True):
+            yield from _render(part)
         case Detail(part):
             yield "<details><summary>more</summary>"
             yield from _render(part)

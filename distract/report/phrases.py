@@ -18,6 +18,12 @@ FEW = 30
 """Number of units below which a sentence calls them too few, and intervals are rough."""
 
 
+def join_names(names: Iterable[str]) -> str:
+    """Join one or more names with commas and ``and``."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def rate_cells(rate: Any) -> list[Prose]:
     """Format a rate for the columns ``%``, ``95% CI`` and ``k/n``."""
     # A protocol that cannot tie has no number of ties.

@@ -77,7 +77,7 @@ class Scale:
 def draw(plot: Plot, name: str) -> str:
     """Draw a plot as an SVG element; ``name`` is unique in the page."""
     parts, height = _draw_forest(plot) if plot.kind == "forest" else _draw_upright(plot)
-    legend, extra = _draw_legend(_list_series(plot.marks) if plot.kind != "scatter" else [], height)
+    legend, extra = _draw_legend(_list_series(plot.marks) if plot.kind in ("line", "slope") else [], height)
     heading = (
         f'<svg class="plot" viewBox="0 0 {WIDTH} {height + extra}" role="img" '
         f'aria-labelledby="{name}-title {name}-text">'
@@ -92,8 +92,8 @@ def _draw_forest(plot: Plot) -> tuple[list[str], int]:
     scale = _scale(plot.values, plot.marks, LABELS, WIDTH - VALUES)
     parts, y = list[str](), 8
     for name in names:
-        y += 8
-        parts.append(_label(name, 0, y + STEP * len(rows[name]) / 2 + 4))
+        y += 8 + STEP
+        parts.append(_label(name, 0, y - 3))
         for mark in rows[name]:
             y += STEP
             number = series.index(mark.series)
@@ -113,12 +113,13 @@ def _draw_forest(plot: Plot) -> tuple[list[str], int]:
 
 
 def _draw_mark(mark: Mark, number: int, scale: Scale, y: float, axis: Axis) -> Iterator[str]:
-    """Draw one row: its interval, its value, and both in numbers."""
+    """Draw one row: its name, its interval, its value, and both in numbers."""
     numbers = _format(mark.value, axis)
     if mark.low is not None and mark.high is not None:
         numbers += f" ({_format(mark.low, axis)} to {_format(mark.high, axis)})"
         yield f'<path class="range s{number % SERIES}" d="M{scale.place(mark.low)},{y}H{scale.place(mark.high)}"/>'
     yield _point(scale.place(mark.value), y, number, f"{mark.series}, {mark.at}: {numbers} {mark.text}")
+    yield _label(mark.series, 14, y + 4)
     yield f'<text class="numbers" x="{WIDTH}" y="{y + 4}" text-anchor="end">{numbers}</text>'
 
 
@@ -159,7 +160,8 @@ def _draw_upright(plot: Plot) -> tuple[list[str], int]:
                 ends = f"M{x:.1f},{up.place(mark.low)}V{up.place(mark.high)}"
                 parts.append(f'<path class="range s{number % SERIES}" d="{ends}"/>')
             place = f"{name}, {mark.at if names else _format(float(mark.at), plot.places)}"
-            parts.append(_point(x, up.place(mark.value), number, f"{place}: {_format(mark.value, plot.values)}"))
+            text = f"{place}: {_format(mark.value, plot.values)} {mark.text}".rstrip()
+            parts.append(_point(x, up.place(mark.value), number, text))
         if plot.kind == "scatter":
             parts.append(_label(name, places[0] + 9, up.place(own[0].value) - 6))
     title = f'<text x="{(MARGIN + right) / 2}" y="{HEIGHT + 36}" text-anchor="middle">{_text(plot.places.title)}</text>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -98,6 +98,7 @@ def run_job(
 ) -> FinishedRun[R]:
     """Run a job, or load it if the same run has finished already; ``is_fresh`` asks the judge everything again."""
     place, tally = store or stores.DEFAULT_PATH, Tally()
+    job = replace(job, command=listener.command)
     listener.preview([job], place, is_fresh)
     if is_fresh:
         renew([job.models["judge"]], store)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:  # `--help` of a command that has a listener loads no database
 
 
 class Listener:
-    """Collects messages in ``notes``, one line each, and shows nothing."""
+    """Collects messages in ``notes``, one line each, and shows nothing; ``command`` is the command line, if any."""
+
+    command = ""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

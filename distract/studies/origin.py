@@ -15,7 +15,10 @@ def origin_blocks(run: LoadedRun) -> Iterator[Block]:
     p = run.parameters
     header = read_json(run.path / "run.json")
     manifest = {} if run.flaw else read_json(run.path / "manifest.json")
-    values: dict[str, Any] = {"command": f"distract {run.command}", "judge": p["judge"]}
+    values: dict[str, Any] = {
+        "command": manifest.get("command") or f"distract {run.command}",
+        "judge": p["judge"],
+    }
     identity = p.get("identity")
     if isinstance(identity, dict):
         values |= {f"judge: {name}": value for name, value in sorted(identity.items())}

@@ -56,10 +56,14 @@ def count_reasons(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
     """Count rejected rewrites by attack and reason; a rewrite counts once under each of its reasons."""
     reasons: dict[str, Counter[str]] = {}
     for rewrite in rewrites:
-        attack, severity = _condition(rewrite)
-        name = attack if severity is None else f"severity-{severity}"
-        reasons.setdefault(name, Counter()).update({slug(reason) for reason in rewrite.reasons})
+        reasons.setdefault(condition_name(rewrite), Counter()).update({slug(reason) for reason in rewrite.reasons})
     return {name: dict(sorted(counts.items())) for name, counts in sorted(reasons.items()) if counts}
+
+
+def condition_name(rewrite: Rewrite) -> str:
+    """Name the attack of a rewrite, or its severity if it breaks constraints on purpose."""
+    attack, severity = _condition(rewrite)
+    return attack if severity is None else f"severity-{severity}"
 
 
 class CompactRewrites:

@@ -1,4 +1,4 @@
-"""Rewrites on the terminal: how many were rejected and why, and how many data were made."""
+"""Rewrites in a report: how many were rejected and why, and how many data were made."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from distract.core.printable import count, format_exclusions, line
-from distract.core.records import Rewrite
+from distract.core.printable import count, format_exclusions, line, shorten
+from distract.core.records import Rewrite, slug
 from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow, notes
 from distract.report.glossary import empty_reason
 from distract.report.phrases import rate_cells
 from distract.stats.figure import Figure
-from distract.studies.rewrite_counts import CompactRewrites, count_reasons, layer_verdicts
+from distract.studies.differences import mark_difference
+from distract.studies.rewrite_counts import CompactRewrites, condition_name, count_reasons, layer_verdicts
+
+EXAMPLES, NEAR = 6, 120
+"""Rejected rewrites to show, and the characters around each of their changes."""
 
 REASONS = 3
 """Reasons for rejection to show, the most frequent ones, without ``--verbose``."""
@@ -63,6 +67,33 @@ def rejection_parts(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator
     yield from notes([f"rejected: {rejected} of {total}: {'; '.join(listed[:REASONS])}{more}"])
     if more:
         yield from map(Detail, notes([f"rejected also: {'; '.join(listed[REASONS:])}"]))
+
+
+def example_blocks(rewrites: Iterable[Rewrite]) -> Iterator[Block]:
+    """Show rejected rewrites by attack and reason, with an example of each of the most frequent reasons."""
+    counts, examples = Counter[tuple[str, str]](), dict[str, Rewrite]()
+    total = 0
+    for rewrite in rewrites:
+        total += 1
+        for reason in dict.fromkeys(map(slug, rewrite.reasons)):
+            counts[condition_name(rewrite), reason] += 1
+            examples.setdefault(reason, rewrite)
+    if not counts:
+        return
+    rejected = f"{count(total, 'rewrite')} were written; those below were rejected, and no judge saw them."
+    yield Heading("Rejected rewrites", level=2)
+    yield Sentence(rejected, apart=False)
+    yield Table(
+        "", ("reason", "rewrites"), [(line(a), f" {line(b)}", [str(n)]) for (a, b), n in sorted(counts.items())]
+    )
+    frequent = Counter[str]()
+    for (_, reason), n in counts.items():
+        frequent[reason] += n
+    for reason, _ in frequent.most_common(EXAMPLES):
+        one = examples[reason]
+        details = "; ".join(line(each) for each in one.reasons)
+        label = f"{line(reason)}: case {line(one.case)}, {line(condition_name(one))} ({shorten(details, 200)})"
+        yield mark_difference("\n\n".join(one.original), one.response.text, label, near=NEAR)
 
 
 def agreement_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[str]:

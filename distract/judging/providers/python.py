@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from distract.core.backend import Backend
-from distract.judging.functions.backend import FunctionBackend
 from distract.judging.functions.source import PREFIX, find
 from distract.models.provider import Provider, Target
 
@@ -20,6 +19,8 @@ class FunctionOptions:
 
 
 def _open(target: Target, options: FunctionOptions) -> Backend:
+    from distract.judging.functions.backend import FunctionBackend  # loads asyncio
+
     return FunctionBackend(find(target.model), name=target.name, **vars(options))
 
 

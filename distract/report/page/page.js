@@ -135,6 +135,7 @@
     for (const value of new Set(flips.map((flip) => flip[name]))) make("option", value, element(name)).value = value;
     element(name).addEventListener("change", () => filter());
   }
+  if (flips.length && flips[0].outcome === "flip") element("outcome").value = "flip";
   for (const name of Object.keys(ORDERS)) make("option", name, element("order")).value = name;
   element("order").addEventListener("change", () => filter());
   element("search").addEventListener("input", () => filter());

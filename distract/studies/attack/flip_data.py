@@ -3,26 +3,65 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from distract.core.printable import count, count_decimals
+from distract.core.printable import count_decimals
 from distract.core.runs import LoadedRun
-from distract.report.phrases import name_protocol
+from distract.report.phrases import join_names, name_protocol
 from distract.studies.attack.flip_view import ShownFlip, collect_flips
+from distract.studies.attack.flips import FlipOutcome
 
 MOST = 2000
 """Flips of a page."""
 
+LARGEST = 2_500_000
+"""Bytes of the texts of a page, so that it stays below 3 MB."""
+
+OUTCOMES: Mapping[FlipOutcome, str] = {
+    "flip": "flips (the loser wins after its rewrite)",
+    "softened": "softened (the loser ties)",
+    "counter-flip": "counter-flips (the winner loses after its rewrite)",
+}
+
 
 def build_flip_data(run: LoadedRun) -> dict[str, Any]:
-    """Return the clearest flips of a run for the browser of a page."""
-    shown, total = collect_flips(run, MOST)
+    """Return the verdicts that a run's rewrites changed, for the browser of a page; of very many, a sample."""
+    every, _ = collect_flips(run, outcomes=tuple(OUTCOMES))
+    shown, most = _sample(every, MOST), MOST
+    while most > 1 and _measure_texts(shown) > LARGEST:
+        most = most * 3 // 4
+        shown = _sample(every, most)
     texts: dict[str, int] = {}
     flips = [_describe(one, texts) for one in shown]
     digits = min(count_decimals(pair for one in shown for pair in (one.flip.before, one.flip.after)), 4)
-    which = f"the {len(shown):,} clearest of {total:,}" if total > len(shown) else f"all {count(total, 'flip')}"
-    about = f"A losing response that wins after its rewrite: {which}, the clearest first."
+    counts = Counter(one.flip.outcome for one in every)
+    listed = join_names(f"{counts[name]:,} {text}" for name, text in OUTCOMES.items() if counts[name] or name == "flip")
+    cut = f" Shown: {len(shown):,}, half of them the clearest, half spread evenly over the others."
+    about = f"Verdicts that a rewrite changed: {listed}. The clearest first.{cut if len(shown) < len(every) else ''}"
     return {"about": about, "digits": digits, "flips": flips, "texts": list(texts)}
+
+
+def _sample(flips: Sequence[ShownFlip], most: int) -> Sequence[ShownFlip]:
+    """Return at most so many flips: if there are more, half the clearest, and half spread over the others."""
+    if len(flips) <= most:
+        return flips
+    rest = flips[most // 2 :]
+    return [*flips[: most // 2], *rest[:: math.ceil(len(rest) / (most - most // 2))]]
+
+
+def _measure_texts(flips: Iterable[ShownFlip]) -> int:
+    texts = {
+        text
+        for one in flips
+        for text in (
+            *(one.question, one.rival, one.flip.original, one.flip.rewrite),
+            *(text for said in one.said for _, text in said),
+        )
+    }
+    return sum(len(text.encode(errors="replace")) for text in texts)
 
 
 def _describe(one: ShownFlip, texts: dict[str, int]) -> dict[str, Any]:
@@ -31,14 +70,23 @@ def _describe(one: ShownFlip, texts: dict[str, int]) -> dict[str, Any]:
     def refer(text: str) -> int:
         return texts.setdefault(text, len(texts)) if text else -1
 
-    place = (flip.case, flip.attack, flip.protocol, flip.rule, flip.rewritten, flip.other, flip.severities)
+    place = (
+        flip.case,
+        flip.attack,
+        flip.protocol,
+        flip.rule,
+        flip.rewritten,
+        flip.other,
+        flip.severities,
+        flip.outcome,
+    )
     return {
         "id": f"flip-{hashlib.sha256(repr(place).encode(errors='replace')).hexdigest()[:10]}",
         "case": flip.case,
         "attack": flip.attack,
         "protocol": name_protocol(flip.protocol, flip.rule),
         "rule": flip.rule or "",
-        "outcome": "flip",
+        "outcome": flip.outcome,
         "rewritten": flip.rewritten,
         "other": flip.other,
         "before": [round(value, 6) for value in flip.before],

@@ -12,7 +12,7 @@ from distract.core.runs import LoadedRun, read_texts
 from distract.report.blocks import Block, Heading, Note, Sentence, Span, Words
 from distract.report.phrases import name_protocol
 from distract.stats.figure import headline
-from distract.studies.attack.flips import Flip, strengths
+from distract.studies.attack.flips import Flip, FlipOutcome, strengths
 from distract.studies.attack.minimal.clearest import distractors, find_run_flips
 from distract.studies.attack.outcomes import count_flips
 from distract.studies.differences import mark_difference
@@ -24,7 +24,7 @@ NEAR = 120
 """Characters around a change to show, unless all is wanted."""
 
 COLUMNS = (
-    *("case", "attack", "protocol", "rule", "rewritten", "rival"),
+    *("case", "attack", "protocol", "rule", "outcome", "rewritten", "rival"),
     *("before_rewritten", "before_rival", "after_rewritten", "after_rival", "margin"),
     *("question", "original", "rewrite", "rival_text", "said_before", "said_after"),
 )
@@ -46,10 +46,14 @@ class ShownFlip:
 
 
 def collect_flips(
-    run: LoadedRun, most: int | None = None, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
+    run: LoadedRun,
+    most: int | None = None,
+    protocols: Sequence[str] = (),
+    attacks: Sequence[str] = (),
+    outcomes: Sequence[FlipOutcome] = ("flip",),
 ) -> tuple[list[ShownFlip], int]:
     """Return the clearest flips with their texts, and the number of all."""
-    flips = find_run_flips(run, protocols, attacks)
+    flips = find_run_flips(run, protocols, attacks, outcomes=outcomes)
     chosen = flips[:most]
     names = {flip.case for flip in chosen}
     cases = {case.id: case for case in run.cases if case.id in names}
@@ -88,7 +92,7 @@ def flatten_shown(one: ShownFlip) -> dict[str, Any]:
     flip = one.flip
     (a, b), (c, d) = flip.before, flip.after
     numbers = (round(value, 4) for value in (a, b, c, d, flip.margin))
-    names = (flip.case, flip.attack, flip.protocol, flip.rule, flip.rewritten, flip.other)
+    names = (flip.case, flip.attack, flip.protocol, flip.rule, flip.outcome, flip.rewritten, flip.other)
     said = ("\n\n".join(text for _, text in words) for words in one.said)
     texts = (one.question, flip.original, flip.rewrite, one.rival, *said)
     return dict(zip(COLUMNS, (*names, *numbers, *texts), strict=True))
@@ -137,6 +141,7 @@ def _count_eligible(run: LoadedRun, protocols: Sequence[str], attacks: Sequence[
 def _flip_blocks(number: int, one: ShownFlip, whole: bool) -> Iterator[Block]:
     flip = one.flip
     place = f"case {line(flip.case)} · {line(flip.attack)} · {name_protocol(flip.protocol, flip.rule)}"
+    place += "" if flip.outcome == "flip" else f" · {flip.outcome}"
     yield Heading(f"{number}. {place}", level=2)
     if one.question:
         yield _describe_text("question", one.question, whole)
@@ -160,16 +165,25 @@ def _describe_text(name: str, text: str, whole: bool) -> Sentence:
 
 def _describe_verdict(flip: Flip, at: int) -> str:
     """Say who won, by how much, and in each order."""
-    own, other = (flip.before, flip.after)[at]
-    winner, loser = (flip.rewritten, flip.other) if at else (flip.other, flip.rewritten)
-    high, low = (own, other) if at else (other, own)
-    digits = count_decimals((flip.before, flip.after))
+    pair, names = (flip.before, flip.after)[at], (flip.rewritten, flip.other)
+    winner = _find_winner(flip, at)
+    first = winner or 0
+    high, low, digits = pair[first], pair[1 - first], count_decimals((flip.before, flip.after))
     what = f"{flip.rule} " if flip.rule else "probability "
-    orders = _describe_orders(flip, flip.rows[at], digits) if flip.rows else ""
-    return f"{line(winner)} wins by {what}{high:.{digits}f} to {low:.{digits}f} for {line(loser)}{orders}"
+    orders = _describe_orders(flip, flip.rows[at], first, digits) if flip.rows else ""
+    verdict = "ties" if winner is None else "wins"
+    numbers = f"{what}{high:.{digits}f} to {low:.{digits}f}"
+    return f"{line(names[first])} {verdict} by {numbers} for {line(names[1 - first])}{orders}"
 
 
-def _describe_orders(flip: Flip, row: Row, digits: int) -> str:
+def _find_winner(flip: Flip, at: int) -> int | None:
+    """Return whether the rewritten response (0) or the other one (1) won before (0) or after (1); None: a tie."""
+    if at and flip.outcome == "softened":
+        return None
+    return int(bool(at) == (flip.outcome == "counter-flip"))
+
+
+def _describe_orders(flip: Flip, row: Row, winner: int, digits: int) -> str:
     """Show each order's own strengths, in the order of the sentence."""
     if len(row.judgments) < 2 or not row.shown:
         return ""
@@ -177,8 +191,7 @@ def _describe_orders(flip: Flip, row: Row, digits: int) -> str:
     parts = []
     for shown, judgment in zip(row.shown, row.judgments, strict=False):
         if (pair := _measure_strengths(judgment, flip)) is not None:
-            high, low = pair if row.target else pair[::-1]
-            parts.append(f"{line(names[shown])} first: {high:.{digits}f} to {low:.{digits}f}")
+            parts.append(f"{line(names[shown])} first: {pair[winner]:.{digits}f} to {pair[1 - winner]:.{digits}f}")
     return f" ({'; '.join(parts)})" if parts else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from distract.core.printable import line
 from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
@@ -16,16 +17,19 @@ MOST = 3
 WIDTH = 160
 """Default number of characters of an excerpt."""
 
+FlipOutcome = Literal["flip", "softened", "counter-flip"]
+"""How a rewrite changed a verdict: its loser wins, its loser ties, or its winner loses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A response that lost and, rewritten, wins.
+    """A verdict that a rewrite of one of its responses changed.
 
-    ``other`` is the author of the response that had won. ``before`` and ``after`` hold the strength of the rewritten
-    and of the other response: probabilities averaged over the orders shown (a tie has the rest), or scores or ratings
-    under a ``rule``. ``margin`` is how much the rewritten one gained on the other; ``severities`` are in the same
-    order; ``first`` says whether the rewritten one is a of its ``rows``, before and after. Both texts are empty if no
-    rewrite is on record.
+    By default a response that lost and, rewritten, wins. ``other`` is the author of the other response. ``before`` and
+    ``after`` hold the strength of the rewritten and of the other response: probabilities averaged over the orders
+    shown (a tie has the rest), or scores or ratings under a ``rule``. ``margin`` is how much the rewritten one gained
+    on the other, negative in a counter-flip; ``severities`` are in the same order; ``first`` says whether the rewritten
+    one is a of its ``rows``, before and after. Both texts are empty if no rewrite is on record.
     """
 
     case: str
@@ -41,6 +45,7 @@ class Flip:
     rewrite: str
     severities: tuple[int | None, int | None] = (None, None)
     first: bool = False
+    outcome: FlipOutcome = "flip"
     rows: tuple[Row, ...] = field(default=(), compare=False, repr=False)
 
 
@@ -52,10 +57,13 @@ def find_flips(
     attack: str,
     most: int = MOST,
     margin: float = 0.0,
+    outcome: FlipOutcome = "flip",
 ) -> tuple[Flip, ...]:
-    """Return the flips in which the rewritten response gained most; leads up to ``margin`` are ties."""
+    """Return the verdicts that changed this way and most strongly; leads up to ``margin`` are ties."""
     judged = [row for row in rows if row.design == "flip" and row.protocol == protocol]
-    counts = count_flips(judged, rule, attack, margin)
+    is_counter = outcome == "counter-flip"
+    counts = count_flips(judged, rule, attack, margin, winners=is_counter)
+    changes = CRITERIA["softened_rate" if outcome == "softened" else "flip_rate"]
     baselines = {pair_unit(row): row for row in judged if row.target is None}
     attacked: dict[tuple[Unit, Outcome | None], Row] = {
         (pair_unit(row), row.target): row for row in judged if row.target is not None and row.attack == attack
@@ -68,9 +76,10 @@ def find_flips(
     }
     flips = []
     for unit, (_, after, before) in counts.outcomes.items():
-        if before is not None and CRITERIA["flip_rate"](after, before):
-            flip = _build_flip(baselines[unit], attacked[unit, MIRROR[before]], rule, texts)
-            flips.append(((-flip.margin, flip.case, flip.rewritten, flip.other, str(unit)), flip))
+        if before is not None and changes(after, before):
+            target = before if is_counter else MIRROR[before]
+            flip = _build_flip(baselines[unit], attacked[unit, target], rule, texts, outcome)
+            flips.append(((-abs(flip.margin), flip.case, flip.rewritten, flip.other, str(unit)), flip))
     return tuple(flip for _, flip in sorted(flips, key=lambda entry: entry[0])[:most])
 
 
@@ -95,10 +104,16 @@ def _excerpt(text: str, start: int, width: int) -> str:
     return excerpt if len(excerpt) <= width else f"{excerpt[: width - 1]}…"
 
 
-def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str, str, int | None], Rewrite]) -> Flip:
+def _build_flip(
+    before: Row,
+    after: Row,
+    rule: str | None,
+    texts: dict[tuple[str, str, int | None], Rewrite],
+    outcome: FlipOutcome,
+) -> Flip:
     mirrored = after.target == "b"
     # Read the pair from the view of the rewritten response.
-    (won, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
+    (other, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
     first, last = (strengths(row.judgments, rule, mirrored) for row in (before, after))
     rewrite = texts.get((before.case, rewritten.author, rewritten.severity))
     return Flip(
@@ -107,14 +122,15 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: dict[tuple[str
         rule=rule,
         attack=after.attack,
         rewritten=rewritten.author,
-        other=won.author,
+        other=other.author,
         before=first,
         after=last,
         margin=(last[0] - last[1]) - (first[0] - first[1]),
         original="\n\n".join(rewrite.original) if rewrite else "",
         rewrite=rewrite.response.text if rewrite else "",
-        severities=(rewritten.severity, won.severity),
+        severities=(rewritten.severity, other.severity),
         first=not mirrored,
+        outcome=outcome,
         rows=(before, after),
     )
 

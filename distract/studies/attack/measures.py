@@ -19,6 +19,7 @@ from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.design import DESIGNS as AUDIT_DESIGNS
 from distract.studies.attack.design import AuditDesign
 from distract.studies.attack.labels import Usability, accuracy_figures, count_robust
+from distract.studies.attack.margins import MarginCurve
 from distract.studies.attack.outcomes import (
     COUNTERS,
     CRITERIA,
@@ -257,3 +258,4 @@ class AttackResult:
     prompts: int
     excluded: Counter[str]
     invalid: Counter[str]
+    curves: Sequence[MarginCurve] = ()

@@ -9,6 +9,7 @@ from distract.core.records import BASELINE
 from distract.report.blocks import Axis, Mark, Plot
 from distract.report.phrases import name_protocol
 from distract.stats.figure import Figure, headline
+from distract.studies.attack.margins import MarginCurve
 
 RATES: Mapping[str, tuple[str, Mapping[str, float]]] = {
     "skill_under_attack": ("Skill under attack: 100% is a perfect judge, 0% is chance", {"chance": 0.0}),
@@ -24,6 +25,36 @@ def rate_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) ->
             yield Plot(
                 "forest", title, _describe(own), Axis("with 95% intervals", lines=lines), Axis("", "names"), marks
             )
+
+
+def margin_plots(curves: Sequence[MarginCurve], figures: Sequence[Figure]) -> Iterator[Plot]:
+    """Draw the flip rate by the lead that counts as a verdict, with what a placebo moves."""
+    for is_scored, unit in ((False, "probability"), (True, "points of the score")):
+        own = [curve for curve in curves if (curve.rule is not None) == is_scored]
+        if not any(len({(k, n) for _, k, n in curve.points}) > 1 for curve in own):
+            continue  # verdicts without probabilities have the same lead
+        marks = [
+            Mark(f"{name_protocol(c.protocol, c.rule)}, {c.attack}", margin, k / n, text=f"{k} of {n}")
+            for c in own
+            for margin, k, n in c.points
+            if n
+        ]
+        placebos = {
+            f"placebo, {_name(f)}": f.value
+            for f in figures
+            if f.measure == "indifference_margin" and (f.rule is not None) == is_scored and f.value is not None
+        }
+        title = f"Flips by indifference margin: leads up to it, in {unit}, count as ties"
+        places = Axis(f"margin in {unit}", "number", lines=placebos)
+        yield Plot("line", title, "; ".join(_describe_curve(c) for c in own), Axis("flip rate"), places, marks)
+
+
+def _describe_curve(curve: MarginCurve) -> str:
+    """Put a curve into words, at the margins where it changes."""
+    rates = [(margin, k / n) for margin, k, n in curve.points if n]
+    changes = [point for at, point in enumerate(rates) if not at or point[1] != rates[at - 1][1]]
+    parts = ", ".join(f"{percent(rate)}% beyond {margin:.3g}" for margin, rate in changes)
+    return f"{name_protocol(curve.protocol, curve.rule)}, {curve.attack}: {parts}"
 
 
 def comparison_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:

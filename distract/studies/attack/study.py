@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from distract.core.records import MinimalFlip, Rewrite, Row
@@ -12,6 +13,7 @@ from distract.stats.figure import flatten, headline
 from distract.studies.attack import measures, protocol_ranks
 from distract.studies.attack.briefs import CompactRows
 from distract.studies.attack.labels import check_usability
+from distract.studies.attack.margins import trace_margins
 from distract.studies.attack.measures import AttackResult
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
@@ -28,6 +30,7 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
         "ranking": protocol_ranks.document(measured.standings),
+        "flips_by_margin": [asdict(curve) for curve in measured.curves],
         "results": [flatten(figure) for figure in measured.figures],
         **({} if measured.smallest is None else _minimal_document(measured.smallest)),
     }
@@ -88,6 +91,7 @@ class _AttackSums:
             len({*self._briefs.clusters.values()}),
             self._excluded,
             self._invalid,
+            trace_margins(self._briefs, rules, p["attacks"]),
         )
 
 

@@ -8,10 +8,19 @@ from typing import Any
 
 from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
-from distract.report.blocks import Block, Detail, Heading, Table, TableRow, notes, sentences
+from distract.report.blocks import Block, Detail, FlipBrowser, Heading, Sentence, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.phrases import FEW, cautions, counted_cells, describe_rate, name_protocol, run_line
+from distract.report.phrases import (
+    FEW,
+    cautions,
+    counted_cells,
+    describe_rate,
+    join_names,
+    name_protocol,
+    run_line,
+)
 from distract.stats.figure import Figure, headline
+from distract.studies.attack.advice import list_advice
 from distract.studies.attack.headline_view import (
     describe_unusable,
     headline_sentences,
@@ -21,7 +30,7 @@ from distract.studies.attack.headline_view import (
 )
 from distract.studies.attack.labels import Usability
 from distract.studies.attack.measures import AttackResult
-from distract.studies.attack.plots import comparison_plots, rate_plots, severity_plots
+from distract.studies.attack.plots import comparison_plots, margin_plots, rate_plots, severity_plots
 from distract.studies.attack.rank_view import ranking_parts
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
@@ -51,7 +60,14 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     useful = [one for one in measured.usable if one.usable != "no"]
     yield from sentences(_paragraph(one, figures, rules[one.protocol], controls) for one in useful)
     yield from _cautions(parameters, measured)
+    if advice := list(list_advice(parameters, measured)):
+        yield Detail(Heading("What to do next", level=2), is_open=True)
+        yield from (Detail(Sentence(text, apart=False), is_open=True) for text in advice)
     yield from rate_plots(figures, rules)
+    yield from margin_plots(measured.curves, figures)
+    yield from comparison_plots(figures, rules)
+    yield from severity_plots(figures, rules)
+    yield FlipBrowser()
     yield from headline_tables(figures, rules)
     yield from notes(scale_sentences(figures, parameters.get("scales", {})))
     if flips := _select_figures(figures, "flip_rate"):
@@ -66,8 +82,6 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield _rates(title, rates, figures, {"rewrite": "distractor_win_rate", "original": "original_win_rate"})
     if accuracies := _select_figures(figures, "severity_accuracy"):
         yield _severity_table(accuracies)
-        yield from severity_plots(figures, rules)
-    yield from comparison_plots(figures, rules)
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
         from distract.studies.attack.minimal.view import minimal_parts
@@ -251,8 +265,7 @@ def _describe_flips(flips: Sequence[Figure]) -> str:
     range_ = describe_rate(at[0])
     if len(flips) == 1:
         return f"{k} of {n} losing responses won after their {line(at[0].attack)} rewrite ({range_})"
-    *others, last = (line(f.attack) for f in at)
-    names = f"{', '.join(others)} and {last}" if others else last
+    names = join_names(line(f.attack) for f in at)
     often = "equally" if len(at) == len(flips) else "most"
     most = f", {often} often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else f" (per attack {range_})"
     return f"{k} of {n} losing responses won after their rewrite{most}"

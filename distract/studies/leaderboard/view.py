@@ -7,7 +7,7 @@ from typing import Any
 
 from distract.core.printable import count, format_exclusions, line, percent
 from distract.core.records import BASELINE
-from distract.report.blocks import Block, Detail, Heading, Note, Table, TableRow, notes, sentences
+from distract.report.blocks import Axis, Block, Detail, Heading, Mark, Note, Plot, Table, TableRow, notes, sentences
 from distract.report.phrases import cautions, run_line
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard, describe_way
 from distract.studies.leaderboard.boards.shift import RatingChange, Shift
@@ -158,9 +158,23 @@ def _shift_parts(
         changes.append(("", name, [change, interval, ranks, percent(row.p_rose), percent(row.p_fell)]))
     terms = (ATTACKED,) if targets else ()
     yield Table(title, ("", "change", "95% CI", "rank", "rose in %", "fell in %"), changes, terms)
+    if drawn := [c for c in shift.changes if c.before is not None and c.after is not None]:
+        yield _shift_plot(title, drawn, unit, names)
     if any(rank is not None and rank % 1 for row in shift.changes for rank in (row.rank_before, row.rank_after)):
         yield Note("equal models share the middle of their ranks", apart=False)
     yield Detail(Table(title, ("", names[0], "95% CI", "rank", names[1], "95% CI", "rank"), boards, terms))
+
+
+def _shift_plot(title: str, changes: Sequence[RatingChange], board: Board, names: tuple[str, str]) -> Plot:
+    """Join the ratings of each model on both boards, with its ranks."""
+    marks = [
+        Mark(line(c.model), name, rating or 0.0, text=f"rank {_format_rank(rank)}")
+        for c in changes
+        for name, rating, rank in zip(names, (c.before, c.after), (c.rank_before, c.rank_after), strict=True)
+    ]
+    moves = "; ".join(f"{line(c.model)} {_format_rank(c.rank_before)} to {_format_rank(c.rank_after)}" for c in changes)
+    values = Axis("share" if board.unit == "share" else "rating", "share" if board.unit == "share" else "number")
+    return Plot("slope", title, f"Ranks {names[0]} and {names[1]}: {moves}", values, Axis("", "names"), marks)
 
 
 def _board_notes(board: Board) -> Iterator[str]:

@@ -16,7 +16,7 @@ from distract.core.runs import LoadedRun
 from distract.judging.orders import Manner
 from distract.stats.figure import headline
 from distract.studies.attack.design import AuditConfig
-from distract.studies.attack.flips import Flip, find_flips
+from distract.studies.attack.flips import Flip, FlipOutcome, find_flips
 from distract.studies.attack.minimal.search import MOST
 from distract.studies.attack.minimal.smallest import find_smallest
 
@@ -28,8 +28,9 @@ def clearest_flips(
     attacks: Sequence[str],
     most: int,
     case: str | None = None,
+    outcome: FlipOutcome = "flip",
 ) -> tuple[Flip, ...]:
-    """Return the clearest flips of a run.
+    """Return the clearest flips of a run, or the verdicts that changed in another way.
 
     Protocols measure strength on different scales, so they take turns: the clearest flip of each, then the second of
     each.
@@ -39,17 +40,23 @@ def clearest_flips(
     ranked = []
     for protocol, rules in protocols.items():
         rule = headline("flip_rate", rules)
-        flips = chain.from_iterable(find_flips(flip_rows, written, protocol, rule, attack, most) for attack in attacks)
+        flips = chain.from_iterable(
+            find_flips(flip_rows, written, protocol, rule, attack, most, outcome=outcome) for attack in attacks
+        )
         # Sorting is stable, so among equals the attack named first comes first.
-        ranked.append(sorted(flips, key=lambda flip: -flip.margin))
+        ranked.append(sorted(flips, key=lambda flip: -abs(flip.margin)))
     turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
     return tuple(turns)[:most]
 
 
 def find_run_flips(
-    run: LoadedRun, protocols: Sequence[str] = (), attacks: Sequence[str] = (), case: str | None = None
+    run: LoadedRun,
+    protocols: Sequence[str] = (),
+    attacks: Sequence[str] = (),
+    case: str | None = None,
+    outcomes: Sequence[FlipOutcome] = ("flip",),
 ) -> tuple[Flip, ...]:
-    """Return the flips of a run, the clearest first; controls count only if they are named.
+    """Return the flips of a run, the clearest of each outcome first; controls count only if they are named.
 
     Raises:
         UsageError: the run is of another command, or has no such protocol or attack.
@@ -59,7 +66,12 @@ def find_run_flips(
     _check_known("protocol", protocols, p["protocols"])
     _check_known("attack", attacks, [name for name in p["attacks"] if name != RESAMPLED])
     rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
-    return clearest_flips(run.rows, run.rewrites, rules, attacks or distractors(p), len(run.rows), case)
+    rows, rewrites, attacks = list(run.rows), list(run.rewrites), attacks or distractors(p)
+    return tuple(
+        flip
+        for outcome in outcomes
+        for flip in clearest_flips(rows, rewrites, rules, attacks, len(rows), case, outcome)
+    )
 
 
 def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -1,0 +1,45 @@
+"""``distract demo``: what a run shows, on a judge whose bias is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from distract.cli.command import command
+from distract.cli.options import PATH, option
+from distract.cli.pages import Pages, check_free
+from distract.cli.shared import echo, safe_line
+
+JUDGE, CASES = "planted:bold=0.7", 12
+
+INTRODUCTION = (
+    "This judge is scripted: in 70% of the cases it prefers the response with more words such as\n"
+    "“certainly” and “always”, else the better one. A run knows nothing about that, and reports:"
+)
+
+
+@command()
+@option("--html", type=PATH, default="distract-demo.html", help="Page to write.")
+def demo(html: Path) -> None:
+    """Test a judge with a known bias, and write the page of the run.
+
+    Takes a second, downloads nothing and asks no model: the judge is a script, everything else is a real run.
+    """
+    from distract.cli.arguments import AttackOptions, ScopeOptions, parse_options
+    from distract.report.blocks import Sentence
+    from distract.report.terminal import show
+    from distract.studies.attack.flip_view import collect_flips, flips_report
+    from distract.studies.attack.session import attack_job
+    from distract.studies.execution import run_job
+    from distract.studies.listener import Listener
+
+    check_free(html, (), "--html")
+    keywords = {"protocols": ["pairwise"], "measures": ["flip"], "limit": CASES}
+    listener = Listener()
+    listener.command = "distract demo"
+    options = parse_options(keywords, AttackOptions, ScopeOptions)
+    finished = run_job(attack_job(JUDGE, options, listener), options.pop("store", None), listener)
+    echo(INTRODUCTION)
+    findings = (block for block in finished.report if isinstance(block, Sentence))
+    show([*findings, *flips_report(finished.run, *collect_flips(finished.run, 1), whole=False)])
+    Pages(html, None).write(lambda: finished.report, finished.run)
+    echo(f"\npage: {safe_line(str(html))}\nrun folder: {safe_line(str(finished.run.path))}")

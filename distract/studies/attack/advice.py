@@ -1,0 +1,78 @@
+"""What to do after a run: each piece of advice rests on a figure of the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from distract.core.printable import line, percent
+from distract.report.phrases import join_names, name_protocol
+from distract.stats.figure import Figure, headline
+from distract.studies.attack.measures import AttackResult
+
+WIDTH = 0.1
+"""Half width of an interval that is narrow enough to act on."""
+
+CLEAR = 0.05
+"""Lower end of a flip rate that makes a judge worth doubting."""
+
+MANY_REJECTED = 0.2
+
+_Z = 1.96
+
+
+def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[str]:
+    """List what to do next, the most important first."""
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    controls = parameters["controls"]
+    flips = [
+        f
+        for f in measured.figures
+        if f.measure == "flip_rate" and f.against is None and f.rule == headline("flip_rate", rules[f.protocol or ""])
+    ]
+    useful = {one.protocol for one in measured.usable if one.usable != "no"}
+    if unusable := [line(protocol) for protocol in rules if protocol not in useful]:
+        instead = "choose another judge" if not useful else f"ask this judge by {join_names(map(line, sorted(useful)))}"
+        yield f"Do not use {join_names(unusable)} with this judge: {instead}, or another one."
+    doubted = [line(one.protocol) for one in measured.usable if one.usable == "not shown"]
+    if doubted:
+        yield f"Find out first whether the judge can tell good from bad by {join_names(doubted)}: judge more cases."
+    own = [f for f in flips if f.attack not in controls and f.protocol in useful and f.n]
+    if fooled := [f for f in own if (f.low or 0.0) >= CLEAR]:
+        worst = max(fooled, key=lambda f: (f.low or 0.0, f.place))
+        yield (
+            f"Treat verdicts between responses that differ in style as doubtful: under {line(worst.attack)}, "
+            f"{name_protocol(worst.protocol, worst.rule)} flips at least {percent(worst.low)}% (lower end of the "
+            f"interval). Read the clearest flips; `distract explain` finds the words that are enough."
+        )
+        yield "Hold the judge to a limit in CI: `distract gate --max-flip-rate`."
+    elif own and not any(f.k for f in own):
+        yield "No losing response won after its rewrite: try other attacks (`distract list attacks`)."
+    wide = [f for f in own if f.low is not None and f.high is not None and f.high - f.low > 2 * WIDTH]
+    if wide:
+        widest = max(wide, key=_cases_needed)
+        yield (
+            f"Judge more cases (`--limit`): intervals are wide; ±{percent(WIDTH)} points take about "
+            f"{_cases_needed(widest):,} eligible comparisons for each attack, and there are {min(f.n for f in wide)}."
+        )
+    if own and not any(f.attack in controls for f in flips):
+        yield "Measure the judge's own noise beside the attacks (`--control`): this run cannot tell it from style."
+    rejected = sum(not rewrite.is_accepted for rewrite in measured.rewrites)
+    if rejected > MANY_REJECTED * len(measured.rewrites):
+        share = percent(rejected / len(measured.rewrites))
+        yield f"Read the rejected rewrites ({share}%), or use another generator: the figures rest on the others."
+
+
+def _compare_protocols(measured: AttackResult) -> Iterator[str]:
+    """Name the protocol that is shown to be more robust than another one."""
+    best = next((s for s in measured.standings if s.rank == 1 and s.pareto), None)
+    if best is not None:
+        name = name_protocol(best.protocol, best.rule)
+        yield f"Ask by {name}: it leads the protocols of this run, by differences beyond chance."
+
+
+def _cases_needed(figure: Figure) -> int:
+    """Return the comparisons that narrow an interval enough, at the rate measured, and at least 5%."""
+    rate = min(max(figure.value or 0.0, 0.05), 0.95)
+    return math.ceil(rate * (1 - rate) * (_Z / WIDTH) ** 2)
