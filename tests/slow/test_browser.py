@@ -36,12 +36,32 @@ HOSTILE = [
 ]
 
 
+ANSI = [
+    "\x1b[31mred\x1b[0m",
+    "\x1b[2J\x1b[Hcleared",
+    "\x1b[1A\x1b[2Koverwritten",
+    "\x1b]0;title\x07",
+    "\x1b]8;;http://127.0.0.1:9/\x1b\\link\x1b]8;;\x1b\\",
+    "\x1b]52;c;ZWNobyBvd25lZA==\x07",
+    "\x1bP+q544e\x1b\\",
+    "\x9b31mC1 colour\x9b0m",
+    "\x1b[?1049h other screen",
+    "safe\rsorry",
+    "abc\b\b\bxyz",
+    "\x1b[8mhidden\x1b[28m",
+    "\u202egnp.exe\u202c",
+    "\u2066isolated\u2069 \ufeff",
+    "bell \x07 and null \x00",
+]
+"""Texts that take over a terminal, or turn a line around."""
+
+
 def read_texts() -> list[str]:
     """Return the hostile verdicts of the tests too."""
     path = Path(__file__).parents[1] / "data" / "hostile_verdicts.jsonl"
     verdicts = [json.loads(one) for one in path.read_text(encoding="utf-8").splitlines()]
     texts = [value for one in verdicts for value in one.values() if isinstance(value, str) and len(value) > 20]
-    return [*HOSTILE, *dict.fromkeys(texts)][:80]
+    return [*HOSTILE, *ANSI, *dict.fromkeys(texts)][:80]
 
 
 def make_flips(texts: list[str], number: int) -> dict[str, Any]:
@@ -97,6 +117,11 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
+def show_codes(text: str) -> str:
+    """Show the control characters of a text as a page does: by their codes."""
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)
+
+
 class Visit:
     """A page that is open, the requests it made and its errors."""
 
@@ -136,6 +161,9 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Any, path: Path) -> Non
     shown = page.inner_text("main")
     for text in HOSTILE:
         assert text in shown
+    for text in ANSI:
+        assert show_codes(text) in shown
+        assert text not in shown
     page.goto(f"file://{path}#flip-0001")
     texts = read_texts()
     answers = page.locator("#flip p.text").all_text_contents()
@@ -213,3 +241,11 @@ def test_every_control_and_picture_has_a_name(browser: Any, path: Path) -> None:
     )
     assert unnamed == 0
     assert page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_axe_finds_no_violation(browser: Any, path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    for scheme in ("light", "dark"):
+        page = Visit(browser, path, color_scheme=scheme).page
+        results = axe.Axe().run(page)
+        assert results.violations_count == 0, results.generate_report()

@@ -9,7 +9,7 @@
   // Texts come from the judged responses: they are only ever inserted as text.
   const make = (tag, text, parent, kind) => {
     const node = document.createElement(tag);
-    if (text !== undefined) node.textContent = text;
+    if (text !== undefined) node.textContent = visible(text);
     if (kind) node.className = kind;
     if (parent) parent.append(node);
     return node;
@@ -53,7 +53,7 @@
   const showText = (title, text, parent) => {
     if (!text) return;
     make("h4", title, parent);
-    make("p", visible(text), parent, "text");
+    make("p", text, parent, "text");
   };
 
   const number = (value) => value.toFixed(data.digits);
@@ -81,7 +81,7 @@
       make("h4", `Rival: ${flip.other}`, box);
       const choice = make("details", undefined, box);
       make("summary", "compare with the original", choice);
-      make("p", visible(texts[flip.rival]), box, "text");
+      make("p", texts[flip.rival], box, "text");
       choice.addEventListener("toggle", () => { if (choice.children.length < 2) showDifference(original, texts[flip.rival], choice); });
     }
     make("h4", `Verdict (${unit})`, box);
