@@ -97,10 +97,12 @@ def _describe_fidelity(runs: Sequence[LoadedRun]) -> Iterator[Block]:
 def _list_limits(runs: Sequence[LoadedRun]) -> Iterator[str]:
     parameters = [run.parameters for run in runs]
     data = dict.fromkeys(str(one["name"]) for run in runs for one in _data_sets(run))
-    yield f"The figures hold for {join_names(map(line, data))}, and for the ways of asking and attacks named above."
+    yield f"The figures hold for {join_names(map(line, data))} and the ways of asking named above."
     attacks = {name for p in parameters for key in ("attacks", "degradations") for name in p.get(key) or ()}
     untested = [name for name, attack in registry.attacks().items() if name not in attacks and not attack.control]
-    if untested:
+    if not attacks:
+        yield "No run attacks the judge: nothing here shows how style moves its verdicts."
+    elif untested:
         yield f"Attacks not tested: {', '.join(map(line, sorted(untested)))}."
     for number, run in enumerate(runs, 1):
         p = run.parameters

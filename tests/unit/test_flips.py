@@ -204,3 +204,19 @@ def test_excerpts_show_the_difference(text: str, place: int, width: int) -> None
     first, second = excerpt_difference(text, f"{text[:place]}Z{text[place:]}", width)
     assert "Z" in second
     assert "Z" not in first
+
+
+def test_outcomes_are_told_apart() -> None:
+    softened = find_flips(ROWS, (), "pairwise", None, "f", outcome="softened")
+    assert [(one.case, one.outcome) for one in softened] == [("c3", "softened")]
+    rows = [
+        row("c1", BEFORE),
+        row("c1", make_judgments((0.1, 0.9, 0.0)), attack="f", target="a"),
+        row("c2", BEFORE),
+        row("c2", make_judgments((0.9, 0.1, 0.0)), attack="f", target="a"),
+    ]
+    (counter,) = find_flips(rows, (), "pairwise", None, "f", outcome="counter-flip")
+    assert (counter.case, counter.rewritten, counter.other) == ("c1", "x", "y")
+    assert (counter.before, counter.after) == ((0.625, 0.25), (0.1, 0.9))
+    assert counter.margin == pytest.approx(-1.175)
+    assert find_flips(rows, (), "pairwise", None, "f") == ()

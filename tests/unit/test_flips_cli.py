@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 import distract
 from distract.core.printable import clean_text
-from distract.core.runs import load
+from distract.core.runs import LoadedRun, load
+from distract.report.blocks import Sentence
 from distract.report.spreadsheet import format_csv
-from distract.studies.attack.flip_view import COLUMNS, flips_report
+from distract.studies.attack.flip_view import COLUMNS, ShownFlip, flips_report
+from distract.studies.attack.flips import Flip, FlipOutcome
 
 Run = Callable[..., CommandResult]
 
@@ -166,3 +168,51 @@ def test_csv_reads_back_without_formulas(records: list[dict[str, Any]]) -> None:
                 assert cell.removeprefix("'") == clean_text(value).removeprefix("'")
             else:
                 assert cell == ("" if value is None else str(value))
+
+
+def test_other_outcomes_are_shown_when_asked_for(run: Run) -> None:
+    judge = ("attack", "--judge", "planted:longer", "--limit", "8", "--protocol", "pairwise", "--measure", "net")
+    assert run(*judge, "--out", "r").code == 0
+    flips = json.loads(run("flips", "r", "--top", "all", "--json").out)["flips"]
+    assert {one["outcome"] for one in flips} == {"flip"}
+    every = json.loads(
+        run("flips", "r", "--top", "all", "--outcome", "counter-flip", "--outcome", "flip", "--json").out
+    )["flips"]
+    counters = [one for one in every if one["outcome"] == "counter-flip"]
+    assert every == [*counters, *flips]
+    for one in counters:
+        assert one["before_rewritten"] > one["before_rival"]
+        assert one["after_rewritten"] < one["after_rival"]
+    wrong = run("flips", "r", "--outcome", "held")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("outcome", ["flip", "softened", "counter-flip"])
+def test_sentences_name_the_winner_of_each_outcome(outcome: FlipOutcome) -> None:
+    pairs = {
+        "flip": ((0.2, 0.7), (0.8, 0.1)),
+        "softened": ((0.2, 0.7), (0.4, 0.4)),
+        "counter-flip": ((0.8, 0.1), (0.2, 0.7)),
+    }
+    before, after = pairs[outcome]
+    flip = Flip("c", "pairwise", None, "f", "mine", "other", before, after, 0.0, "a", "b", outcome=outcome)
+    run = LoadedRun(Path("r"), {"judge": "j"}, (), (), None, None)
+    *_, first, second = flips_report(run, [ShownFlip(flip, "", "", ((), ()))], 1, whole=False)
+    assert isinstance(first, Sentence)
+    assert isinstance(second, Sentence)
+    assert (
+        str(first.text)
+        == {
+            "flip": "before: other wins by probability 0.70 to 0.20 for mine",
+            "softened": "before: other wins by probability 0.70 to 0.20 for mine",
+            "counter-flip": "before: mine wins by probability 0.80 to 0.10 for other",
+        }[outcome]
+    )
+    assert (
+        str(second.text)
+        == {
+            "flip": "after:  mine wins by probability 0.80 to 0.10 for other",
+            "softened": "after:  mine ties by probability 0.40 to 0.40 for other",
+            "counter-flip": "after:  other wins by probability 0.70 to 0.20 for mine",
+        }[outcome]
+    )

@@ -22,6 +22,7 @@ from distract.core.printable import clean_text, percent
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Note, Plot, Sentence, Span, Table
 from distract.report.html import render
 from distract.report.plots import draw
+from distract.studies.attack import flip_data
 
 Run = Callable[..., CommandResult]
 
@@ -190,3 +191,113 @@ def test_other_commands_write_pages(run: Run, command: str) -> None:
     assert result.code in (0, 1, 3), result.err
     page = Page(Path("p.html").read_text(encoding="utf-8"))
     assert "planted:bold=0.7" in "".join(page.texts)
+
+
+def test_gate_page_has_the_rates_of_a_finished_run(run: Run) -> None:
+    assert run(*ATTACK).code == 0
+    assert run("gate", "r", "--max-flip-rate", "0.1", "--html", "p.html").code in (1, 3)
+    page = Path("p.html").read_text(encoding="utf-8")
+    assert page.index("p (Holm)") < page.index("Skill under attack: 100%") < page.index('id="flips"')
+    live = run("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1", "--out", "g", "--html", "q.html")
+    assert live.code == 1
+    assert "Skill under attack: 100%" not in Path("q.html").read_text(encoding="utf-8")
+
+
+def test_failed_run_leaves_no_older_page(run: Run) -> None:
+    for name in ("p.html", "p.md"):
+        Path(name).write_text("old", encoding="utf-8")
+    options = ("--html", "p.html", "--markdown", "p.md")
+    assert run("attack", "--judge", "planted:none", *options).code == 2
+    assert [Path(name).read_text(encoding="utf-8") for name in ("p.html", "p.md")] == ["", ""]
+    assert run("report", "missing", *options).code == 2
+
+
+def test_page_names_the_command_and_hides_passwords(run: Run) -> None:
+    assert run(*ATTACK, "--html", "p.html").code == 0
+    assert f"distract {' '.join(ATTACK)} --html p.html" in Path("p.html").read_text(encoding="utf-8")
+    assert run(*ATTACK, "--base-url", "http://me:secret@127.0.0.1:9/v1", "--out", "s").code in (0, 2)
+    for path in Path().rglob("*.json"):
+        assert "secret" not in path.read_text(encoding="utf-8")
+
+
+def test_page_shows_rejected_rewrites_with_examples(run: Run) -> None:
+    lines = [
+        {
+            "id": f"c{number}",
+            "prompt": "How many?",
+            "responses": [
+                {"author": "x", "text": "There are 12 of them, I think, in all the boxes here."},
+                {"author": "x", "text": "<b>Refused</b>: banana.", "attack": "prolixity"},
+                {"author": "y", "text": "There may be 13 of them."},
+                {
+                    "author": "y",
+                    "text": "There may be 13 of them, and of course all of them count.",
+                    "attack": "prolixity",
+                },
+            ],
+        }
+        for number in range(3)
+    ]
+    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    data = ("--data", "d.jsonl", "--attack", "prolixity", "--protocol", "pairwise")
+    assert run("attack", "--judge", "planted:longer", *data, "--out", "r", "--html", "p.html").code in (0, 3)
+    page = Path("p.html").read_text(encoding="utf-8")
+    shown = page.partition("Rejected rewrites</h2>")[2].partition("How it was made")[0]
+    assert "6 rewrites were written; those below were rejected" in shown
+    for attack, reasons in json.loads(Path("r/summary.json").read_text())["rejected"].items():
+        assert attack in shown
+        for reason, number in reasons.items():
+            assert f"> {reason}</th><td>{number}</td>" in shown
+    assert "&lt;b&gt;Refused" in shown
+
+
+def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = (*ATTACK[:3], "--limit", "24", "--measure", "net", "--out", "r")
+    assert run(*attack, "--html", "p.html").code == 0
+    whole = read_data("p.html")
+    assert "Shown" not in whole["about"]
+    most = len(whole["flips"]) // 2
+    monkeypatch.setattr(flip_data, "MOST", most)
+    assert run("report", "r", "--html", "q.html").code == 0
+    part = read_data("q.html")
+    assert most // 2 < len(part["flips"]) <= most
+    assert f"Shown: {len(part['flips'])}, half of them the clearest" in part["about"]
+    ids = [one["id"] for one in whole["flips"]]
+    chosen = [one["id"] for one in part["flips"]]
+    assert chosen[: most // 2] == ids[: most // 2]
+    assert chosen == [one for one in ids if one in {*chosen}]
+    monkeypatch.setattr(flip_data, "LARGEST", 2000)
+    assert run("report", "r", "--html", "q.html").code == 0
+    small = read_data("q.html")
+    assert 0 < len(small["flips"]) < len(part["flips"])
+    assert sum(len(text.encode()) for text in small["texts"]) <= 2000
+
+
+def test_page_tells_outcomes_apart(run: Run) -> None:
+    attack = (*ATTACK[:3], "--limit", "24", "--measure", "net", "--out", "r", "--protocol", "pairwise")
+    assert run(*attack, "--html", "p.html").code == 0
+    data = read_data("p.html")
+    outcomes = [one["outcome"] for one in data["flips"]]
+    assert outcomes == sorted(outcomes, key=["flip", "softened", "counter-flip"].index)
+    for outcome in ("flip", "counter-flip"):
+        listed = json.loads(run("flips", "r", "--top", "all", "--outcome", outcome, "--json").out)["total"]
+        assert outcomes.count(outcome) == listed
+        assert f"{listed} {outcome}s (" in data["about"]
+
+
+def test_board_before_and_after_is_drawn(run: Run) -> None:
+    lines = [
+        {
+            "id": f"c{number}",
+            "prompt": f"What is {number}?",
+            "responses": [{"author": f"m{at}", "text": f"It may be {number}. " * (at + 1)} for at in range(4)],
+        }
+        for number in range(6)
+    ]
+    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    board = ("leaderboard", "--judge", "planted:longer", "--data", "d.jsonl", "--generator", "rules")
+    assert run(*board, "--attack", "prolixity", "--out", "r", "--html", "p.html").code in (0, 3)
+    page = Path("p.html").read_text(encoding="utf-8")
+    assert "Ranks before and after: " in page
+    for at in range(4):
+        assert f"m{at}, before: " in page

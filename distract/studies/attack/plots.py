@@ -34,27 +34,32 @@ def margin_plots(curves: Sequence[MarginCurve], figures: Sequence[Figure]) -> It
         if not any(len({(k, n) for _, k, n in curve.points}) > 1 for curve in own):
             continue  # verdicts without probabilities have the same lead
         marks = [
-            Mark(f"{name_protocol(c.protocol, c.rule)}, {c.attack}", margin, k / n, text=f"{k} of {n}")
+            Mark(f"{name_protocol(c.protocol, c.rule)}, {c.attack}", margin, share)
             for c in own
-            for margin, k, n in c.points
-            if n
+            for margin, share in _list_shares(c)
         ]
         placebos = {
             f"placebo, {_name(f)}": f.value
             for f in figures
             if f.measure == "indifference_margin" and (f.rule is not None) == is_scored and f.value is not None
         }
-        title = f"Flips by indifference margin: leads up to it, in {unit}, count as ties"
+        title = f"Flips by indifference margin: verdicts that flip with leads above it, in {unit}, before and after"
         places = Axis(f"margin in {unit}", "number", lines=placebos)
         yield Plot("line", title, "; ".join(_describe_curve(c) for c in own), Axis("flip rate"), places, marks)
 
 
 def _describe_curve(curve: MarginCurve) -> str:
     """Put a curve into words, at the margins where it changes."""
-    rates = [(margin, k / n) for margin, k, n in curve.points if n]
-    changes = [point for at, point in enumerate(rates) if not at or point[1] != rates[at - 1][1]]
+    shares = _list_shares(curve)
+    changes = [point for at, point in enumerate(shares) if not at or point[1] != shares[at - 1][1]]
     parts = ", ".join(f"{percent(rate)}% beyond {margin:.3g}" for margin, rate in changes)
     return f"{name_protocol(curve.protocol, curve.rule)}, {curve.attack}: {parts}"
+
+
+def _list_shares(curve: MarginCurve) -> list[tuple[float, float]]:
+    """Return flips by margin as shares of all pairs with a verdict, so that they fall as the margin rises."""
+    n = max(n for *_, n in curve.points)
+    return [(margin, k / n) for margin, k, _ in curve.points if n]
 
 
 def comparison_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:

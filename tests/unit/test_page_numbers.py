@@ -1,0 +1,221 @@
+"""Every number on a page is in ``summary.json``: tables and plots by their figures, sentences by their counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_result import CommandResult
+
+from distract.core.printable import bar, interval, percent
+
+Run = Callable[..., CommandResult]
+Key = tuple[str, ...]
+
+COMMANDS = {
+    "attack": ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control"),
+    "no scores": ("attack", "--judge", "planted:longer", "--limit", "33", "--protocol", "pairwise", "--measure", "net"),
+    "severities": ("attack", "--judge", "planted:bold=0.4", "--limit", "9", "--attack", "severity-2+prolixity"),
+}
+
+
+class Summary:
+    """The figures of a run by measure and place."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+        self.results: list[dict[str, Any]] = document["results"]
+
+    def find(self, measure: str, group: str, label: str) -> dict[str, Any]:
+        """Return the figure of a row of a table."""
+        protocol, _, rule = group.strip("\n ").partition(" by ")
+        severity, _, attack = label.strip().rpartition("severity ")[2].partition("+")
+        is_severity = label.strip().startswith("severity ")
+        place = (int(severity), attack or "none") if is_severity else (None, label.strip())
+        matches = [
+            one
+            for one in self.results
+            if (one["measure"], one["protocol"], one["severity"], one["attack"]) == (measure, protocol, *place)
+            and (rule or None) in (one["rule"], None)
+            and one.get("against") in (None, protocol)
+        ]
+        # A protocol named without its rule has one figure of a measure that takes no rule.
+        assert len({json.dumps(one, sort_keys=True) for one in matches}) == 1, (measure, group, label)
+        return matches[0]
+
+
+def show_ends(figure: Mapping[str, Any], form: str = "") -> str:
+    """Show an interval as tables do."""
+    low, high = figure["low"], figure["high"]
+    if not form:
+        return interval(low, high)
+    return f"{'–∞' if low is None else format(low, form)} to {'∞' if high is None else format(high, form)}"
+
+
+def are_alike(shown: str, expected: str) -> bool:
+    """Whether two texts hold the same numbers; the summary is rounded, so that a last digit may differ by one."""
+    number = r"(?<![\d.])-?\d+(?:\.(\d+))?"
+    if re.sub(number, "", shown) != re.sub(number, "", expected):
+        return False
+    pairs = zip(re.finditer(number, shown), re.finditer(number, expected), strict=True)
+    return all(abs(float(a[0]) - float(b[0])) <= 1.01 * 10 ** -len(a[1] or "") * bool(a[1]) for a, b in pairs)
+
+
+def expect_cells(summary: Summary, title: str, group: str, label: str) -> list[str]:
+    """Return the cells of a row from the summary."""
+
+    def find(measure: str) -> dict[str, Any]:
+        return summary.find(measure, group, label)
+
+    def count(figure: Mapping[str, Any]) -> list[str]:
+        return [percent(figure["value"]), show_ends(figure), f"{figure['k']}/{figure['n']}"]
+
+    def end(figure: Mapping[str, Any]) -> list[str]:
+        return [str(figure["invalid"]), str(figure["excluded"])]
+
+    match title.partition(":")[0]:
+        case "Skill under attack":
+            skill, robust, cost = map(find, ("skill_under_attack", "robust_accuracy", "attack_cost"))
+            shares = [percent(robust["value"] + cost["value"]), percent(robust["value"]), percent(cost["value"])]
+            return [percent(skill["value"]), show_ends(skill), *shares, str(skill["n"]), str(skill["invalid"])]
+        case "What a style is worth":
+            shift = find("shift")
+            rates = [one for one in summary.results if one["measure"] == "exchange_rate"]
+            rate = find("exchange_rate") if rates else {"value": None}
+            worth = ["–", ""] if rate["value"] is None else [f"{rate['value']:.1f}", show_ends(rate, ".1f")]
+            return [f"{shift['value']:+.3f}", show_ends(shift, "+.3f"), *worth, str(shift["n"])]
+        case "Flip rate":
+            return [*count(find("flip_rate")), percent(find("softened_rate")["value"]), *end(find("flip_rate"))]
+        case "Flips counted in other ways":
+            net = find("net_flip_rate")
+            return [percent(net["value"]), show_ends(net), str(net["n"])]
+        case "Tie rate":
+            wins = [percent(find(measure)["value"]) for measure in ("distractor_win_rate", "original_win_rate")]
+            ties = [one for one in summary.results if one["measure"] == "tie_rate" and one["protocol"] in group]
+            if not ties:
+                win = find("distractor_win_rate")
+                return ["–", "", f"–/{win['n']}", *wins, *end(win)]
+            return [*count(find("tie_rate")), *wins, *end(find("tie_rate"))]
+        case "Accuracy":
+            own = find("severity_accuracy")
+            return [*count(own), bar(own["value"]), *end(own)]
+        case "Reading the judge":
+            invalid, mass = find("invalid_rate"), find("choice_mass")
+            orders = [one for one in summary.results if one["measure"] == "order_inconsistency"]
+            order = find("order_inconsistency") if any(one["protocol"] == group for one in orders) else None
+            shown = [percent(order["value"]), f"{order['k']}/{order['n']}"] if order else ["", ""]
+            return [*shown, percent(mass["value"]), percent(invalid["value"])]
+    raise AssertionError(f"a table that no figure explains: {title}")
+
+
+def read_tables(page: str) -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
+    """Return title and rows of every table above the record of how the run was made."""
+    tables = []
+    for table in re.findall(r"<table>.*?</table>", page.partition("How it was made")[0], re.S):
+        title, rows, group = re.search(r"<caption>(.*?)</caption>", table), [], ""
+        for line in re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], re.S):
+            first, *cells = (unescape(re.sub("<.*?>", "", one)) for one in re.findall(r"<t[hd].*?</t[hd]>", line, re.S))
+            group = group if cells else first
+            rows += [(group, first, cells)] if cells else []
+        tables.append((unescape(title[1]) if title else "", rows))
+    return tables
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ...]) -> None:
+    assert run(*command, "--out", "r", "--html", "p.html").code in (0, 3)
+    summary = Summary(json.loads(Path("r/summary.json").read_text()))
+    page = Path("p.html").read_text(encoding="utf-8")
+    compared = 0
+    for title, rows in read_tables(page):
+        for group, label, cells in rows:
+            if title.startswith("Protocols"):
+                name = label.strip(" ◆")
+                rank = next(
+                    one
+                    for one in summary.document["ranking"]
+                    if name in (one["protocol"], f"{one['protocol']} by score")
+                )
+                shown = [percent(rank["value"]), interval(rank["low"], rank["high"])]
+                wanted = [*shown, f"{rank['calls']:,.1f}", f"{rank['tokens']:,.0f}"]
+                assert all(map(are_alike, cells[1:5], wanted)), (cells, wanted)
+                continue
+            if title.startswith("Differences"):
+                compared += cells[2].isdigit()
+                check_difference(summary, group, label, cells)
+                continue
+            if len(cells) == 1:
+                assert not re.search(r"\d\.\d", cells[0])
+                continue
+            expected = expect_cells(summary, title, group, label)
+            shown = [cell.removesuffix(" ties").removesuffix(" tie") for cell in cells[: len(expected)]]
+            assert len(shown) == len(expected)
+            assert all(map(are_alike, shown, expected)), (title, group, label, shown, expected)
+            compared += 1
+    assert compared >= 6
+
+
+def check_difference(summary: Summary, group: str, label: str, cells: list[str]) -> None:
+    measure = re.split(r"[,\n]", group)[0]
+    shown = [
+        [percent(one["value"]), interval(one["low"], one["high"]), str(one["n"])]
+        for one in summary.results
+        if one["measure"].removesuffix("_difference") == measure and one.get("against") and one["attack"] in label
+    ]
+    if "severity" in label:
+        severity = int(re.findall(r"\d", label)[0])
+        shown = [
+            [percent(one["value"]), interval(one["low"], one["high"]), str(one["n"])]
+            for one in summary.results
+            if one["measure"].removesuffix("_difference") == measure
+            and one["severity"] == severity
+            and one.get("against")
+        ]
+    assert any(all(map(are_alike, cells, one)) for one in shown), (group, label, cells)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_plots_and_sentences_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ...]) -> None:
+    assert run(*command, "--out", "r", "--html", "p.html").code in (0, 3)
+    summary = json.loads(Path("r/summary.json").read_text())
+    page = Path("p.html").read_text(encoding="utf-8")
+    figures = [one for one in summary["results"] if one["value"] is not None]
+    rates = {f"{percent(one['value'])}% ({interval(one['low'], one['high'])})" for one in figures}
+    margins = {
+        f"{percent(k / max(n for *_, n in curve['points']))}% beyond {margin:.3g}"
+        for curve in summary["flips_by_margin"]
+        for margin, k, n in curve["points"]
+    }
+    costs = {f"{percent(one['value'])}% at" for one in summary["ranking"]}
+    for described in map(unescape, re.findall(r"<desc[^>]*>(.*?)</desc>", page)):
+        own = [part.split(": ")[-1] for part in described.split("; ")]
+        for part in (piece for one in own for piece in (one.split(", ") if "beyond" in one else [one])):
+            assert part in rates | margins or any(cost in part for cost in costs), part
+    texts = re.findall(r"<p(?: class=\"near\")?>(.*?)</p>", page.partition('id="flips"')[0], re.S)
+    sentences = unescape(re.sub("<.*?>", "", " ".join(texts)))
+    counts = {(float(one["k"]), one["n"]) for one in figures if one["k"] is not None}
+    groups: dict[Key, list[dict[str, Any]]] = {}
+    for one in figures:
+        groups.setdefault((one["measure"], one["protocol"] or "", one["rule"] or ""), []).append(one)
+    # A sentence may add up the attacks of a measure, with or without its controls.
+    sums = {
+        (sum(one["k"] for one in part), sum(one["n"] for one in part))
+        for own in groups.values()
+        for part in (own, [one for one in own if one["attack"] not in ("null", "placebo", "resample")])
+        if all(one["k"] is not None for one in part)
+    }
+    fractions = re.findall(r"([\d.]+) of (\d+)", sentences)
+    assert fractions
+    for k, n in fractions:
+        assert (float(k), int(n)) in counts | sums, (k, n)
+    percentages = {percent(value) for one in figures for value in (one["value"], one["low"], one["high"])}
+    # The level of intervals, and the width that the advice aims at.
+    for share in set(re.findall(r"(-?\d+(?:\.\d+)?)%", sentences)) - {"95"}:
+        assert share in percentages, share
+    for low in re.findall(r"interval (-?[\d.]+)[–%]", sentences):
+        assert low in percentages, low
