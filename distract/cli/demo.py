@@ -11,10 +11,11 @@ from distract.cli.shared import echo, safe_line
 
 JUDGE, CASES = "planted:bold=0.7", 12
 
-INTRODUCTION = (
-    "This judge is scripted: in 70% of the cases it prefers the response with more words such as\n"
-    "“certainly” and “always”, else the better one. A run knows nothing about that, and reports:"
-)
+INTRODUCTION = """\
+This judge is a script with a known bias: in 70% of the cases it prefers the
+response with more words such as "certainly", in the others the better one.
+A run finds:
+"""
 
 
 @command()
@@ -25,7 +26,7 @@ def demo(html: Path) -> None:
     Takes a second, downloads nothing and asks no model: the judge is a script, everything else is a real run.
     """
     from distract.cli.arguments import AttackOptions, ScopeOptions, parse_options
-    from distract.report.blocks import Sentence
+    from distract.report.blocks import Note, Sentence
     from distract.report.terminal import show
     from distract.studies.attack.flip_view import collect_flips, flips_report
     from distract.studies.attack.session import attack_job
@@ -39,7 +40,9 @@ def demo(html: Path) -> None:
     options = parse_options(keywords, AttackOptions, ScopeOptions)
     finished = run_job(attack_job(JUDGE, options, listener), options.pop("store", None), listener)
     echo(INTRODUCTION)
-    findings = (block for block in finished.report if isinstance(block, Sentence))
-    show([*findings, *flips_report(finished.run, *collect_flips(finished.run, 1), whole=False)])
+    findings = [block for block in finished.report if isinstance(block, Sentence)]
+    clearest = flips_report(finished.run, *collect_flips(finished.run, 1), whole=False)
+    show([*findings, *(block for block in clearest if not isinstance(block, Note))])
     Pages(html, None).write(lambda: finished.report, finished.run)
-    echo(f"\npage: {safe_line(str(html))}\nrun folder: {safe_line(str(finished.run.path))}")
+    echo(f"\npage: {safe_line(str(html))} (open it in a browser)\nrun folder: {safe_line(str(finished.run.path))}")
+    echo("your judge: distract attack --judge NAME (distract list judges)")

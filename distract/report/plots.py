@@ -25,6 +25,8 @@ TOP = 28
 MARGIN = 56
 STEP = 15
 """Height of one mark of a forest plot."""
+APART = 6
+"""Distance between series at one name."""
 LONGEST = 34
 """Characters of a name to show; its title has all of it."""
 FEW = 6
@@ -151,7 +153,9 @@ def _draw_upright(plot: Plot) -> tuple[list[str], int]:
         parts.append(f'<path class="rule" d="M{x},4V{HEIGHT}"/><text x="{x + 4}" y="14">{_text(title)}</text>')
     for number, name in enumerate(series):
         own = [mark for mark in plot.marks if mark.series == name]
-        places = [xs[str(mark.at)] if names else along.place(float(mark.at)) for mark in own]
+        # Side by side, so that intervals at one name do not hide each other.
+        aside = APART * (number - (len(series) - 1) / 2)
+        places = [xs[str(mark.at)] + aside if names else along.place(float(mark.at)) for mark in own]
         if plot.kind in ("line", "slope") and len(own) > 1:
             path = "L".join(f"{x:.1f},{up.place(mark.value)}" for x, mark in zip(places, own, strict=True))
             parts.append(f'<path class="join s{number % SERIES}" d="M{path}"/>')

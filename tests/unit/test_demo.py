@@ -20,7 +20,7 @@ def test_demo_finds_the_planted_bias_and_writes_a_page(run: Run) -> None:
     assert "page: distract-demo.html" in result.out
     page = Path("distract-demo.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
-    folder = result.out.rpartition("run folder: ")[2].strip()
+    folder = result.out.rpartition("run folder: ")[2].partition("\n")[0]
     loaded = distract.Run.read(folder)
     flips = {one["attack"]: one["k"] for one in loaded.results if one["measure"] == "flip_rate"}
     # The bias is for bold wording alone.

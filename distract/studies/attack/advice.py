@@ -33,8 +33,8 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
     ]
     useful = {one.protocol for one in measured.usable if one.usable != "no"}
     if unusable := [line(protocol) for protocol in rules if protocol not in useful]:
-        instead = "choose another judge" if not useful else f"ask this judge by {join_names(map(line, sorted(useful)))}"
-        yield f"Do not use {join_names(unusable)} with this judge: {instead}, or another one."
+        instead = f"ask by {join_names(map(line, sorted(useful)))}, or " if useful else ""
+        yield f"Do not use {join_names(unusable)} with this judge: {instead}choose another judge."
     doubted = [line(one.protocol) for one in measured.usable if one.usable == "not shown"]
     if doubted:
         yield f"Find out first whether the judge can tell good from bad by {join_names(doubted)}: judge more cases."

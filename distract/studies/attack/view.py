@@ -62,7 +62,8 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield from _cautions(parameters, measured)
     if advice := list(list_advice(parameters, measured)):
         yield Detail(Heading("What to do next", level=2), is_open=True)
-        yield from (Detail(Sentence(text, apart=False), is_open=True) for text in advice)
+        for number, text in enumerate(advice, 1):
+            yield Detail(Sentence(f"{number}. {text}", apart=False), is_open=True)
     yield from rate_plots(figures, rules)
     yield from margin_plots(measured.curves, figures)
     yield from comparison_plots(figures, rules)
