@@ -6,7 +6,7 @@ from pathlib import Path
 
 from distract.cli.command import command
 from distract.cli.options import PATH, option
-from distract.cli.pages import Pages, check_free
+from distract.cli.pages import Pages, check_free, protected_paths
 from distract.cli.shared import echo, safe_line
 
 JUDGE, CASES = "planted:bold=0.7", 12
@@ -33,7 +33,7 @@ def demo(html: Path) -> None:
     from distract.studies.execution import run_job
     from distract.studies.listener import Listener
 
-    check_free(html, (), "--html")
+    check_free(html, protected_paths({}), "--html")
     keywords = {"protocols": ["pairwise"], "measures": ["flip"], "limit": CASES}
     listener = Listener()
     listener.command = "distract demo"

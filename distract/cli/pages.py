@@ -25,6 +25,9 @@ page_options = group_options(
     option("--markdown", type=PATH, panel="Output", help="Markdown file to write: the report with its details."),
 )
 
+OUTPUTS = frozenset({"html", "markdown", "junit", "summary", "table", "parquet"})
+"""Parameters that name a file to write."""
+
 
 @dataclass(frozen=True)
 class Pages:
@@ -81,12 +84,13 @@ def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
     from distract.core.store import DEFAULT_PATH
 
     yield params.get("store") or DEFAULT_PATH
-    values = [params.get(name) for name in ("run", "baseline", "catalogue", "out", "data", "config", "matches")]
-    for value in (*values, *params.get("responses", ()), *params.get("specs", ())):
-        if value is not None:
-            yield Path(value)
-            # The value may be FORMAT:PATH.
-            yield Path(str(value).partition(":")[2] or value)
+    for name, value in params.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, str | Path) and name not in OUTPUTS:
+                # What is no path itself may be FORMAT:PATH, or python:PATH:FUNCTION.
+                # A name that is too long is no path; ``Path.exists`` raises for it.
+                parts = [] if os.path.exists(one) else str(one).split(":")  # noqa: PTH110
+                yield from (Path(part) for part in (str(one), *parts) if part)
 
 
 def check_free(path: Path, needed: Iterable[Path], option: str) -> None:

@@ -42,6 +42,12 @@ FLIP = ("--protocol", "pairwise", "--measure", "flip", "--limit", "40")
         ),
         ("planted:bold", (*FLIP, "--control"), ["flips at least"], ["(`--control`)"]),
         (
+            "planted:first",
+            ("--protocol", "pairwise", "--protocol", "pointwise", "--measure", "flip", "--limit", "40"),
+            ["Do not use pairwise with this judge: ask by pointwise, or choose another judge."],
+            ["Find out first"],
+        ),
+        (
             "planted:longer=0.3",
             ("--protocol", "pairwise", "--measure", "flip", "--limit", "9"),
             ["Judge more cases (`--limit`)", "comparisons for each attack, and there are 9."],

@@ -301,3 +301,23 @@ def test_board_before_and_after_is_drawn(run: Run) -> None:
     assert "Ranks before and after: " in page
     for at in range(4):
         assert f"m{at}, before: " in page
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "r", "--html", "r/rows.jsonl"),
+        ("card", "r", "--markdown", "r/summary.json"),
+        ("attack", "--judge", "python:j.py:judge", "--html", "j.py"),
+        ("attack", "--judge", "planted:fair", "--protocol", "j.py", "--markdown", "j.py"),
+        ("demo", "--html", ".distract/replies.sqlite"),
+    ],
+)
+def test_page_never_replaces_an_input(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(*ATTACK).code == 0
+    Path("j.py").write_text("def judge(response_a, response_b): return 'A'\n", encoding="utf-8")
+    paths = [path for path in Path().rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in paths}
+    wrong = run(*arguments)
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert {path: path.read_bytes() for path in paths} == before

@@ -49,6 +49,7 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
         yield "Hold the judge to a limit in CI: `distract gate --max-flip-rate`."
     elif own and not any(f.k for f in own):
         yield "No losing response won after its rewrite: try other attacks (`distract list attacks`)."
+    yield from _compare_protocols(measured)
     wide = [f for f in own if f.low is not None and f.high is not None and f.high - f.low > 2 * WIDTH]
     if wide:
         widest = max(wide, key=_cases_needed)

@@ -14,7 +14,7 @@ from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.outcomes import pair_unit, read_outcome
 
 STEPS = 10
-"""Margins above 0 to try."""
+"""Margins to try, from 0 to below the largest lead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def trace_margins(rows: CompactRows, rules: Mapping[str, Sequence[str]], attacks
         finite = [lead for pairs in leads.values() for lead, _ in pairs if math.isfinite(lead)]
         if not finite or not (most := max(finite)):
             continue
-        margins = [0.0, *(round(most * step / STEPS, 4) for step in range(1, STEPS))]
+        margins = [round(most * step / STEPS, 4) for step in range(STEPS)]
         for attack, pairs in leads.items():
             if pairs:
                 before, after = np.asarray(pairs).T
