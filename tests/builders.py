@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,20 @@ def row(
         excluded=excluded,
         label=label,
     )
+
+
+def write_several(path: str = "d.jsonl", prompts: int = 4) -> str:
+    """Write cases with four responses each, by m0 to m3, which hedge and are longer and longer."""
+    lines = [
+        {
+            "id": f"c{number}",
+            "prompt": f"What is {number}?",
+            "responses": [{"author": f"m{at}", "text": f"It may be {number}. " * (at + 1)} for at in range(4)],
+        }
+        for number in range(prompts)
+    ]
+    Path(path).write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    return path
 
 
 def run_parameters(name: str, protocols: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from builders import write_several
 from command_result import CommandResult
 
 from distract.core.printable import percent
 
 Run = Callable[..., CommandResult]
-
-NAMES = ((1, "red"), (2, "green"), (3, "blue"))
 
 
 @pytest.fixture
@@ -80,17 +79,8 @@ def test_card_is_of_one_judge_and_of_whole_runs(runs: Run) -> None:
     ],
 )
 def test_every_study_has_a_place_on_a_card(run: Run, command: tuple[str, ...], words: str) -> None:
-    lines = [
-        {
-            "id": f"c{number}",
-            "prompt": f"Name colour {number}.",
-            "responses": [{"author": name, "text": f"It may be {name}, I think." * size} for size, name in NAMES],
-            "preferred": "red",
-        }
-        for number in range(4)
-    ]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    result = run(*command, "--judge", "planted:longer", "--data", "d.jsonl", "--out", "r")
+    data = () if command == ("meta",) else ("--data", write_several())
+    result = run(*command, "--judge", "planted:longer", "--limit", "4", *data, "--out", "r")
     assert result.code in (0, 3), result.err
     card = run("card", "r")
     assert card.code == 0, card.err

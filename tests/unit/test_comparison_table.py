@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import write_several
 from command_result import CommandResult
 
 from distract.core import runs
@@ -98,17 +99,3 @@ def test_other_studies_have_a_table_too(run: Run, command: str) -> None:
         rows = list(csv.DictReader(file))
     assert rows
     assert all(row["case_line"] and row["response"] and row["rival"] for row in rows)
-
-
-def write_several() -> str:
-    """Write cases with four responses."""
-    lines = [
-        {
-            "id": f"c{number}",
-            "prompt": f"What is {number}?",
-            "responses": [{"author": f"m{at}", "text": f"It is {number}. " * (at + 1)} for at in range(4)],
-        }
-        for number in range(4)
-    ]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    return "d.jsonl"

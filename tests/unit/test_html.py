@@ -14,6 +14,7 @@ from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
 import pytest
+from builders import write_several
 from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,15 +178,7 @@ def test_rates_of_the_page_are_those_of_the_summary(run: Run) -> None:
 
 @pytest.mark.parametrize("command", ["gate", "leaderboard", "consistency", "meta"])
 def test_other_commands_write_pages(run: Run, command: str) -> None:
-    lines = [
-        {
-            "id": f"c{number}",
-            "prompt": f"What is {number}?",
-            "responses": [{"author": f"m{at}", "text": f"It is {number}. " * (at + 1)} for at in range(4)],
-        }
-        for number in range(4)
-    ]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    write_several()
     own = {"gate": ("--max-flip-rate", "0.5"), "meta": ()}.get(command, ("--data", "d.jsonl"))
     result = run(command, "--judge", "planted:bold=0.7", "--limit", "4", "--out", "r", *own, "--html", "p.html")
     assert result.code in (0, 1, 3), result.err
@@ -286,15 +279,7 @@ def test_page_tells_outcomes_apart(run: Run) -> None:
 
 
 def test_board_before_and_after_is_drawn(run: Run) -> None:
-    lines = [
-        {
-            "id": f"c{number}",
-            "prompt": f"What is {number}?",
-            "responses": [{"author": f"m{at}", "text": f"It may be {number}. " * (at + 1)} for at in range(4)],
-        }
-        for number in range(6)
-    ]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    write_several(prompts=6)
     board = ("leaderboard", "--judge", "planted:longer", "--data", "d.jsonl", "--generator", "rules")
     assert run(*board, "--attack", "prolixity", "--out", "r", "--html", "p.html").code in (0, 3)
     page = Path("p.html").read_text(encoding="utf-8")
