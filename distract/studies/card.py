@@ -13,6 +13,7 @@ from distract.core.printable import count, line
 from distract.core.runs import LoadedRun, read_json
 from distract.report.blocks import Block, Heading, Note, Sentence, Table, TableRow
 from distract.report.phrases import FEW, join_names
+from distract.studies.origin import list_methods
 from distract.studies.rewrite_counts import count_reasons
 
 DIGITS = 12
@@ -34,7 +35,7 @@ def card_report(finished: Sequence[FinishedRun[Any]], gates: Sequence[Block] = (
         raise UsageError(f"the runs are of different versions of {next(iter(judges))}: make a card for each")
     yield Heading(f"Judge card: {line(next(iter(judges)))}")
     yield Table("", ("judge", ""), list(_describe_judge(runs[0])))
-    yield Heading("Data", level=2)
+    yield Heading("Data, ways of asking and attacks", level=2)
     rows: list[TableRow] = []
     for number, run in enumerate(runs, 1):
         for data in _data_sets(run):
@@ -48,6 +49,8 @@ def card_report(finished: Sequence[FinishedRun[Any]], gates: Sequence[Block] = (
             ]
             rows.append(("", str(number), cells))
     yield Table("", ("run", "command", "data", "cases", "seed", "sha256"), rows)
+    methods = {name: text for run in runs for name, text in list_methods(run.parameters).items()}
+    yield Table("", ("", ""), [("", line(name), line(text)) for name, text in methods.items()])
     for number, one in enumerate(finished, 1):
         yield Heading(f"Run {number}: {line(one.run.command)}", level=2)
         yield Note(one.run.flaw or one.run.origin, apart=False)

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from distract.core import registry
 from distract.core.printable import line
 from distract.core.runs import LoadedRun, read_json
 from distract.report.blocks import Block, Heading, Note, Table
+
+
+def list_methods(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """List the ways of asking and the attacks of a run, each with its description if it is installed."""
+    treatments = (*(parameters.get("attacks") or ()), *(parameters.get("degradations") or ()))
+    kinds = (
+        ("way of asking", parameters["protocols"], registry.protocols()),
+        ("attack", treatments, registry.attacks()),
+    )
+    return {
+        f"{kind}: {name}": plugins[name].summary if name in plugins else "not installed"
+        for kind, names, plugins in kinds
+        for name in names
+    }
 
 
 def origin_blocks(run: LoadedRun) -> Iterator[Block]:
@@ -26,9 +41,7 @@ def origin_blocks(run: LoadedRun) -> Iterator[Block]:
     for one in sets:
         values[f"data {one['name']}"] = f"{one['cases']} cases, sha256 {one.get('sha256', 'unknown')}"
     values |= {name: p[name] for name in ("limit", "seed", "generator") if name in p}
-    values["ways of asking"] = ", ".join(p["protocols"])
-    if p.get("attacks"):
-        values["attacks"] = ", ".join([*p["attacks"], *p.get("degradations", ())])
+    values |= list_methods(p)
     checksums = manifest.get("checksums")
     for name in ("rows.jsonl", "summary.json"):
         if isinstance(checksums, dict) and name in checksums:
