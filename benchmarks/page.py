@@ -36,6 +36,7 @@ def make_flips(number: int, length: int) -> dict[str, Any]:
             "protocol": "pairwise",
             "rule": "",
             "outcome": "flip",
+            "label": "",
             "rewritten": "low",
             "other": "good",
             "before": [0.25, 0.75],

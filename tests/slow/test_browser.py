@@ -76,6 +76,7 @@ def make_flips(texts: list[str], number: int) -> dict[str, Any]:
             "protocol": ("pairwise", "pointwise by score")[at // 2 % 2],
             "rule": "",
             "outcome": "flip",
+            "label": "",
             "rewritten": texts[(at + 1) % size][:40],
             "other": "rival",
             "before": [0.25, 0.75],

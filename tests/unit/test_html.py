@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core.printable import clean_text, percent
+from distract.core.runs import load
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Note, Plot, Sentence, Span, Table
 from distract.report.html import render
 from distract.report.plots import draw
@@ -276,6 +277,18 @@ def test_page_tells_outcomes_apart(run: Run) -> None:
         listed = json.loads(run("flips", "r", "--top", "all", "--outcome", outcome, "--json").out)["total"]
         assert outcomes.count(outcome) == listed
         assert f"{listed} {outcome}s (" in data["about"]
+
+
+def test_page_says_what_the_labels_make_of_a_flip(run: Run) -> None:
+    assert run(*ATTACK[:3], "--limit", "24", "--measure", "flip", "--out", "r", "--html", "p.html").code == 0
+    data = read_data("p.html")
+    rows = [row for row in load(Path("r")).rows if row.design == "flip" and row.target is None]
+    labels = {row.case: {row.a.author: row.label == "a", row.b.author: row.label == "b"} for row in rows}
+    for flip in data["flips"]:
+        better = "better" if labels[flip["case"]][flip["rewritten"]] else "worse"
+        assert flip["label"] == f"rewrote the {better} response"
+    worse = sum(flip["label"].endswith("worse response") for flip in data["flips"])
+    assert f"{worse} rewrote the worse response" in data["about"]
 
 
 def test_board_before_and_after_is_drawn(run: Run) -> None:

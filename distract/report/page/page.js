@@ -75,7 +75,7 @@
     const heading = make("h3", undefined, box);
     make("a", describe(flip), heading).href = `#${flip.id}`;
     showText("Question", texts[flip.prompt], box);
-    make("h4", `Rewritten: ${flip.rewritten} (struck out: original; underlined: rewrite)`, box);
+    make("h4", `Rewritten: ${flip.rewritten}${flip.label ? `, the ${flip.label.split(" ")[2]} one by the label` : ""} (struck out: original; underlined: rewrite)`, box);
     showDifference(original, texts[flip.rewrite], box);
     if (flip.rival >= 0) {
       make("h4", `Rival: ${flip.other}`, box);
@@ -100,7 +100,7 @@
     for (const flip of shown.slice(drawn, drawn + PAGE)) {
       const link = make("a", flip.case, make("li", undefined, part));
       link.href = `#${flip.id}`;
-      make("small", `${flip.attack} · ${flip.protocol} · ${flip.outcome}, gained ${number(flip.margin)}`, link);
+      make("small", `${flip.attack} · ${flip.protocol} · ${flip.outcome}, gained ${number(flip.margin)} ${flip.rule ? "points" : "in probability"}`, link);
     }
     list.append(part);
     drawn = Math.min(drawn + PAGE, shown.length);
@@ -113,7 +113,7 @@
   };
   const filter = (wanted) => {
     const search = element("search").value.trim().toLowerCase();
-    const chosen = ["attack", "protocol", "outcome"].map((name) => [name, element(name).value]);
+    const chosen = ["attack", "protocol", "outcome", "label"].map((name) => [name, element(name).value]);
     shown = flips.filter((flip) => chosen.every(([name, value]) => !value || flip[name] === value)
       && (!search || flip.search.includes(search)));
     shown.sort(ORDERS[element("order").value]);
@@ -130,9 +130,9 @@
     flip.search = [flip.case, flip.rewritten, flip.other, ...[flip.prompt, flip.original, flip.rewrite, flip.rival]
       .map((text) => texts[text] || "")].join("\n").toLowerCase();
   });
-  for (const name of ["attack", "protocol", "outcome"]) {
+  for (const name of ["attack", "protocol", "outcome", "label"]) {
     make("option", "all", element(name)).value = "";
-    for (const value of new Set(flips.map((flip) => flip[name]))) make("option", value, element(name)).value = value;
+    for (const value of new Set(flips.map((flip) => flip[name]).filter(Boolean))) make("option", value, element(name)).value = value;
     element(name).addEventListener("change", () => filter());
   }
   if (flips.length && flips[0].outcome === "flip") element("outcome").value = "flip";
@@ -151,7 +151,7 @@
   const follow = () => {
     const wanted = decodeURIComponent(location.hash.slice(1));
     if (!flips.some((flip) => flip.id === wanted)) return filter();
-    for (const name of ["attack", "protocol", "outcome", "search"]) element(name).value = "";
+    for (const name of ["attack", "protocol", "outcome", "label", "search"]) element(name).value = "";
     filter(wanted);
     element("flips").scrollIntoView();
   };

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from distract.core.printable import line, percent
-from distract.report.phrases import join_names, name_protocol
+from distract.report.phrases import describe_rate, join_names, name_protocol
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.measures import AttackResult
 
@@ -31,34 +31,39 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
         for f in measured.figures
         if f.measure == "flip_rate" and f.against is None and f.rule == headline("flip_rate", rules[f.protocol or ""])
     ]
-    useful = {one.protocol for one in measured.usable if one.usable != "no"}
-    if unusable := [line(protocol) for protocol in rules if protocol not in useful]:
-        instead = f"ask by {join_names(map(line, sorted(useful)))}, or " if useful else ""
-        yield f"Do not use {join_names(unusable)} with this judge: {instead}choose another judge."
-    doubted = [line(one.protocol) for one in measured.usable if one.usable == "not shown"]
-    if doubted:
-        yield f"Find out first whether the judge can tell good from bad by {join_names(doubted)}: judge more cases."
+    shown = {level: [one.protocol for one in measured.usable if one.usable == level] for level in ("yes", "no", None)}
+    useful = [name for name in rules if name not in shown["no"]]
+    trusted = [name for name in useful if name in (*shown["yes"], *shown[None])]
+    if not trusted:
+        yield "Do not rely on this judge: by no way of asking is it shown to tell good from bad. Use another one."
+    elif shown["no"]:
+        others = join_names(map(line, trusted))
+        yield f"Do not use {join_names(map(line, shown['no']))} with this judge: use {others}, or another judge."
+    if useful and len(trusted) < len(useful):
+        doubted = join_names(line(name) for name in useful if name not in trusted)
+        yield f"Judge more cases to find out whether it can tell good from bad under {doubted}."
     own = [f for f in flips if f.attack not in controls and f.protocol in useful and f.n]
-    if fooled := [f for f in own if (f.low or 0.0) >= CLEAR]:
+    sure = [f for f in own if f.protocol in trusted]
+    if fooled := [f for f in sure if (f.low or 0.0) >= CLEAR]:
         worst = max(fooled, key=lambda f: (f.low or 0.0, f.place))
         yield (
-            f"Treat verdicts between responses that differ in style as doubtful: under {line(worst.attack)}, "
-            f"{name_protocol(worst.protocol, worst.rule)} flips at least {percent(worst.low)}% (lower end of the "
-            f"interval). Read the clearest flips; `distract explain` finds the words that are enough."
+            f"Doubt verdicts between responses that differ in style: under {line(worst.attack)}, "
+            f"{name_protocol(worst.protocol, worst.rule)} flips {worst.k} of {worst.n} ({describe_rate(worst)}). "
+            f"Read the clearest flips; `distract explain` finds the fewest changed words that still flip a verdict."
         )
         yield "Hold the judge to a limit in CI: `distract gate --max-flip-rate`."
-    elif own and not any(f.k for f in own):
+    elif sure and not any(f.k for f in sure):
         yield "No losing response won after its rewrite: try other attacks (`distract list attacks`)."
     yield from _compare_protocols(measured)
     wide = [f for f in own if f.low is not None and f.high is not None and f.high - f.low > 2 * WIDTH]
     if wide:
         widest = max(wide, key=_cases_needed)
         yield (
-            f"Judge more cases (`--limit`): intervals are wide; ±{percent(WIDTH)} points take about "
-            f"{_cases_needed(widest):,} eligible comparisons for each attack, and there are {min(f.n for f in wide)}."
+            f"Judge more cases (`--limit`) for narrower intervals: ±{100 * WIDTH:g} points need about "
+            f"{_cases_needed(widest):,} eligible comparisons for each attack; this run has {min(f.n for f in wide)}."
         )
     if own and not any(f.attack in controls for f in flips):
-        yield "Measure the judge's own noise beside the attacks (`--control`): this run cannot tell it from style."
+        yield "Measure the judge's own noise too (`--control`): without it, noise and style cannot be told apart."
     rejected = sum(not rewrite.is_accepted for rewrite in measured.rewrites)
     if rejected > MANY_REJECTED * len(measured.rewrites):
         share = percent(rejected / len(measured.rewrites))
@@ -70,7 +75,7 @@ def _compare_protocols(measured: AttackResult) -> Iterator[str]:
     best = next((s for s in measured.standings if s.rank == 1 and s.pareto), None)
     if best is not None:
         name = name_protocol(best.protocol, best.rule)
-        yield f"Ask by {name}: it leads the protocols of this run, by differences beyond chance."
+        yield f"Use {name}: it leads the protocols of this run, by differences beyond chance."
 
 
 def _cases_needed(figure: Figure) -> int:

@@ -12,7 +12,7 @@ from distract.core.printable import count_decimals
 from distract.core.runs import LoadedRun
 from distract.report.phrases import join_names, name_protocol
 from distract.studies.attack.flip_view import ShownFlip, collect_flips
-from distract.studies.attack.flips import FlipOutcome
+from distract.studies.attack.flips import Flip, FlipOutcome
 
 MOST = 2000
 """Flips of a page."""
@@ -25,6 +25,8 @@ OUTCOMES: Mapping[FlipOutcome, str] = {
     "softened": "softened (the loser ties)",
     "counter-flip": "counter-flips (the winner loses after its rewrite)",
 }
+
+LABELS = ("rewrote the better response", "rewrote the worse response")
 
 
 def build_flip_data(run: LoadedRun) -> dict[str, Any]:
@@ -40,8 +42,22 @@ def build_flip_data(run: LoadedRun) -> dict[str, Any]:
     counts = Counter(one.flip.outcome for one in every)
     listed = join_names(f"{counts[name]:,} {text}" for name, text in OUTCOMES.items() if counts[name] or name == "flip")
     cut = f" Shown: {len(shown):,}, half of them the clearest, half spread evenly over the others."
-    about = f"Verdicts that a rewrite changed: {listed}. The clearest first.{cut if len(shown) < len(every) else ''}"
+    turns = ", the ways of asking in turn" if len({one.flip.protocol for one in every}) > 1 else ""
+    labelled = Counter(label for one in every if one.flip.outcome == "flip" and (label := _read_label(one.flip)))
+    sides = join_names(f"{labelled[label]:,} {label}" for label in LABELS)
+    about = (
+        f"Verdicts that a rewrite changed: {listed}. {f'By the labels, {sides}. ' if labelled else ''}"
+        f"The clearest first{turns}.{cut if len(shown) < len(every) else ''}"
+    )
     return {"about": about, "digits": digits, "flips": flips, "texts": list(texts)}
+
+
+def _read_label(flip: Flip) -> str:
+    """Say whether the rewritten response is the better or the worse one by the label; empty without one."""
+    label = flip.rows[0].label if flip.rows else None
+    if label not in ("a", "b"):
+        return ""
+    return LABELS[(label == "a") != flip.first]
 
 
 def _sample(flips: Sequence[ShownFlip], most: int) -> Sequence[ShownFlip]:
@@ -87,6 +103,7 @@ def _describe(one: ShownFlip, texts: dict[str, int]) -> dict[str, Any]:
         "protocol": name_protocol(flip.protocol, flip.rule),
         "rule": flip.rule or "",
         "outcome": flip.outcome,
+        "label": _read_label(flip),
         "rewritten": flip.rewritten,
         "other": flip.other,
         "before": [round(value, 6) for value in flip.before],

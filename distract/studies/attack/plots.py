@@ -12,7 +12,10 @@ from distract.stats.figure import Figure, headline
 from distract.studies.attack.margins import MarginCurve
 
 RATES: Mapping[str, tuple[str, Mapping[str, float]]] = {
-    "skill_under_attack": ("Skill under attack: 100% is a perfect judge, 0% is chance", {"chance": 0.0}),
+    "skill_under_attack": (
+        "Skill under attack: 100% is a perfect judge, at most 0% one that knows nothing",
+        {"knows nothing": 0.0},
+    ),
     "flip_rate": ("Flip rate: losing responses that win after their rewrite", {}),
 }
 
@@ -43,7 +46,7 @@ def margin_plots(curves: Sequence[MarginCurve], figures: Sequence[Figure]) -> It
             for f in figures
             if f.measure == "indifference_margin" and (f.rule is not None) == is_scored and f.value is not None
         }
-        title = f"Flips by indifference margin: verdicts that flip with leads above it, in {unit}, before and after"
+        title = "Flips by indifference margin: the winner leads by more than it, before and after the rewrite"
         places = Axis(f"margin in {unit}", "number", lines=placebos)
         yield Plot("line", title, "; ".join(_describe_curve(c) for c in own), Axis("flip rate"), places, marks)
 
