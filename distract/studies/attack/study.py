@@ -30,7 +30,9 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
         "ranking": protocol_ranks.document(measured.standings),
-        "flips_by_margin": [asdict(curve) for curve in measured.curves],
+        "flips_by_margin": [
+            {**asdict(curve), "points": [list(point) for point in curve.points]} for curve in measured.curves
+        ],
         "results": [flatten(figure) for figure in measured.figures],
         **({} if measured.smallest is None else _minimal_document(measured.smallest)),
     }
