@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import FinishedRun
 from distract.core.printable import count, line
-from distract.core.runs import LoadedRun, read_json
+from distract.core.runs import LoadedRun
 from distract.report.blocks import Block, Heading, Note, Sentence, Table, TableRow
 from distract.report.phrases import FEW, join_names
-from distract.studies.origin import list_methods
-from distract.studies.rewrite_counts import count_reasons
+from distract.studies.origin import describe_judge, describe_versions, list_data_sets, list_methods
+from distract.studies.rewrite_counts import sum_reasons
 
 DIGITS = 12
 """Characters of a checksum to show."""
@@ -34,11 +33,12 @@ def card_report(finished: Sequence[FinishedRun[Any]], gates: Sequence[Block] = (
     if len(identities) > 1:
         raise UsageError(f"the runs are of different versions of {next(iter(judges))}: make a card for each")
     yield Heading(f"Judge card: {line(next(iter(judges)))}")
-    yield Table("", ("judge", ""), list(_describe_judge(runs[0])))
+    judge = describe_judge(runs[0]) | describe_versions(runs[0])
+    yield Table("", ("", ""), [("", line(str(name)), line(str(value))) for name, value in judge.items()])
     yield Heading("Data, ways of asking and attacks", level=2)
     rows: list[TableRow] = []
     for number, run in enumerate(runs, 1):
-        for data in _data_sets(run):
+        for data in list_data_sets(run):
             checksum = str(data.get("sha256", ""))[:DIGITS] or "–"
             cells = [
                 line(run.command),
@@ -64,21 +64,6 @@ def card_report(finished: Sequence[FinishedRun[Any]], gates: Sequence[Block] = (
     yield from (Sentence(text, apart=False) for text in _list_limits(runs))
 
 
-def _describe_judge(run: LoadedRun) -> Iterator[TableRow]:
-    identity = run.parameters.get("identity")
-    values = dict(sorted(identity.items())) if isinstance(identity, dict) else {}
-    versions = read_json(run.path / "run.json").get("versions")
-    if isinstance(versions, dict):
-        values["measured with"] = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-    yield "", "name", [line(str(run.parameters["judge"]))]
-    yield from (("", line(str(name)), [line(str(value))]) for name, value in values.items())
-
-
-def _data_sets(run: LoadedRun) -> list[dict[str, Any]]:
-    data = run.parameters["data"]
-    return data if isinstance(data, list) else [data]
-
-
 def _describe_fidelity(runs: Sequence[LoadedRun]) -> Iterator[Block]:
     rows: list[TableRow] = []
     for number, run in enumerate(runs, 1):
@@ -86,8 +71,7 @@ def _describe_fidelity(runs: Sequence[LoadedRun]) -> Iterator[Block]:
         if not rewrites:
             continue
         rejected = sum(not rewrite.is_accepted for rewrite in rewrites)
-        reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
-        listed = ", ".join(f"{line(reason)} {n}" for reason, n in reasons.most_common(3)) or "–"
+        listed = ", ".join(f"{line(reason)} {n}" for reason, n in sum_reasons(rewrites).most_common(3)) or "–"
         checked = "rules and a model" if run.parameters.get("verifier") else "rules"
         cells = [str(len(rewrites)), str(rejected), listed, checked, line(str(run.parameters.get("generator", "–")))]
         rows.append(("", str(number), cells))
@@ -99,7 +83,7 @@ def _describe_fidelity(runs: Sequence[LoadedRun]) -> Iterator[Block]:
 
 def _list_limits(runs: Sequence[LoadedRun]) -> Iterator[str]:
     parameters = [run.parameters for run in runs]
-    data = dict.fromkeys(str(one["name"]) for run in runs for one in _data_sets(run))
+    data = dict.fromkeys(str(one["name"]) for run in runs for one in list_data_sets(run))
     yield f"The figures hold for {join_names(map(line, data))} and the ways of asking named above."
     attacks = {name for p in parameters for key in ("attacks", "degradations") for name in p.get(key) or ()}
     untested = [name for name, attack in registry.attacks().items() if name not in attacks and not attack.control]

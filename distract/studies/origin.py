@@ -25,20 +25,33 @@ def list_methods(parameters: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def describe_judge(run: LoadedRun) -> dict[str, Any]:
+    """Return what identifies the judge of a run."""
+    identity = run.parameters.get("identity")
+    own = {f"judge: {name}": value for name, value in sorted(identity.items())} if isinstance(identity, dict) else {}
+    return {"judge": run.parameters["judge"], **own}
+
+
+def describe_versions(run: LoadedRun) -> dict[str, str]:
+    """Return the versions that made a run, if it holds them."""
+    versions = read_json(run.path / "run.json").get("versions")
+    if not isinstance(versions, dict):
+        return {}
+    return {"versions": ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))}
+
+
+def list_data_sets(run: LoadedRun) -> list[dict[str, Any]]:
+    """Return the record of each data set of a run."""
+    data = run.parameters["data"]
+    return data if isinstance(data, list) else [data]
+
+
 def origin_blocks(run: LoadedRun) -> Iterator[Block]:
     """Show versions, model, data, seed and checksums of a run."""
     p = run.parameters
-    header = read_json(run.path / "run.json")
     manifest = {} if run.flaw else read_json(run.path / "manifest.json")
-    values: dict[str, Any] = {
-        "command": manifest.get("command") or f"distract {run.command}",
-        "judge": p["judge"],
-    }
-    identity = p.get("identity")
-    if isinstance(identity, dict):
-        values |= {f"judge: {name}": value for name, value in sorted(identity.items())}
-    sets = p["data"] if isinstance(p["data"], list) else [p["data"]]
-    for one in sets:
+    values = {"command": manifest.get("command") or f"distract {run.command}", **describe_judge(run)}
+    for one in list_data_sets(run):
         values[f"data {one['name']}"] = f"{one['cases']} cases, sha256 {one.get('sha256', 'unknown')}"
     values |= {name: p[name] for name in ("limit", "seed", "generator") if name in p}
     values |= list_methods(p)
@@ -46,9 +59,7 @@ def origin_blocks(run: LoadedRun) -> Iterator[Block]:
     for name in ("rows.jsonl", "summary.json"):
         if isinstance(checksums, dict) and name in checksums:
             values[name] = f"sha256 {checksums[name]}"
-    versions = header.get("versions")
-    if isinstance(versions, dict):
-        values["versions"] = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    values |= describe_versions(run)
     yield Heading("How it was made", level=2)
     yield Note(run.origin if not run.flaw else run.flaw, apart=False)
     rows = [("", line(str(name)), line(str(value))) for name, value in values.items()]

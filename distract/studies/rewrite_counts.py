@@ -60,6 +60,11 @@ def count_reasons(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
     return {name: dict(sorted(counts.items())) for name, counts in sorted(reasons.items()) if counts}
 
 
+def sum_reasons(rewrites: Iterable[Rewrite]) -> Counter[str]:
+    """Count rejected rewrites by reason, over all attacks."""
+    return sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
+
+
 def condition_name(rewrite: Rewrite) -> str:
     """Name the attack of a rewrite, or its severity if it breaks constraints on purpose."""
     attack, severity = _condition(rewrite)

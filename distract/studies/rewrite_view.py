@@ -13,7 +13,7 @@ from distract.report.glossary import empty_reason
 from distract.report.phrases import rate_cells
 from distract.stats.figure import Figure
 from distract.studies.differences import mark_difference
-from distract.studies.rewrite_counts import CompactRewrites, condition_name, count_reasons, layer_verdicts
+from distract.studies.rewrite_counts import CompactRewrites, condition_name, count_reasons, layer_verdicts, sum_reasons
 
 EXAMPLES, NEAR = 6, 120
 """Rejected rewrites to show, and the characters around each of their changes."""
@@ -57,7 +57,7 @@ def yield_report(counts: Mapping[str, Any]) -> Iterable[Block]:
 def rejection_parts(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[Block]:
     """Say how many rewrites were rejected and why; rare reasons are a detail."""
     # Count a rewrite once under each of its reasons, as in the document.
-    reasons = sum((Counter(counts) for counts in count_reasons(rewrites).values()), Counter[str]())
+    reasons = sum_reasons(rewrites)
     if not reasons:
         return
     listed = [f"{line(reason)} ({n})" for reason, n in reasons.most_common()]
@@ -69,27 +69,21 @@ def rejection_parts(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator
         yield from map(Detail, notes([f"rejected also: {'; '.join(listed[REASONS:])}"]))
 
 
-def example_blocks(rewrites: Iterable[Rewrite]) -> Iterator[Block]:
+def example_blocks(rewrites: Collection[Rewrite]) -> Iterator[Block]:
     """Show rejected rewrites by attack and reason, with an example of each of the most frequent reasons."""
-    counts, examples = Counter[tuple[str, str]](), dict[str, Rewrite]()
-    total = 0
-    for rewrite in rewrites:
-        total += 1
-        for reason in dict.fromkeys(map(slug, rewrite.reasons)):
-            counts[condition_name(rewrite), reason] += 1
-            examples.setdefault(reason, rewrite)
-    if not counts:
+    rows: list[TableRow] = [
+        (line(attack), f" {line(reason)}", [str(n)])
+        for attack, counts in count_reasons(rewrites).items()
+        for reason, n in counts.items()
+    ]
+    if not rows:
         return
-    rejected = f"{count(total, 'rewrite')} were written; those below were rejected, and no judge saw them."
+    rejected = f"{count(len(rewrites), 'rewrite')} were written; those below were rejected, and no judge saw them."
     yield Heading("Rejected rewrites", level=2)
     yield Sentence(rejected, apart=False)
-    yield Table(
-        "", ("reason", "rewrites"), [(line(a), f" {line(b)}", [str(n)]) for (a, b), n in sorted(counts.items())]
-    )
-    frequent = Counter[str]()
-    for (_, reason), n in counts.items():
-        frequent[reason] += n
-    for reason, _ in frequent.most_common(EXAMPLES):
+    yield Table("", ("reason", "rewrites"), rows)
+    examples = {slug(reason): rewrite for rewrite in rewrites for reason in rewrite.reasons}
+    for reason, _ in sum_reasons(rewrites).most_common(EXAMPLES):
         one = examples[reason]
         details = "; ".join(line(each) for each in one.reasons)
         label = f"{line(reason)}: case {line(one.case)}, {line(condition_name(one))} ({shorten(details, 200)})"

@@ -20,19 +20,19 @@ FLIP = ("--protocol", "pairwise", "--measure", "flip", "--limit", "40")
             "planted:bold",
             FLIP,
             ["under assertiveness, pairwise flips 40 of 40", "distract gate --max-flip-rate", "(`--control`)"],
-            ["Do not", "to find out whether", "No losing response"],
+            ["Do not", "Do not rely", "No losing response"],
         ),
         (
             "planted:first",
             FLIP,
-            ["Do not rely on this judge: by no way of asking is it shown to tell good from bad. Use another one."],
+            ["Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."],
             ["pairwise flips", "distract gate"],
         ),
         (
             "planted:coin",
             ("--protocol", "pairwise", "--measure", "flip", "--limit", "8"),
-            ["Do not rely on this judge", "to find out whether it can tell good from bad under pairwise."],
-            ["Do not use", "distract gate"],
+            ["Do not rely on pairwise yet: nothing shows that it can tell good from bad there. Judge more cases."],
+            ["Do not use", "distract gate", "Use another"],
         ),
         (
             "planted:gullible",
@@ -44,8 +44,8 @@ FLIP = ("--protocol", "pairwise", "--measure", "flip", "--limit", "40")
         (
             "planted:first",
             ("--protocol", "pairwise", "--protocol", "pointwise", "--measure", "flip", "--limit", "40"),
-            ["Do not use pairwise with this judge: use pointwise, or another judge."],
-            ["to find out whether"],
+            ["Do not use pairwise with this judge: it cannot tell good from bad there."],
+            ["Do not rely"],
         ),
         (
             "planted:longer=0.3",

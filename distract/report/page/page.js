@@ -75,7 +75,7 @@
     const heading = make("h3", undefined, box);
     make("a", describe(flip), heading).href = `#${flip.id}`;
     showText("Question", texts[flip.prompt], box);
-    make("h4", `Rewritten: ${flip.rewritten}${flip.label ? `, the ${flip.label.split(" ")[2]} one by the label` : ""} (struck out: original; underlined: rewrite)`, box);
+    make("h4", `Rewritten: ${flip.rewritten}${flip.label && `, the ${flip.label} one by the label`} (struck out: original; underlined: rewrite)`, box);
     showDifference(original, texts[flip.rewrite], box);
     if (flip.rival >= 0) {
       make("h4", `Rival: ${flip.other}`, box);

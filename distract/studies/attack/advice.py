@@ -8,8 +8,9 @@ from typing import Any
 
 from distract.core.printable import line, percent
 from distract.report.phrases import describe_rate, join_names, name_protocol
-from distract.stats.figure import Figure, headline
+from distract.stats.figure import Figure
 from distract.studies.attack.measures import AttackResult
+from distract.studies.attack.plots import select_headline
 
 WIDTH = 0.1
 """Half width of an interval that is narrow enough to act on."""
@@ -26,24 +27,20 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
     """List what to do next, the most important first."""
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
     controls = parameters["controls"]
-    flips = [
-        f
-        for f in measured.figures
-        if f.measure == "flip_rate" and f.against is None and f.rule == headline("flip_rate", rules[f.protocol or ""])
-    ]
-    shown = {level: [one.protocol for one in measured.usable if one.usable == level] for level in ("yes", "no", None)}
-    useful = [name for name in rules if name not in shown["no"]]
-    trusted = [name for name in useful if name in (*shown["yes"], *shown[None])]
-    if not trusted:
-        yield "Do not rely on this judge: by no way of asking is it shown to tell good from bad. Use another one."
-    elif shown["no"]:
-        others = join_names(map(line, trusted))
-        yield f"Do not use {join_names(map(line, shown['no']))} with this judge: use {others}, or another judge."
-    if useful and len(trusted) < len(useful):
-        doubted = join_names(line(name) for name in useful if name not in trusted)
-        yield f"Judge more cases to find out whether it can tell good from bad under {doubted}."
-    own = [f for f in flips if f.attack not in controls and f.protocol in useful and f.n]
-    sure = [f for f in own if f.protocol in trusted]
+    unusable, doubted = (
+        [one.protocol for one in measured.usable if one.usable == level] for level in ("no", "not shown")
+    )
+    useful = [name for name in rules if name not in unusable]
+    if not useful:
+        yield "Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."
+    elif unusable:
+        yield f"Do not use {join_names(map(line, unusable))} with this judge: it cannot tell good from bad there."
+    if doubted:
+        names = join_names(map(line, doubted))
+        yield f"Do not rely on {names} yet: nothing shows that it can tell good from bad there. Judge more cases."
+    flips = select_headline(measured.figures, "flip_rate", rules)
+    own = [f for f in flips if f.attack not in controls and f.protocol in useful]
+    sure = [f for f in own if f.protocol not in doubted]
     if fooled := [f for f in sure if (f.low or 0.0) >= CLEAR]:
         worst = max(fooled, key=lambda f: (f.low or 0.0, f.place))
         yield (
@@ -62,7 +59,7 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
             f"Judge more cases (`--limit`) for narrower intervals: ±{100 * WIDTH:g} points need about "
             f"{_cases_needed(widest):,} eligible comparisons for each attack; this run has {min(f.n for f in wide)}."
         )
-    if own and not any(f.attack in controls for f in flips):
+    if own and not controls:
         yield "Measure the judge's own noise too (`--control`): without it, noise and style cannot be told apart."
     rejected = sum(not rewrite.is_accepted for rewrite in measured.rewrites)
     if rejected > MANY_REJECTED * len(measured.rewrites):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from distract.core.printable import count_decimals
 from distract.core.runs import LoadedRun
+from distract.report.html import dump
 from distract.report.phrases import join_names, name_protocol
 from distract.studies.attack.flip_view import ShownFlip, collect_flips
 from distract.studies.attack.flips import Flip, FlipOutcome
@@ -17,8 +18,8 @@ from distract.studies.attack.flips import Flip, FlipOutcome
 MOST = 2000
 """Flips of a page."""
 
-LARGEST = 2_500_000
-"""Bytes of the texts of a page, so that it stays below 3 MB."""
+LARGEST = 2_900_000
+"""Bytes of the data of a page, so that it stays below 3 MB."""
 
 OUTCOMES: Mapping[FlipOutcome, str] = {
     "flip": "flips (the loser wins after its rewrite)",
@@ -26,16 +27,18 @@ OUTCOMES: Mapping[FlipOutcome, str] = {
     "counter-flip": "counter-flips (the winner loses after its rewrite)",
 }
 
-LABELS = ("rewrote the better response", "rewrote the worse response")
-
 
 def build_flip_data(run: LoadedRun) -> dict[str, Any]:
     """Return the verdicts that a run's rewrites changed, for the browser of a page; of very many, a sample."""
     every, _ = collect_flips(run, outcomes=tuple(OUTCOMES))
-    shown, most = _sample(every, MOST), MOST
-    while most > 1 and _measure_texts(shown) > LARGEST:
-        most = most * 3 // 4
-        shown = _sample(every, most)
+    most = MOST
+    while (size := len(dump(data := _build(every, most)).encode())) > LARGEST and most > 1:
+        most = max(1, min(most * 3 // 4, most * LARGEST // size))
+    return data
+
+
+def _build(every: Sequence[ShownFlip], most: int) -> dict[str, Any]:
+    shown = _sample(every, most)
     texts: dict[str, int] = {}
     flips = [_describe(one, texts) for one in shown]
     digits = min(count_decimals(pair for one in shown for pair in (one.flip.before, one.flip.after)), 4)
@@ -44,7 +47,7 @@ def build_flip_data(run: LoadedRun) -> dict[str, Any]:
     cut = f" Shown: {len(shown):,}, half of them the clearest, half spread evenly over the others."
     turns = ", the ways of asking in turn" if len({one.flip.protocol for one in every}) > 1 else ""
     labelled = Counter(label for one in every if one.flip.outcome == "flip" and (label := _read_label(one.flip)))
-    sides = join_names(f"{labelled[label]:,} {label}" for label in LABELS)
+    sides = join_names(f"{labelled[label]:,} rewrote the {label} response" for label in ("better", "worse"))
     about = (
         f"Verdicts that a rewrite changed: {listed}. {f'By the labels, {sides}. ' if labelled else ''}"
         f"The clearest first{turns}.{cut if len(shown) < len(every) else ''}"
@@ -57,7 +60,7 @@ def _read_label(flip: Flip) -> str:
     label = flip.rows[0].label if flip.rows else None
     if label not in ("a", "b"):
         return ""
-    return LABELS[(label == "a") != flip.first]
+    return "better" if (label == "a") == flip.first else "worse"
 
 
 def _sample(flips: Sequence[ShownFlip], most: int) -> Sequence[ShownFlip]:
@@ -66,18 +69,6 @@ def _sample(flips: Sequence[ShownFlip], most: int) -> Sequence[ShownFlip]:
         return flips
     rest = flips[most // 2 :]
     return [*flips[: most // 2], *rest[:: math.ceil(len(rest) / (most - most // 2))]]
-
-
-def _measure_texts(flips: Iterable[ShownFlip]) -> int:
-    texts = {
-        text
-        for one in flips
-        for text in (
-            *(one.question, one.rival, one.flip.original, one.flip.rewrite),
-            *(text for said in one.said for _, text in said),
-        )
-    }
-    return sum(len(text.encode(errors="replace")) for text in texts)
 
 
 def _describe(one: ShownFlip, texts: dict[str, int]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ RATES: Mapping[str, tuple[str, Mapping[str, float]]] = {
 def rate_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:
     """Draw the headline rates of every protocol and attack, with their intervals."""
     for measure, (title, lines) in RATES.items():
-        if own := _select(figures, measure, rules):
+        if own := select_headline(figures, measure, rules):
             marks = [Mark(f.attack, _name(f), f.value or 0.0, f.low, f.high, _count(f)) for f in own]
             yield Plot(
                 "forest", title, _describe(own), Axis("with 95% intervals", lines=lines), Axis("", "names"), marks
@@ -67,7 +67,7 @@ def _list_shares(curve: MarginCurve) -> list[tuple[float, float]]:
 
 def comparison_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:
     """Draw the flips of each attack under one way of asking beside the others."""
-    own = _select(figures, "flip_rate", rules)
+    own = select_headline(figures, "flip_rate", rules)
     if len({f.protocol for f in own}) > 1:
         marks = [Mark(f.attack, _name(f), f.value or 0.0, f.low, f.high) for f in own]
         title = "Ways of asking side by side: the same attacks"
@@ -76,7 +76,7 @@ def comparison_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str
 
 def severity_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Plot]:
     """Draw how often the good response wins, by the number of constraints that the other breaks."""
-    own = _select(figures, "severity_accuracy", rules)
+    own = select_headline(figures, "severity_accuracy", rules)
     if len({f.severity for f in own}) > 1:
         marks = [
             Mark(_name(f) + ("" if f.attack == BASELINE else f", {f.attack}"), float(f.severity or 0), f.value or 0.0)
@@ -87,7 +87,7 @@ def severity_plots(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]
         yield Plot("line", title, _describe(own), Axis("accuracy"), places, marks)
 
 
-def _select(figures: Sequence[Figure], measure: str, rules: Mapping[str, Sequence[str]]) -> list[Figure]:
+def select_headline(figures: Sequence[Figure], measure: str, rules: Mapping[str, Sequence[str]]) -> list[Figure]:
     """Return the figures of a measure by the headline rules; those without a comparison have no place in a plot."""
     own = [f for f in figures if f.measure == measure and f.against is None and f.value is not None]
     return [f for f in own if f.rule == headline(measure, rules[f.protocol or ""])]
