@@ -7,6 +7,7 @@ options as the command line writes them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from distract.cli.arguments import (
     GateOptions,
     Names,
     ScopeOptions,
+    parse_columns,
     parse_judge,
     parse_names,
     parse_number,
@@ -247,12 +249,17 @@ def _check_settings(path: Path | None) -> None:
     read_settings_file(command, click.Context(command, parent=parent), None if path is None else str(path))
 
 
-def load(data: AnyPath, *, responses: Names = (), seed: int = 0) -> tuple[Case, ...]:
+def load(
+    data: Data, *, responses: Names = (), columns: Mapping[str, str] | None = None, seed: int = 0
+) -> tuple[Case, ...]:
     """Read the cases of a data set.
 
     Args:
-        data: built-in name, path or ``hub:ORG/NAME[:CONFIG[:SPLIT]]``; the latter two may follow ``FORMAT:``.
+        data: built-in name, path or ``hub:ORG/NAME[:CONFIG[:SPLIT]]``, where the latter two may follow ``FORMAT:``; or
+            a table in memory: a frame of pandas or polars, a table of pyarrow or ``datasets``, a list of dicts.
         responses: files of responses, for formats that hold prompts only.
+        columns: columns of a table by role, as ``{"prompt": "question", "label": "winner"}``; others are found by
+            their usual names.
         seed: seed for the order of the two responses, where the data list the better one first.
 
     Returns:
@@ -262,4 +269,5 @@ def load(data: AnyPath, *, responses: Names = (), seed: int = 0) -> tuple[Case, 
         UsageError: a file is missing or wrong (``DataError`` names file, line and field), or the format is unknown.
     """
     paths, number = parse_names("responses", responses), parse_number("seed", seed)
-    return datasets.load(str(parse_path("data", data)), paths, number).cases
+    place = str(parse_path("data", data)) if isinstance(data, str | os.PathLike) else data
+    return datasets.load(place, paths, number, parse_columns(columns or {})).cases

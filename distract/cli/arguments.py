@@ -8,14 +8,13 @@ from __future__ import annotations
 import difflib
 import os
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, get_type_hints
 
 from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
-from distract.core.records import Case
-from distract.data import datasets
+from distract.data.columns import parse_map
 from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.source import register
 from distract.models.options import COMMON
@@ -23,13 +22,15 @@ from distract.models.provider import known_settings, read_settings
 
 AnyPath = str | os.PathLike[str]
 Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Data = str | os.PathLike[str] | Sequence[Case]
+Data = Any
+"""A name, a path, cases, or a table: a frame of pandas or polars, a table of pyarrow or ``datasets``, dicts."""
 
 
 class AuditOptions(TypedDict, total=False):
     """The options that ``attack`` and ``gate`` share; None leaves the choice to distract."""
 
     responses: Names  # files of responses, for data that hold only prompts
+    columns: Mapping[str, str]  # columns of a table by role, as ``--map``
     reference_model: str | None  # model for protocols that need a reference, named like a judge
     orders: str  # order in which to show responses: ``both`` (default), ``given`` or ``swapped``
     samples: int  # passes of each order, 1 (default) to 10,000; the majority wins
@@ -136,7 +137,9 @@ def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:
         elif hints[name] == Names:
             options[name] = parse_names(name, value)
         elif name == "data":
-            options[name] = _parse_data(value)
+            options[name] = str(value) if isinstance(value, os.PathLike) else value
+        elif name == "columns":
+            options[name] = parse_columns(value)
         elif hints[name] == AnyPath | None:
             options[name] = None if value is None else parse_path(name, value)
         elif not isinstance(value, hints[name]):
@@ -175,12 +178,13 @@ def parse_names(name: str, value: object) -> tuple[str, ...]:
     return tuple(map(os.fspath, names))
 
 
-def _parse_data(value: Any) -> str | datasets.DataSet:
-    if isinstance(value, str | os.PathLike):
-        return str(value)
-    if not isinstance(value, Iterable):
-        raise UsageError(f"data: expected a name, a path or a list of cases, found one {type(value).__name__}")
-    return datasets.collect_cases(value)
+def parse_columns(value: object) -> dict[str, str]:
+    """Convert columns by role, a dict or a value of ``--map``."""
+    if isinstance(value, str):
+        return parse_map([value])
+    if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+        raise UsageError(f"columns: expected a dict of columns by role, found {reprlib.repr(value)}")
+    return parse_map(f"{role}={column}" for role, column in value.items())
 
 
 _EXPECTED: Mapping[Any, str] = {

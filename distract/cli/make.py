@@ -91,7 +91,14 @@ def rewrite(
 @rewriting("--verifier", help="Model that checks whether each answer says what the reference says.")
 @making_options
 def make_pairs(
-    data: str, responses: tuple[str, ...], verifier: str | None, generator: str, limit: int, seed: int, **more: Any
+    data: str,
+    responses: tuple[str, ...],
+    columns: dict[str, str],
+    verifier: str | None,
+    generator: str,
+    limit: int,
+    seed: int,
+    **more: Any,
 ) -> None:
     """Make a better and a worse answer from each reference.
 
@@ -102,7 +109,7 @@ def make_pairs(
     from distract.studies.make import maker
 
     sampling, loading, where = split_options(more)
-    job = maker.pair_job(data, responses, generator, sampling, verifier, limit or None, seed)
+    job = maker.pair_job(data, responses, generator, sampling, verifier, limit or None, seed, columns)
     _execute_job(job, {"generator": generator, "verifier": verifier}, loading, **where)
 
 

@@ -14,6 +14,7 @@ from distract.cli.options import (
     draw_options,
     keep_text_option,
     manner_options,
+    map_option,
     option,
     protocol_option,
     reference_option,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from distract.studies.meta.published_judges import JudgeSource
     from distract.studies.meta.session import MetaSelection
 
-ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "as_json", "html", "markdown")
+ASKLESS_OPTIONS = ("judges", "specs", "responses", "columns", "base", "seed", "verbose", "as_json", "html", "markdown")
 """The options that apply when all verdicts are replayed."""
 
 
@@ -41,6 +42,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "base", "seed", "verbose", "a
     "--data", "specs", multiple=True, help="Labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable."
 )
 @option("--responses", multiple=True, help="File of further responses, for the one data set that needs them.")
+@map_option
 @protocol_option()
 @option("--base", help="Protocol to compare the others with. Default: base, or its name in replayed verdicts.")
 @reference_option
@@ -56,6 +58,7 @@ def meta(
     judges: tuple[str, ...],
     specs: tuple[str, ...],
     responses: tuple[str, ...],
+    columns: dict[str, str],
     limit: int,
     seed: int,
     out: Path | None,
@@ -85,7 +88,7 @@ def meta(
         raise UsageError(f"--judge {repeated}: is given twice")
     if not specs and live:
         specs = ("tweakset",)
-    selected = select(specs, responses, limit or None, seed)
+    selected = select(specs, responses, limit or None, seed, columns)
     replayed = _load_replays([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
     if same := sorted({source.name for source in replayed} & {*live}):
         raise UsageError(f"--judge {same[0]}: a replayed judge has the same name; run them separately")

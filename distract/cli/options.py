@@ -49,6 +49,15 @@ class RangeType(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
+def _parse_columns(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Parse all values of ``--map``."""
+    if not values:
+        return {}
+    from distract.data.columns import parse_map
+
+    return parse_map(values)
+
+
 def option(*names: str, help: str, bounds: Range | None = None, **settings: Any) -> Callable[[Decorated], Decorated]:
     """Define an option that takes ``bounds``, or those of its name, and shows its default."""
     if bounds := bounds or BOUNDS.get(names[0].lstrip("-").replace("-", "_")):
@@ -119,11 +128,20 @@ generator_option = rewriting(
 )
 best_of_option = rewriting("--best-of", default=1, help="Texts per attempt; the best is kept.")
 
+map_option = option(
+    "--map",
+    "columns",
+    multiple=True,
+    metavar="ROLE=COLUMN",
+    callback=_parse_columns,
+    help="Columns of a table, as in prompt=question,response_a=answer_1,label=winner.",
+)
 data_options = group_options(
-    option("--data", default="tweakset", help="Built-in name, path, or FORMAT:PATH."),
+    option("--data", default="tweakset", help="Built-in name, path (CSV, Parquet, JSON …), or FORMAT:PATH."),
     option(
         "--responses", multiple=True, help="File of {prompt, response}, for data that hold only prompts; repeatable."
     ),
+    map_option,
 )
 manner_options = group_options(
     asking(

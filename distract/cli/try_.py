@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from distract.cli.command import command
-from distract.cli.options import NameType, asking_options, option, protocol_option
+from distract.cli.options import NameType, asking_options, map_option, option, protocol_option
 from distract.cli.shared import echo, echo_json, exit_with, report_usage
 from distract.cli.terminal import CLOSING, terminal
 
@@ -17,6 +17,7 @@ from distract.cli.terminal import CLOSING, terminal
 @click.argument("judge")
 @protocol_option("that of the judge, or the basic ones")
 @option("--data", help="Data with the case: built-in name, path, or FORMAT:PATH. Default: a built-in pair.")
+@map_option
 @option("--case", "case_id", type=NameType(), help="Case of the data. Default: the first.")
 @option("--question", type=NameType(), help="Question of a pair of your own.")
 @option("--response-a", type=NameType(), help="Its first response.")
@@ -28,6 +29,7 @@ def try_judge(
     judge: str,
     protocols: tuple[str, ...],
     data: str | None,
+    columns: dict[str, str],
     case_id: str | None,
     store: Path | None,
     fresh: bool,
@@ -45,7 +47,7 @@ def try_judge(
     from distract.studies.execution import renew, split_options
 
     _, loading, texts = split_options(more)
-    case = trial.choose_case(data, case_id, texts)
+    case = trial.choose_case(data, case_id, texts, columns)
     opened = open_models({"judge": judge}, loading)
     terminal().say(opened.notes)
     backend = opened.models["judge"]

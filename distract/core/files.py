@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from distract.core.errors import DataError, UsageError, write_error
 
@@ -212,9 +212,10 @@ def _part_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}.part")
 
 
-def read_bytes(path: Path) -> bytes:
+def open_input(path: Path) -> BinaryIO:
+    """Open a user's file for reading."""
     try:
-        return path.read_bytes()
+        return path.open("rb")
     except FileNotFoundError:
         raise DataError("no such file", path=path) from None
     except IsADirectoryError:
@@ -223,6 +224,14 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from error
     except ValueError as error:
         raise DataError(f"cannot be read: {error}", path=path) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    with open_input(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror}", path=path) from error
 
 
 def read_text(path: Path) -> str:

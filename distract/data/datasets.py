@@ -2,27 +2,34 @@
 
 A reader turns the text of a file into cases, and raises ``DataError`` with the file, line and field of a fault. The
 content of the file determines the reader, unless the user names it as ``FORMAT:PATH``. A format with prompts only gets
-the responses from further files; ``load_prompts`` reads it without them.
+the responses from further files; ``load_prompts`` reads it without them. Sets of any size are read in bounded memory.
 """
 
 from __future__ import annotations
 
 import hashlib
+import heapq
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from distract.core.errors import DataError, UsageError
-from distract.core.files import decode, read_bytes
 from distract.core.records import Case, Response
+from distract.data.columns import find_columns
 from distract.data.formats import READERS, native
-from distract.data.formats.reader import ConstrainedPrompt, Omission
-from distract.data.sources import BUILT_IN, DataSource, locate
+from distract.data.formats.reader import BetterFirst, ConstrainedPrompt, Omission
+from distract.data.frames import LIBRARIES
+from distract.data.sources import BUILT_IN, TABLE, DataSource, locate
+from distract.data.tables import Table, open_table, read_table
 
 __all__ = ["BUILT_IN", "READERS", "DataSet", "collect_cases", "load", "load_prompts"]
+
+MOST = 10_000
+"""Number of cases to keep of a large set for a caller that draws fewer."""
 
 CASES_NAME = "cases"
 """Name of a data set of the caller's own cases."""
@@ -33,7 +40,8 @@ class DataSet:
     """Cases and their origin.
 
     ``checksum`` is the SHA-256 (hex) of the file, or of the checksums of several. ``left_out`` counts entries
-    without a case, by reason; ``size`` counts all prompts, with and without a case.
+    without a case, by reason; ``size`` counts all prompts, with and without a case. ``columns`` says which columns of
+    a table hold them.
     """
 
     name: str
@@ -42,10 +50,12 @@ class DataSet:
     cases: tuple[Case, ...]
     left_out: Counter[str]
     size: int
+    columns: str = ""
 
     @property
     def record(self) -> dict[str, Any]:
-        return {"name": self.name, "format": self.format, "sha256": self.checksum, "cases": self.size}
+        record = {"name": self.name, "format": self.format, "sha256": self.checksum, "cases": self.size}
+        return {**record, "columns": self.columns} if self.columns else record
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +70,78 @@ class PromptSet:
     size: int
 
 
-def load(spec: str, responses: Sequence[str] = (), seed: int = 0) -> DataSet:
-    source = locate(spec, "cases")
-    reader = READERS[source.format]
-    answers = {path: read_bytes(Path(path)) for path in responses}
+def load(
+    data: object,
+    responses: Sequence[str] = (),
+    seed: int = 0,
+    roles: Mapping[str, str] = MappingProxyType({}),
+    limit: int | None = None,
+) -> DataSet:
+    """Read cases from a name, a path, a data frame or a list.
+
+    Args:
+        data: name or path, else an object in memory.
+        responses: files of responses, for formats with prompts only.
+        seed: seed for the order of a better and a worse response, and for the draw from a large set.
+        roles: columns by role, for tables (``--map``).
+        limit: number of cases that the caller will draw; of a larger set than ``MOST``, only that many are kept.
+    """
+    if not isinstance(data, str) and (cases := _list_cases(data)) is not None:
+        if responses or roles:
+            raise UsageError("responses and columns need data with a name, a path or columns; put them into the cases")
+        return collect_cases(cases)
+    source = locate(data, "cases", roles)
+    answers = {path: open_table(Path(path), "responses") for path in responses}
     left_out = Counter[str]()
-    cases: dict[str, Case] = {}
+    sample = _Sample(None if limit is None else max(limit, MOST), seed)
     size = 0
     for entry in _read_entries(source, answers):
-        if isinstance(entry, Case):
-            case = _draw_order(entry, seed) if reader.better_first else entry
-            cases[case.id] = case
-            size += 1
-        else:
+        if isinstance(entry, Omission):
             size += entry.prompt
             left_out[entry.reason] += 1
-    if not cases:
+        else:
+            sample.add(_draw_order(entry.case, seed) if isinstance(entry, BetterFirst) else entry)
+            size += 1
+    if not sample.cases:
         raise DataError(f"holds no cases{_format_reasons(left_out)}", path=source.where)
-    return DataSet(source.name, source.format, _checksum(source, answers), tuple(cases.values()), left_out, size)
+    if sample.passed_over:
+        left_out[f"not among the {len(sample.cases):,} drawn from this large set"] = sample.passed_over
+    columns = find_columns(source.table, source.table.roles).describe() if source.format == TABLE else ""
+    checksum = _checksum(source, answers)
+    return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns)
+
+
+class _Sample:
+    """A random sample of cases in their order, drawn while they are read; ``most`` None keeps all."""
+
+    def __init__(self, most: int | None, seed: int) -> None:
+        self.cases: dict[int, Case] = {}
+        self.passed_over = 0
+        self._most, self._seed, self._number = most, seed, 0
+        self._ranks: list[tuple[int, int]] = []
+
+    def add(self, case: Case) -> None:
+        number = self._number = self._number + 1
+        self.cases[number] = case
+        if self._most is None:
+            return
+        digest = hashlib.sha256(f"{self._seed}\x1e{number}".encode()).digest()
+        heapq.heappush(self._ranks, (int.from_bytes(digest[:8], "big"), number))
+        if len(self._ranks) > self._most:
+            del self.cases[heapq.heappop(self._ranks)[1]]
+            self.passed_over += 1
+
+    def list_cases(self) -> tuple[Case, ...]:
+        """List the sample in the order of the data; a later case replaces an earlier one of the same id."""
+        return tuple({case.id: case for case in self.cases.values()}.values())
+
+
+def _list_cases(data: object) -> list[Case] | None:
+    """The caller's own cases; None if the object is a table."""
+    if not isinstance(data, Iterable) or type(data).__module__.partition(".")[0] in LIBRARIES:
+        return None
+    cases = list(data)
+    return None if cases and all(isinstance(case, Mapping) for case in cases) else cases
 
 
 def collect_cases(cases: Iterable[Case]) -> DataSet:
@@ -95,7 +159,7 @@ def collect_cases(cases: Iterable[Case]) -> DataSet:
         raw = "".join(f"{native.format_line(case)}\n" for case in cases).encode()
     except (AttributeError, TypeError, ValueError) as error:
         raise DataError(f"a case cannot be written to a file ({error})", path=CASES_NAME) from error
-    read = tuple(native.read(raw.decode(), CASES_NAME))
+    read = tuple(native.read(read_table(raw, CASES_NAME)))
     return DataSet(CASES_NAME, "native", hashlib.sha256(raw).hexdigest(), read, Counter(), len(read))
 
 
@@ -114,7 +178,7 @@ def load_prompts(spec: str) -> PromptSet:
         raise UsageError(
             f"{source.where}: {source.format} data hold no prompts with format requirements (these do: {able})"
         )
-    entries = list(reader(source.text, source.where))
+    entries = list(reader(source.table))
     left_out = Counter(entry.reason for entry in entries if isinstance(entry, Omission))
     prompts = tuple(entry for entry in entries if isinstance(entry, ConstrainedPrompt))
     if not prompts:
@@ -122,7 +186,7 @@ def load_prompts(spec: str) -> PromptSet:
     return PromptSet(source.name, source.format, _checksum(source, {}), prompts, left_out, len(entries))
 
 
-def _read_entries(source: DataSource, answers: dict[str, bytes]) -> Iterator[Case | Omission]:
+def _read_entries(source: DataSource, answers: Mapping[str, Table]) -> Iterator[Case | BetterFirst | Omission]:
     reader = READERS[source.format]
     if answers and not reader.needs:
         able = ", ".join(key for key, other in READERS.items() if other.needs)
@@ -130,10 +194,9 @@ def _read_entries(source: DataSource, answers: dict[str, bytes]) -> Iterator[Cas
     if reader.needs and not answers:
         raise UsageError(f"{source.where}: {source.format} data hold no responses; add --responses with {reader.needs}")
     if reader.join is not None:
-        files = {path: decode(raw, path) for path, raw in {**source.further, **answers}.items()}
-        return reader.join(source.text, source.where, files)
+        return reader.join(source.table, {**source.further, **answers})
     assert reader.read is not None
-    return reader.read(source.text, source.where)
+    return reader.read(source.table)
 
 
 def _draw_order(case: Case, seed: int) -> Case:
@@ -146,18 +209,22 @@ def _draw_order(case: Case, seed: int) -> Case:
     return replace(case, responses=responses, preferred=other.get(case.preferred or "", case.preferred))
 
 
-def _checksum(source: DataSource, answers: dict[str, bytes]) -> str:
+def _checksum(source: DataSource, answers: Mapping[str, Table]) -> str:
     """SHA-256 (hex) of the file, or of all files, names of authors and code that affect the cases."""
     code = READERS[source.format].code
+    first = source.table.checksum()
     if not source.further and not answers:
-        return source.checksum
-    parts = [Path(str(code.__file__)).read_bytes()] if code else []
-    for path, raw in source.further.items():
-        parts += ["/".join(Path(path).parts[-2:]).encode(), raw]
-    for path, raw in answers.items():
-        parts += [Path(path).stem.encode(), raw]
-    digests = [source.checksum, *(hashlib.sha256(part).hexdigest() for part in parts)]
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
+        return first
+    digests = [first, *([_hash(Path(str(code.__file__)).read_bytes())] if code else ())]
+    for path, table in source.further.items():
+        digests += [_hash("/".join(Path(path).parts[-2:]).encode()), table.checksum()]
+    for path, table in answers.items():
+        digests += [_hash(Path(path).stem.encode()), table.checksum()]
+    return _hash("".join(digests).encode())
+
+
+def _hash(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
 
 
 def _format_reasons(left_out: Counter[str]) -> str:

@@ -20,12 +20,13 @@ _NAMES = {dict: "an object", list: "a list", str: "text", int: "a whole number",
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A JSON object and its place in a file."""
+    """A JSON object and its place in a file; where ``typed`` is False, every value is a text, as in CSV."""
 
     value: Mapping[str, Any]
     path: str
     line: int
     inside: str = ""
+    typed: bool = True
 
     def fail(self, problem: str, field: str | None = None) -> NoReturn:
         raise DataError(problem, path=self.path, line=self.line, field=f"{self.inside}{field}" if field else None)
@@ -81,8 +82,8 @@ class Item:
         return self.name(field) if self.has(field) else None
 
     def has(self, field: str) -> bool:
-        """Whether an optional field has a value; exports often write null for a missing one."""
-        return self.value.get(field) is not None
+        """Whether an optional field has a value; exports often write null for a missing one, CSV nothing."""
+        return self.value.get(field) is not None and (self.typed or self.value[field] != "")
 
     def turns(self, field: str, *, empty: bool = False) -> tuple[str, ...]:
         value = self.value.get(field)

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub as JSON Lines, through the optional library ``datasets``.
+"""Data sets of the Hugging Face hub as tables, through the optional library ``datasets``.
 
 Loading runs no code of the data set's author: the library stopped doing so in version 4.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError, UsageError, install_command
+from distract.data.frames import read_dicts
+from distract.data.tables import Table
 
 FORM = "hub:ORG/NAME[:CONFIG[:SPLIT]]"
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -22,8 +22,8 @@ PATIENCE = 10.0
 """Seconds to wait for the hub's first answer."""
 
 
-def load_rows(name: str) -> str:
-    where = f"hub:{name}"
+def load_table(where: str, expected: str) -> Table:
+    name = where.removeprefix("hub:")
     path, config, split = _split_name(name, where)
     api, library = _import_library(where)
     if not Path(path).is_dir():
@@ -36,12 +36,15 @@ def load_rows(name: str) -> str:
             known = ", ".join(sorted(map(str, splits)))
             wrong = "has several splits" if split is None else f"has no split {split!r}"
             raise UsageError(f"{where}: {wrong} (known: {known}); name one as {path}:{config or ''}:SPLIT")
-        return "".join(f"{json.dumps(_convert_value(row))}\n" for row in splits[split])
+        table = read_dicts(splits[split], "a data set of the hub", where)
     except UsageError:
         raise
     except Exception as error:  # the library passes on the exceptions of its many parts
         choose = f" (expected {FORM})" if isinstance(error, ValueError) else ""
         raise UsageError(f"{where}: cannot be loaded: {_describe_error(error)}{choose}") from error
+    if not table.first:
+        raise DataError(f"is empty; expected {expected}", path=where)
+    return table
 
 
 def _split_name(name: str, where: str) -> tuple[str, str | None, str | None]:
@@ -79,18 +82,3 @@ def _reach(api: Any, path: str, where: str) -> None:
 
 def _describe_error(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-def _convert_value(value: object) -> object:
-    """A cell as a JSON value; tables write NaN for empty cells."""
-    if isinstance(value, Mapping):
-        return {str(key): _convert_value(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_convert_value(part) for part in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    if callable(convert := getattr(value, "tolist", None)):  # an array or a number of NumPy
-        return _convert_value(convert())
-    return str(value)

@@ -6,7 +6,6 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from distract.core.errors import DataError
@@ -30,17 +29,15 @@ def read_array(text: str, path: str) -> Iterator[Item]:
     return (Item(value, path, line) for line, value in _parse_array(_JsonText(path, text)))
 
 
-def stream_lines(path: Path) -> Iterator[Object]:
-    with path.open("rb") as file:
-        yield from _parse_lines(decode_lines(file, path), path)
+def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
+    return _parse_lines(decode_lines(file, path), path)
 
 
-def stream_array(path: Path) -> Iterator[Object]:
-    with path.open("rb") as file:
-        yield from _parse_array(_JsonText(path, file=file))
+def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
+    return _parse_array(_JsonText(path, file=file))
 
 
-def decode_lines(file: BinaryIO, path: Path) -> Iterator[str]:
+def decode_lines(file: BinaryIO, path: str) -> Iterator[str]:
     """Decode the lines of a file with their ends; drop a byte order mark."""
     for number, raw in enumerate(file, 1):
         try:
@@ -58,7 +55,7 @@ def _split_lines(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _parse_lines(lines: Iterable[str], path: Path | str) -> Iterator[Object]:
+def _parse_lines(lines: Iterable[str], path: str) -> Iterator[Object]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -95,7 +92,7 @@ def _parse_array(text: _JsonText) -> Iterator[Object]:
 class _JsonText:
     """A text, or the unread part of a file; ``at`` is the position in ``buffer``."""
 
-    def __init__(self, path: Path | str, text: str = "", file: BinaryIO | None = None) -> None:
+    def __init__(self, path: str, text: str = "", file: BinaryIO | None = None) -> None:
         self.path, self.buffer, self.at = path, text, 0
         self._file = file
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -148,7 +145,7 @@ class _JsonText:
         return bool(raw)
 
 
-def _check_object(value: object, path: Path | str, line: int) -> dict[str, Any]:
+def _check_object(value: object, path: str, line: int) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected an object, found {describe(value)}", path=path, line=line)
     return value

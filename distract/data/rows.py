@@ -1,65 +1,52 @@
-"""Rows of published sets: either JSON form, ids, labels, and field names to recognise a format by.
+"""Rows of published sets: ids, labels, and column names to recognise a format by.
 
-Sets come as one JSON array, as JSON Lines, or both; rows from the hub come as lines. Fields that no reader uses are
-ignored, because published sets keep their sources.
+Columns that no reader uses are ignored, because published sets keep their sources.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import re
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
 from distract.data.fields import Item, describe
-from distract.data.json_stream import read_array, read_lines
+from distract.data.tables import Table
 
 DISAGREE = "the annotators do not agree"
 
-_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
-_BEGINNING = 20_000
-"""Characters to search for field names in a row that cannot be decoded."""
+
+def has_any(*names: str) -> Callable[[Table], bool]:
+    return lambda table: not set(names).isdisjoint(table.fields)
 
 
-def read_rows(text: str, path: str) -> Iterator[Item]:
-    return read_array(text, path) if text.lstrip().startswith("[") else read_lines(text, path)
+def has_all(*names: str) -> Callable[[Table], bool]:
+    return lambda table: set(names).issubset(table.fields)
 
 
-def field_names(text: str) -> frozenset[str]:
-    """The field names of the first row, for recognising a format.
-
-    For a broken row it returns the names found so far, so that the format's reader can report the fault.
-    """
-    begin = text.lstrip()
-    if begin.startswith("["):
-        begin = begin[1:].lstrip()
-    if not begin.startswith("{"):
-        return frozenset()
-    try:
-        first, _ = json.JSONDecoder().raw_decode(begin)
-    except (ValueError, RecursionError):
-        return frozenset(match[1] for match in _NAME.finditer(begin[:_BEGINNING].split("\n{", 1)[0]))
-    return frozenset(first)
+def name_rows(table: Table, field: str | None = None) -> Iterator[tuple[str, Item]]:
+    """Each row with the id of its case: ``item-`` and the field if every row has its own, else the 1-based position."""
+    is_unique = field is not None and _is_unique(table, field)
+    for number, item in enumerate(table.items(), 1):
+        identity = _identity(item, field) if field is not None and is_unique else None
+        yield identity or f"item-{number:04d}", item
 
 
-def has_any(*names: str) -> Callable[[str], bool]:
-    return lambda text: not field_names(text).isdisjoint(names)
+def _is_unique(table: Table, field: str) -> bool:
+    """Whether a column identifies every row; hashes keep a million ids in a few megabytes."""
+    import numpy as np
 
-
-def has_all(*names: str) -> Callable[[str], bool]:
-    return lambda text: field_names(text).issuperset(names)
-
-
-def make_ids(items: Sequence[Item], field: str | None = None) -> list[str]:
-    """Ids of cases: ``item-`` and the field if it is unique, else the 1-based position."""
-    if field is not None:
-        names = [name for item in items if (name := _identity(item, field)) is not None]
-        if len(set(names)) == len(items):
-            return names
-    return [f"item-{number:04d}" for number, _ in enumerate(items, 1)]
+    hashes = array("Q")
+    for line, (value,) in table.select((field,)):
+        identity = _identity(Item({field: value}, table.where, line), field)
+        if identity is None:
+            return False
+        hashes.append(int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big"))
+    return len(np.unique(np.frombuffer(hashes, np.uint64))) == len(hashes) if hashes else False
 
 
 def _identity(item: Item, field: str) -> str | None:
@@ -84,6 +71,8 @@ def read_label(item: Item, field: str, meanings: Mapping[str | int, str]) -> str
     if field not in item.value:
         item.fail(f"missing; expected {expected}", field)
     value = item.value[field]
+    if not item.typed and value not in meanings:
+        value = next((label for label in meanings if str(label) == value), value)
     # True equals 1 in Python, but is not a number in JSON.
     if type(value) in (str, int) and value in meanings:
         return meanings[value]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.plan import PlanResult, step, tap
@@ -60,7 +61,12 @@ class Trial:
         )
 
 
-def choose_case(data: str | None, name: str | None, responses: Mapping[str, str | None]) -> Case:
+def choose_case(
+    data: str | None,
+    name: str | None,
+    responses: Mapping[str, str | None],
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Case:
     """Return the case to judge: given as texts, named in data, the first of them, or the built-in pair."""
     texts = {key: text for key, text in responses.items() if text is not None}
     if texts and (data or name):
@@ -75,7 +81,7 @@ def choose_case(data: str | None, name: str | None, responses: Mapping[str, str 
         return Case("given", (texts["question"],), pair, criterion=texts.get("criterion"), reference=reference)
     if data is None and name is None:
         return PAIR
-    loaded = datasets.load(data or "tweakset")
+    loaded = datasets.load(data or "tweakset", roles=columns)
     cases = {case.id: case for case in loaded.cases}
     if name is not None and name not in cases:
         raise UnknownName("case", name, cases)

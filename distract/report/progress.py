@@ -38,6 +38,7 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     )
     judge = f"judge {line(p['judge'])} · " if "judge" in p else ""
     yield f"{judge}data {'; '.join(drawn)} · seed {p['seed']}"
+    yield from (f"columns of {line(data['name'])}: {line(data['columns'])}" for data in sets if "columns" in data)
     yield from job.heading
     yield from _manner_lines(Manner(**p.get("manner", {})))
     yield from map(line, p.get("self_judging", ()))

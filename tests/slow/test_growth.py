@@ -28,6 +28,7 @@ from distract.core.records import Constraint, Response
 from distract.data import formats, json_stream, prompt_parts
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
+from distract.data.tables import open_table, read_table
 from distract.judging import parsers
 from distract.report import markdown, unread
 from distract.rewriting.fidelity import inspect
@@ -39,7 +40,6 @@ from distract.studies.check import audit
 from distract.studies.differences import mark_difference
 from distract.studies.explain.view import mark_edits
 from distract.studies.gate import junit
-from distract.studies.leaderboard.sources import vote_files
 from distract.studies.make import pairs
 from distract.testing.invariants import changes, messages
 
@@ -188,11 +188,12 @@ def _read(form: parsers.Format, where: str, text: str) -> None:
 
 
 def _cases(text: str) -> None:
-    formats.detect_format(text)
+    table = read_table(text.encode(errors="replace"), "cases.jsonl")
+    formats.detect_format(table)
     for reader in formats.READERS.values():
         for read in (reader.read, reader.prompts):
             with suppress(DistractError):
-                for one in read(text, "cases.jsonl") if read else ():
+                for one in read(table) if read else ():
                     if not hasattr(one, "why") and reader.read is native.read:
                         native.format_line(one)  # type: ignore[arg-type]
 
@@ -202,11 +203,11 @@ def _read_votes(path: Path, text: str) -> None:
         file = path.with_suffix(suffix)
         file.write_text(content, encoding="utf-8", errors="replace")
         with suppress(DistractError):
-            table = vote_files.open_table(file)
-            list(table.rows(table.fields))
+            table = open_table(file)
+            list(table.select(table.fields))
         for read in (json_stream.stream_lines, json_stream.stream_array):
-            with suppress(DistractError):
-                list(read(file))
+            with suppress(DistractError), file.open("rb") as opened:
+                list(read(opened, str(file)))
 
 
 def _check(folder: Path, text: str) -> None:

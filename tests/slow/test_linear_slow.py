@@ -14,6 +14,7 @@ from distract.core.records import Case, Response
 from distract.data import prompt_parts
 from distract.data.constraints import parse
 from distract.data.formats import native
+from distract.data.tables import read_table
 from distract.judging import parsers
 from distract.rewriting.fidelity import inspect
 from distract.testing.invariants.changes import restyle_response
@@ -61,7 +62,9 @@ SLOW: dict[str, Callable[[int], object]] = {
 
 def read_responses(count: int) -> None:
     responses = [{"author": f"x{i}", "text": "a"} for i in range(count)]
-    (case,) = native.read(json.dumps({"id": "c", "prompt": "Why?", "responses": responses}), "cases.jsonl")
+    (case,) = native.read(
+        read_table((json.dumps({"id": "c", "prompt": "Why?", "responses": responses})).encode(), "cases.jsonl")
+    )
     assert len(case.responses) == count
 
 

@@ -237,8 +237,8 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
         ({"out": 3}, "out: expected a path, found 3"),
         ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
         ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
-        ({"data": 3}, "data: expected a name, a path or a list of cases, found one int"),
-        ({"data": distract.Case("x", ("p",), ())}, "expected a name, a path or a list of cases, found one Case"),
+        ({"data": 3}, "data: expected a name, a path, a data frame, or a list of cases or dicts, found 3"),
+        ({"data": distract.Case("x", ("p",), ())}, "or a list of cases or dicts, found a Case"),
         ({"out": "a\0"}, "out: a path cannot contain a NUL character"),
         ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns"),
         (
@@ -250,7 +250,7 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
         ({"data": ["one"]}, "cases: expected cases, found 'one'"),
         ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
         ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "cannot be written to a file"),
-        ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses need data with a name"),
+        ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses and columns need data with a name"),
     ],
 )
 def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str, capsys: Any) -> None:

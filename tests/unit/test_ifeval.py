@@ -95,7 +95,7 @@ def test_responses_need_prompts(tmp_path: Path) -> None:
         load(data, [answers, write(tmp_path / "b" / "a.jsonl", ANSWER)])
     with pytest.raises(DataError, match="'tie' is reserved for labels"):
         load(data, [write(tmp_path / "tie.jsonl", ANSWER)])
-    with pytest.raises(DataError, match="holds no responses"):
+    with pytest.raises(DataError, match="is empty; expected responses"):
         load(data, [write(tmp_path / "none.jsonl")])
     with pytest.raises(DataError, match="7 was used on line 1"):
         load(write(tmp_path / "twice.jsonl", PROMPT, PROMPT), [answers])
@@ -124,7 +124,7 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
         ("none.jsonl", DataError, "no such file"),
         ("ifeval:none.jsonl", DataError, "no such file"),
         ("empty.jsonl", DataError, "is empty; expected prompts"),
-        ("words.jsonl", DataError, "unknown format"),
+        ("words.jsonl", DataError, "not valid JSON"),
         ("twice.jsonl", DataError, "twice.jsonl:2: field 'key': 7 was used on line 1"),
         ("odd.jsonl", DataError, "holds no prompts: the kind odd:kind cannot be checked (1)"),
     ],

@@ -14,6 +14,7 @@ from distract.core.plan import Plan
 from distract.core.records import Case, Evidence, Reply, Request, Response
 from distract.data.constraints import parse
 from distract.data.formats import native
+from distract.data.tables import read_table
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Verifier
 from distract.studies.make.attempts import MakeResult, check_author, yield_document
@@ -73,7 +74,7 @@ def test_good_pair_becomes_a_case() -> None:
     assert REFERENCE in prompt
     assert "rejected" not in prompt
     assert request.max_tokens < ASKING.max_tokens
-    assert list(native.read(native.format_line(result.case), "x")) == [result.case]
+    assert list(native.read(read_table(native.format_line(result.case).encode(), "x"))) == [result.case]
 
 
 def test_rejected_attempt_is_retried_with_the_reason() -> None:

@@ -22,6 +22,7 @@ from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.formats import native
 from distract.data.good_responses import pairs
+from distract.data.tables import read_table
 from distract.models.scripted import ScriptedBackend, make_planted, share
 from distract.rewriting import verifier as verifier_module
 from distract.rewriting.generator_options import GeneratorOptions
@@ -122,7 +123,7 @@ def test_lineage_round_trips(generator: str, parameters: tuple, evidence: tuple,
     model = (("engine", "e"),)
     lineage = Lineage(response, generator, model, "0" * 64, parameters, tuple(reasons), evidence)
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(lineage,))
-    (back,) = native.read(native.format_line(one), "f")
+    (back,) = native.read(read_table(native.format_line(one).encode(), "f"))
     assert back == one
 
 
@@ -144,20 +145,20 @@ def test_lineage_round_trips(generator: str, parameters: tuple, evidence: tuple,
 def test_wrong_lineage_is_one_clear_line(lineage: object, says: str) -> None:
     raw = {"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": lineage}]}
     with pytest.raises(DataError, match=says):
-        list(native.read(json.dumps(raw), "f"))
+        list(native.read(read_table(json.dumps(raw).encode(), "f")))
 
 
 def test_oversized_number_is_refused() -> None:
     raw = '{"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": %s}]}'
     with pytest.raises(DataError, match=r"evidence\.a': expected a finite number"):
-        list(native.read(raw % '{"generator": "w", "evidence": {"a": 1e999}}', "f"))
+        list(native.read(read_table((raw % '{"generator": "w", "evidence": {"a": 1e999}}').encode(), "f")))
 
 
 @pytest.mark.parametrize("name", ["transformers:../../models/qwen", "transformers:/" + "x" * 300])
 def test_generator_may_be_a_path(name: str) -> None:
     response = Response("x", ("text",), "prolixity")
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(Lineage(response, name),))
-    assert list(native.read(native.format_line(one), "f")) == [one]
+    assert list(native.read(read_table(native.format_line(one).encode(), "f"))) == [one]
 
 
 def test_rejected_rewrites_are_recorded(tmp_path: Path) -> None:

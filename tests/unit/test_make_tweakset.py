@@ -25,6 +25,7 @@ from distract.data.formats import native
 from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.good_responses import compliant_response
 from distract.data.prompt_parts import split_prompt
+from distract.data.tables import read_table
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.make.attempts import MakeResult, yield_document
@@ -148,7 +149,7 @@ def test_compliant_answer_is_accepted_at_once(seed: int) -> None:
         if response.severity:
             assert evidence[f"severity_{response.severity}_breaks"] == ", ".join(broken)
     assert compliant_response(case) == case.responses[0]
-    assert list(native.read(native.format_line(case), "x")) == [case]
+    assert list(native.read(read_table(native.format_line(case).encode(), "x"))) == [case]
     assert make(seed=seed)[0] == result
 
 

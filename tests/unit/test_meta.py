@@ -636,7 +636,7 @@ def test_repeated_hub_data_set_is_refused(
 ) -> None:
     there = datasets.load(write(tmp_path / "d.jsonl", PLANTED), (), 0)
     own = iter(names)
-    monkeypatch.setattr(datasets, "load", lambda spec, responses, seed: replace(there, name=next(own)))
+    monkeypatch.setattr(datasets, "load", lambda spec, *more: replace(there, name=next(own)))
     with pytest.raises(UsageError) as raised:
         select(specs, (), None, 0)
     assert str(raised.value) == f"--data {specs[1]}: is given twice"

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from distract.core.errors import UsageError
 from distract.data.datasets import READERS, DataSet, load
 from distract.data.formats import native
+from distract.data.tables import open_table
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 
 FILES = {
+    "table": "table.jsonl",
     "native": "native.jsonl",
     "llmbar": "llmbar.json",
     "ifeval": "ifeval.jsonl",
@@ -35,7 +37,7 @@ FURTHER = {"ifeval": ["ifeval.writer.jsonl"], "alpaca-eval": ["alpaca-eval.other
 LEFT_OUT = {
     "mt-bench": {"no model has answered the question": 1},
     "mt-bench-human": {"the annotators do not agree": 1},
-    "rewardbench": {"a conversation of several turns": 1},
+    "table": {"a response is missing": 1},
     "pandalm": {"the annotators do not agree": 1, "a response is true or false and no text": 1},
     "alpaca-eval": {"not every file has an output": 1, "an output matches no instruction": 1},
 }
@@ -83,10 +85,8 @@ def test_golden_file_is_recognised(form: str) -> None:
 @pytest.mark.parametrize("form", FILES)
 def test_golden_file_matches_one_format_only(form: str) -> None:
     path = GOLDEN / FILES[form]
-    text = (path / "question.jsonl" if path.is_dir() else path).read_text(encoding="utf-8")
-    assert [name for name, reader in READERS.items() if reader.recognise(text) and name != "native"] == [
-        name for name in (form,) if name != "native"
-    ]
+    table = open_table(path / "question.jsonl" if path.is_dir() else path)
+    assert {name for name, reader in READERS.items() if reader.recognise(table)} - {"table"} == {form} - {"table"}
 
 
 @pytest.mark.parametrize("form", [form for form in FILES if form not in ("native", "ifeval", "mt-bench")])
@@ -122,11 +122,11 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
     ("pandalm", 2, {"response1": 7}, "response1", "expected text, found a whole number"),
     ("rewardbench", 1, {"prompt": None}, "prompt", "missing"),
     ("rewardbench", 1, {"chosen": 1}, "chosen", "expected text"),
-    ("rewardbench", 1, {"chosen": ["text"]}, "chosen[0]", "expected an object, found text"),
+    ("rewardbench", 1, {"chosen": ["text", 7]}, "chosen[0]", "expected an object, found text"),
     ("rewardbench", 1, {"chosen": []}, "chosen", "expected its last message from the assistant"),
     ("rewardbench", 1, {"rejected": [{"role": "user", "content": "x"}]}, "rejected", "last message from the assistant"),
     ("rewardbench", 1, {"prompt": [{"role": "user", "content": " "}]}, "prompt[0].content", "is blank"),
-    ("rewardbench", 1, {"prompt": [{"role": "tool", "content": "x"}]}, "prompt[0].role", "found 'tool'"),
+    ("rewardbench", 1, {"prompt": [{"role": "judge", "content": "x"}]}, "prompt[0].role", "found 'judge'"),
     ("rewardbench", 1, {"subset": "\x1b[2J"}, "subset", "holds control characters"),
     ("mt-bench-human", 1, {"winner": "gpt-x"}, "winner", "expected 'model_a', 'model_b', 'tie' or"),
     ("mt-bench-human", 1, {"model_b": "gpt-x"}, "model_b", "'gpt-x' is model_a too"),

@@ -10,6 +10,7 @@ import pytest
 
 from distract.core.errors import DataError, DistractError, UnknownName, UsageError
 from distract.data.datasets import READERS
+from distract.data.tables import open_table
 from distract.studies.leaderboard.sources import FORMATS, read
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
@@ -88,7 +89,7 @@ def test_human_votes_are_read_as_votes_or_as_cases() -> None:
 
 
 def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distract.data.hub.load_rows", lambda _: (GOLDEN / "rewardbench.jsonl").read_text())
+    monkeypatch.setattr("distract.data.hub.load_table", lambda *_: open_table(GOLDEN / "rewardbench.jsonl"))
     for spec in ("hub:org/name", "rewardbench:hub:org/name"):
         (source,) = read(spec)
         assert (source.format, source.matches.models) == ("rewardbench", ("response_1", "response_2"))

@@ -13,7 +13,8 @@ from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Response
 from distract.data.fields import Item
 from distract.data.formats.reader import Omission, Reader
-from distract.data.rows import has_all, make_ids, read_rows
+from distract.data.rows import has_all, name_rows
+from distract.data.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +22,21 @@ class _Outputs:
     """The rows of one model; instructions in ``twice`` have several different outputs."""
 
     generator: str
-    items: tuple[Item, ...]
+    rows: tuple[tuple[str, Item], ...]
     by_instruction: dict[str, str]
     twice: frozenset[str]
 
 
-def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
+def join(table: Table, further: Mapping[str, Table]) -> Iterator[Case | Omission]:
     """A case for each instruction that every file answers, and an omission for the others."""
-    models = [_read_outputs(text, path), *(_read_outputs(content, name) for name, content in files.items())]
+    models = [_read_outputs(table), *map(_read_outputs, further.values())]
     generators = [model.generator for model in models]
     if duplicates := [name for name in generators if generators.count(name) > 1]:
         raise UsageError(f"--responses: two files hold outputs of {duplicates[0]!r}; expected one file per generator")
     first = models[0]
     known = set(first.by_instruction)
     done = set[str]()
-    for name, item in zip(make_ids(first.items), first.items, strict=True):
+    for name, item in first.rows:
         instruction = item.text("instruction")
         if instruction in done:
             continue
@@ -53,20 +54,20 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
                 yield Omission("an output matches no instruction", prompt=False)
 
 
-def _read_outputs(text: str, path: str) -> _Outputs:
-    items = tuple(read_rows(text, path))
-    if not items:
-        raise DataError("holds no outputs", path=path)
-    generator = items[0].author("generator")
+def _read_outputs(table: Table) -> _Outputs:
+    rows = tuple(name_rows(table))
+    if not rows:
+        raise DataError("holds no outputs", path=table.where)
+    generator = rows[0][1].author("generator")
     outputs: dict[str, str] = {}
     twice = set[str]()
-    for item in items:
+    for _, item in rows:
         if item.name("generator") != generator:
             item.fail(f"expected {generator!r} as in the first row; expected one file per model", "generator")
         instruction, output = item.text("instruction"), item.text("output", empty=True)
         if outputs.setdefault(instruction, output) != output:
             twice.add(instruction)
-    return _Outputs(generator, items, outputs, frozenset(twice))
+    return _Outputs(generator, rows, outputs, frozenset(twice))
 
 
 READER = Reader(

@@ -16,9 +16,9 @@ from distract.data import prompt_parts
 from distract.data.constraints import ConstraintError, UnavailableError, list_kinds, parse
 from distract.data.fields import Item
 from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader
-from distract.data.json_stream import read_lines
 from distract.data.prompt_parts import split_prompt
-from distract.data.rows import read_author
+from distract.data.rows import has_all, read_author
+from distract.data.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,11 @@ class _AnswerFiles:
     by_prompt: dict[str, str]
 
 
-def _recognise(text: str) -> bool:
-    return text.lstrip().startswith("{") and '"instruction_id_list"' in text.lstrip().split("\n", 1)[0]
-
-
-def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
+def join(table: Table, further: Mapping[str, Table]) -> Iterator[Case | Omission]:
     """A case for each prompt with responses, and an omission for the others."""
-    answers = _read_all(files)
+    answers = _read_all(further)
     known_prompts = set[str]()
-    for key, prompt, constraints in _read_entries(text, path):
+    for key, prompt, constraints in _read_entries(table):
         known_prompts.add(prompt)
         responses = [Response(a.author, (a.by_prompt[prompt],)) for a in answers if prompt in a.by_prompt]
         if isinstance(constraints, str):
@@ -51,15 +47,15 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
                 yield Omission("a response matches no prompt", prompt=False)
 
 
-def read_prompts(text: str, path: str) -> Iterator[ConstrainedPrompt | Omission]:
-    for key, prompt, constraints in _read_entries(text, path):
+def read_prompts(table: Table) -> Iterator[ConstrainedPrompt | Omission]:
+    for key, prompt, constraints in _read_entries(table):
         yield Omission(constraints) if isinstance(constraints, str) else ConstrainedPrompt(key, prompt, constraints)
 
 
-def _read_entries(text: str, path: str) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
+def _read_entries(table: Table) -> Iterator[tuple[str, str, tuple[Constraint, ...] | str]]:
     """Key, prompt and constraints of each line, or the reason why the constraints cannot be checked."""
     keys = dict[str, int]()
-    for item in read_lines(text, path):
+    for item in table.items():
         key, prompt = _read_key(item), item.text("prompt")
         if key in keys:
             item.fail(f"{key} was used on line {keys[key]}; keys must be unique", "key")
@@ -97,21 +93,21 @@ def _read_constraints(item: Item) -> tuple[Constraint, ...] | str:
     return tuple(constraints)
 
 
-def _read_answers(text: str, path: str) -> _AnswerFiles:
-    author = read_author(path)
+def _read_answers(table: Table) -> _AnswerFiles:
+    author = read_author(table.where)
     by_prompt: dict[str, str] = {}
-    for item in read_lines(text, path):
+    for item in table.items():
         prompt = item.text("prompt")
         if prompt in by_prompt:
             item.fail("was answered on an earlier line; expected one response per prompt", "prompt")
         by_prompt[prompt] = item.text("response", empty=True)
     if not by_prompt:
-        raise DataError("holds no responses", path=path)
+        raise DataError("holds no responses", path=table.where)
     return _AnswerFiles(author, by_prompt)
 
 
-def _read_all(files: Mapping[str, str]) -> list[_AnswerFiles]:
-    answers = [_read_answers(text, path) for path, text in files.items()]
+def _read_all(further: Mapping[str, Table]) -> list[_AnswerFiles]:
+    answers = [*map(_read_answers, further.values())]
     authors = [answer.author for answer in answers]
     if twice := [author for author in authors if authors.count(author) > 1]:
         raise UsageError(f"--responses: two files are named after the author {twice[0]!r}; rename one of them")
@@ -120,7 +116,7 @@ def _read_all(files: Mapping[str, str]) -> list[_AnswerFiles]:
 
 READER = Reader(
     "JSON Lines of {key, prompt, instruction_id_list, kwargs}, with --responses",
-    _recognise,
+    has_all("instruction_id_list"),
     join=join,
     needs="a file of {prompt, response}",
     prompts=read_prompts,

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from distract.core.records import Case
 from distract.data.fields import Item
-from distract.data.rows import field_names, make_case, make_ids, read_label, read_rows
+from distract.data.rows import make_case, name_rows, read_label
+from distract.data.tables import Table
 
 OUTPUTS = ("output_1", "output_2")
 
@@ -23,7 +24,7 @@ class PairFormat:
 
     name: str
     summary: str
-    has_fields: Callable[[frozenset[str]], bool]
+    fields: frozenset[str]
     prompt: Callable[[Item], str]
     responses: tuple[str, str]
     label: str
@@ -31,13 +32,12 @@ class PairFormat:
     id_field: str | None = None
     source_field: str | None = None
 
-    def recognise(self, text: str) -> bool:
-        return self.has_fields(field_names(text))
+    def recognise(self, table: Table) -> bool:
+        """Whether a table has the columns, and its first row a label, of this format."""
+        return self.fields <= {*table.fields} and table.first.get(self.label, None) in (None, *self.meanings)
 
-    def read(self, text: str, path: str) -> Iterator[Case]:
-        """The cases of a file; ids are ``item-`` and the id field, or else the 1-based position."""
-        items = list(read_rows(text, path))
-        for name, item in zip(make_ids(items, self.id_field), items, strict=True):
+    def read(self, table: Table) -> Iterator[Case]:
+        for name, item in name_rows(table, self.id_field):
             better = read_label(item, self.label, self.meanings)
             prompt = self.prompt(item)
             source = item.optional_name(self.source_field) if self.source_field else None
@@ -53,7 +53,7 @@ def _summary_prompt(item: Item) -> str:
 LLMBAR = PairFormat(
     "llmbar",
     "a JSON array of {input, output_1, output_2, label}",
-    lambda fields: bool(fields & set(OUTPUTS)) and not fields & {"instruction", "article", "winner"},
+    frozenset(("input", *OUTPUTS, "label")),
     lambda item: item.text("input"),
     OUTPUTS,
     "label",
@@ -62,7 +62,7 @@ LLMBAR = PairFormat(
 REIFE = PairFormat(
     "reife",
     "a JSON array of {instruction, output_1, output_2, winner}",
-    lambda fields: {"instruction", "output_1"} <= fields,
+    frozenset(("instruction", *OUTPUTS, "winner")),
     lambda item: item.text("instruction"),
     OUTPUTS,
     "winner",
@@ -71,7 +71,7 @@ REIFE = PairFormat(
 INSTRUSUM = PairFormat(
     "instrusum",
     "a JSON array of {article, requirement, output_1, output_2, winner}",
-    lambda fields: {"article", "output_1"} <= fields and "instruction" not in fields,
+    frozenset(("article", "requirement", *OUTPUTS, "winner")),
     _summary_prompt,
     OUTPUTS,
     "winner",
@@ -80,7 +80,7 @@ INSTRUSUM = PairFormat(
 JUDGEBENCH = PairFormat(
     "judgebench",
     'JSON Lines of {question, response_A, response_B, label: "A>B"}',
-    lambda fields: bool(fields & {"response_A", "response_B"}),
+    frozenset(("question", "response_A", "response_B", "label", "pair_id")),
     lambda item: item.text("question"),
     ("response_A", "response_B"),
     "label",

@@ -16,7 +16,8 @@ from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
 from distract.data.formats.reader import Omission, Reader
-from distract.data.rows import has_all, read_author, read_number, read_rows
+from distract.data.rows import has_all, read_author, read_number
+from distract.data.tables import Table
 
 QUESTIONS = ("question.jsonl", "questions.jsonl")
 ANSWERS = ("model_answer", "answers")
@@ -42,18 +43,18 @@ def gather(path: Path) -> tuple[Path, ...]:
     return questions, *answers, *sorted((folder / REFERENCES).glob("*.jsonl"))[:1]
 
 
-def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omission]:
+def join(table: Table, further: Mapping[str, Table]) -> Iterator[Case | Omission]:
     """A case for each question with answers, and an omission for the others."""
     questions: dict[str, Item] = {}
-    for item in read_rows(text, path):
+    for item in table.items():
         key = read_number(item, "question_id")
         if key in questions:
             item.fail(f"{key} was used on line {questions[key].line}; ids must be unique", "question_id")
         questions[key] = item
     authors: dict[str, Turns] = {}
     reference: Turns = {}
-    for name, content in files.items():
-        turns = dict(_read_answers(content, name, questions))
+    for name, answers in further.items():
+        turns = dict(_read_answers(answers, questions))
         yield from [Omission(NO_QUESTION, prompt=False)] * len(turns.keys() - questions.keys())
         if Path(name).parent.name == REFERENCES:
             reference = turns
@@ -63,11 +64,11 @@ def join(text: str, path: str, files: Mapping[str, str]) -> Iterator[Case | Omis
         yield _make_case(key, item, authors, reference)
 
 
-def _read_answers(text: str, path: str, questions: Mapping[str, Item]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _read_answers(table: Table, questions: Mapping[str, Item]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The answers in a file, by question; a reference may have fewer turns, or blank ones."""
-    reference = Path(path).parent.name == REFERENCES
+    reference = Path(table.where).parent.name == REFERENCES
     seen: dict[str, int] = {}
-    for item in read_rows(text, path):
+    for item in table.items():
         key = read_number(item, "question_id")
         if key in seen:
             item.fail(f"{key} was answered on line {seen[key]}; expected one answer", "question_id")

@@ -17,7 +17,8 @@ from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
 from distract.data.formats.reader import Omission, Reader
-from distract.data.rows import DISAGREE, has_any, plurality, read_label, read_number, read_rows
+from distract.data.rows import DISAGREE, has_all, plurality, read_label, read_number
+from distract.data.tables import Table
 
 _TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie"}
 
@@ -31,10 +32,10 @@ class _CaseVotes:
     votes: Counter[str] = field(default_factory=Counter)
 
 
-def read(text: str, path: str) -> Iterator[Case | Omission]:
+def read(table: Table) -> Iterator[Case | Omission]:
     """A case for each question, pair of models and turn, labelled with the most frequent vote."""
     by_id: dict[str, _CaseVotes] = {}
-    for item in read_rows(text, path):
+    for item in table.items():
         models = {side: item.author(f"model_{side}") for side in "ab"}
         if models["a"] == models["b"]:
             item.fail(f"{models['a']!r} is model_a too; expected another model", "model_b")
@@ -97,6 +98,6 @@ def _report_difference(item: Item, models: dict[str, str], case: Case, before: _
 
 READER = Reader(
     "rows of {question_id, model_a, model_b, winner, conversation_a, conversation_b, turn}",
-    has_any("conversation_a", "conversation_b"),
+    has_all("question_id", "turn", "conversation_a", "conversation_b"),
     read,
 )

@@ -22,16 +22,18 @@ from distract.core.records import Case, Constraint, Lineage, Response
 from distract.data.constraints import ConstraintError, parse
 from distract.data.fields import Item, describe
 from distract.data.formats.reader import Reader
-from distract.data.json_stream import read_lines
+from distract.data.tables import Table
+
+FIELDS = ("id", "prompt", "responses", "preferred", "criterion", "constraints", "source", "reference")
 
 
-def _recognise(text: str) -> bool:
-    return text.lstrip().startswith("{")
+def recognise(table: Table) -> bool:
+    return "responses" in table.fields or (bool(table.fields) and {*FIELDS}.issuperset(table.fields))
 
 
-def read(text: str, path: str) -> Iterator[Case]:
+def read(table: Table) -> Iterator[Case]:
     seen: dict[str, int] = {}
-    for item in read_lines(text, path):
+    for item in table.items():
         case = _read_case(item)
         if case.id in seen:
             item.fail(f"{case.id!r} was used on line {seen[case.id]}; ids must be unique", "id")
@@ -80,7 +82,7 @@ def _dump_turns(turns: tuple[str, ...]) -> str | list[str]:
 
 
 def _read_case(item: Item) -> Case:
-    item.only("id", "prompt", "responses", "preferred", "criterion", "constraints", "source", "reference")
+    item.only(*FIELDS)
     name, prompt = item.name("id"), item.turns("prompt")
     entries = [(entry, _read_response(entry, len(prompt))) for entry in item.items("responses")]
     responses = tuple(response for _, response in entries)
@@ -195,4 +197,4 @@ def _read_values(item: Item, field: str) -> tuple[tuple[str, float | int | str],
     return tuple(inner.value.items())
 
 
-READER = Reader("JSON Lines of {id, prompt, responses: [{author, text}], preferred?}", _recognise, read)
+READER = Reader("JSON Lines of {id, prompt, responses: [{author, text}], preferred?}", recognise, read)

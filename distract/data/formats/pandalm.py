@@ -16,16 +16,16 @@ from collections.abc import Iterator
 from distract.core.records import Case
 from distract.data.fields import Item
 from distract.data.formats.reader import Omission, Reader
-from distract.data.rows import DISAGREE, has_any, make_case, make_ids, plurality, read_label, read_rows
+from distract.data.rows import DISAGREE, has_all, make_case, name_rows, plurality, read_label
+from distract.data.tables import Table
 
 RESPONSES = ("response1", "response2")
 _ANNOTATOR = re.compile(r"annotator[0-9]+")
 _MEANINGS: dict[str | int, str] = {0: "tie", 1: RESPONSES[0], 2: RESPONSES[1]}
 
 
-def read(text: str, path: str) -> Iterator[Case | Omission]:
-    items = list(read_rows(text, path))
-    for name, item in zip(make_ids(items, "idx"), items, strict=True):
+def read(table: Table) -> Iterator[Case | Omission]:
+    for name, item in name_rows(table, "idx"):
         prompt, better = _read_prompt(item), plurality(_count_votes(item))
         if any(isinstance(item.value.get(field), bool) for field in RESPONSES):
             yield Omission("a response is true or false and no text")
@@ -48,5 +48,7 @@ def _count_votes(item: Item) -> Counter[str]:
 
 
 READER = Reader(
-    "a JSON array of {instruction, input, response1, response2, annotator1 …}", has_any("response1", "response2"), read
+    "a JSON array of {instruction, input, response1, response2, annotator1 …}",
+    has_all("response1", "response2", "annotator1"),
+    read,
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from distract.core.records import Case, Constraint
+from distract.data.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,13 @@ class Omission:
 
     reason: str
     prompt: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BetterFirst:
+    """A case whose better response comes first, so that the loader must draw the order."""
+
+    case: Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +41,21 @@ class Reader:
 
     Attributes:
         summary: one line.
-        recognise: whether the beginning of a text is in this format.
-        read: reads the cases of a text, given the file's name; None if responses come from other files.
-        join: the same, with the texts of those files by path; None if the format holds its responses.
+        recognise: whether a table is in this format, by its columns and first row.
+        read: reads the cases of a table; None if responses come from other files.
+        join: the same, with the tables of those files by path; None if the format holds its responses.
         needs: a description of the files for ``--responses``; empty if there are none.
         gather: finds all files of a folder, or beside its first file, the first one first (none if it is another kind
             of folder); None if the format is a single file.
         prompts: like ``read``, without responses; None if prompts hold no verifiable requirements.
         code: other code that affects the cases, and so is part of the checksum.
-        better_first: whether the better response always comes first, so that the order must be drawn.
     """
 
     summary: str
-    recognise: Callable[[str], bool]
-    read: Callable[[str, str], Iterator[Case | Omission]] | None = None
-    join: Callable[[str, str, Mapping[str, str]], Iterator[Case | Omission]] | None = None
+    recognise: Callable[[Table], bool]
+    read: Callable[[Table], Iterator[Case | BetterFirst | Omission]] | None = None
+    join: Callable[[Table, Mapping[str, Table]], Iterator[Case | Omission]] | None = None
     needs: str = ""
     gather: Callable[[Path], tuple[Path, ...]] | None = None
-    prompts: Callable[[str, str], Iterator[ConstrainedPrompt | Omission]] | None = None
+    prompts: Callable[[Table], Iterator[ConstrainedPrompt | Omission]] | None = None
     code: ModuleType | None = None
-    better_first: bool = False

@@ -18,7 +18,7 @@ from distract.core.errors import DataError
 from distract.core.records import Case, Outcome
 from distract.data.fields import Item
 from distract.data.formats.labelled_pairs import LLMBAR
-from distract.data.json_stream import read_array
+from distract.data.tables import open_table
 from distract.judging.parsers import OUTPUT
 from distract.judging.published import output_files, published_runs
 from distract.judging.published.output_files import read_output
@@ -43,8 +43,8 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     (path,) = paths
     source, names = read_output(path), _parse_names(path)
     comparisons, calls, rated = [], set[int](), 0
-    cases = LLMBAR.read(source.text, str(path))
-    for case, item in zip(cases, read_array(source.text, str(path)), strict=True):
+    table = open_table(path)
+    for case, item in zip(LLMBAR.read(table), table.items(), strict=True):
         stages = item.value.get("results")
         if not isinstance(stages, list) or not stages:
             item.fail("expected a list of stages", "results")

@@ -10,7 +10,6 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.backend import Backend
-from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
 from distract.core.plugin import Protocol
 from distract.core.printable import count, line
@@ -52,8 +51,9 @@ class AttackSelection:
 
 def select(
     *,
-    data: str | datasets.DataSet = "tweakset",
+    data: object = "tweakset",
     responses: Sequence[str] = (),
+    columns: Mapping[str, str] = MappingProxyType({}),
     attacks: Sequence[str] = (),
     measures: Sequence[str] = (),
     generator: str | None = None,
@@ -65,9 +65,7 @@ def select(
     control: bool = False,
 ) -> AttackSelection:
     """Check that data, attacks and writer fit together."""
-    if not isinstance(data, str) and responses:
-        raise UsageError("responses need data with a name or a path; put them into the cases")
-    loaded = datasets.load(data, responses, seed) if isinstance(data, str) else data
+    loaded = datasets.load(data, responses, seed, columns, limit)
     scope = selection.find_scope(attacks, measures, loaded.cases)
     scope = selection.add_controls(scope, measures, control)
     asking = asking or GeneratorOptions()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from distract.core import registry
@@ -32,6 +33,7 @@ def prepare(
     *,
     data: str,
     responses: Sequence[str] = (),
+    columns: Mapping[str, str] = MappingProxyType({}),
     sets: int = 4,
     limit: int | None = None,
     seed: int = 0,
@@ -39,7 +41,7 @@ def prepare(
     """Check data, protocols and the run folder."""
     if sets < 1:
         raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
-    loaded = datasets.load(data, responses, seed)
+    loaded = datasets.load(data, responses, seed, columns, limit)
     cure = "name data with three or four responses per prompt"
     drawn = draw(loaded, loaded.cases, lambda case: len(comparable_responses(case)) > 2, TOO_FEW, cure, limit, seed)
     cases = drawn.cases

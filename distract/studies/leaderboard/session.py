@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from distract.core import registry
@@ -38,6 +39,7 @@ def prepare(
     systems: Sequence[SystemChoice],
     models: Sequence[str] = (),
     responses: Sequence[str] = (),
+    columns: Mapping[str, str] = MappingProxyType({}),
     attacks: Sequence[str] = (),
     lowest: int | None = None,
     targets: Sequence[str] = (),
@@ -52,7 +54,7 @@ def prepare(
     """Check data, models, attacks, protocols and the run folder."""
     if pairs is not None and pairs < 1:
         raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
-    loaded = datasets.load(data, responses, seed)
+    loaded = datasets.load(data, responses, seed, columns, limit)
     players = _select_players(models, loaded)
     only = (
         replace(case, responses=tuple(response for response in case.responses if response.author in players))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from distract.core.errors import UsageError
@@ -52,9 +53,10 @@ def pair_job(
     verifier: str | None,
     limit: int | None,
     seed: int,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> MakeJob:
     """Make a better and a worse answer for each drawn case that has a reference: a response known to be good."""
-    loaded = datasets.load(data, responses, seed)
+    loaded = datasets.load(data, responses, seed, columns, limit)
     known = [case for case in loaded.cases if good_response(case) is not None]
     usable = [case for case in known if len(case.prompt) == 1]
     if not usable:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from distract.core import registry
@@ -44,11 +45,19 @@ class MetaSelection:
         ]
 
 
-def select(specs: Sequence[str], responses: Sequence[str], limit: int | None, seed: int) -> MetaSelection:
+def select(
+    specs: Sequence[str],
+    responses: Sequence[str],
+    limit: int | None,
+    seed: int,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> MetaSelection:
     """Read data sets and draw their labelled cases."""
     if responses and len(specs) != 1:
         raise UsageError("--responses: needs exactly one --data")
-    loaded = [datasets.load(spec, responses, seed) for spec in specs]
+    if columns and len(specs) != 1:
+        raise UsageError("--map: needs exactly one --data")
+    loaded = [datasets.load(spec, responses, seed, columns, limit) for spec in specs]
     for index, one in enumerate(loaded):
         if any(one.checksum == other.checksum for other in loaded[:index]):
             raise UsageError(f"--data {specs[index]}: is given twice")

@@ -9,10 +9,9 @@ from types import MappingProxyType
 from distract.core.errors import DataError, UnknownName
 from distract.data import datasets, sources
 from distract.data.formats import detect_format
-from distract.data.rows import field_names
+from distract.data.tables import Table, open_table
 from distract.judging.published import own_runs as folders
-from distract.judging.published.output_files import head
-from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores, vote_files
+from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores
 from distract.studies.leaderboard.sources.runs import from_rows
 from distract.studies.leaderboard.sources.source import MatchSource
 
@@ -30,9 +29,6 @@ FORMATS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The formats that hold matches, with one line each; data sets hold them as labels."""
-
-_BEGINNING = 1 << 20
-"""Number of bytes that identify the format of a file."""
 
 
 def read(spec: str) -> tuple[MatchSource, ...]:
@@ -52,44 +48,33 @@ def read(spec: str) -> tuple[MatchSource, ...]:
         raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)
     if not path.is_dir() and not path.is_file():
         raise DataError("is not a regular file", path=path)
-    form = form or _detect_format(path)
+    if form in (ARENA, SCORES) and path.is_dir():
+        raise DataError("is a directory; name a file in it", path=path)
+    table = None if path.is_dir() else open_table(path, "matches")
+    form = form or (_detect_folder(path) if table is None else _detect_format(table))
     if form == RUN:
         return runs.read(path)
     if form == JUDGMENTS:
         return judgments.read(path)
-    if form in (ARENA, SCORES):
-        if path.is_dir():
-            raise DataError("is a directory; name a file in it", path=path)
-        table = vote_files.open_table(path)
-        # The columns of CSV and Parquet are known only now.
-        scored = form == SCORES or (spec == place and scores.is_score(table.fields) and not arena.is_vote(table.fields))
-        return (scores.read(table) if scored else arena.read(table),)
+    if table is not None and form in (ARENA, SCORES):
+        return ((arena if form == ARENA else scores).read(table),)
     return (labelled.read(f"{form}:{place}"),)
 
 
-def _detect_format(path: Path) -> str:
-    """Detect a format by its beginning; check for votes before the data sets that consist of them."""
-    if path.is_dir():
-        return _detect_folder(path)
-    text = head(path, _BEGINNING).decode("utf-8", "replace")
-    if not text.strip():
-        raise DataError("is empty; expected matches", path=path)
-    fields = field_names(text)
-    if judgments.is_judgment(dict.fromkeys(fields)):
+def _detect_format(table: Table) -> str:
+    """Detect a format by its columns; check for votes before the data sets that consist of them."""
+    if judgments.is_judgment(dict.fromkeys(table.fields)):
         return JUDGMENTS
-    if scores.is_score(fields) and not arena.is_vote(fields):
+    if arena.is_vote(table.fields):
+        return ARENA
+    if scores.is_score(table.fields):
         return SCORES
-    # A file that is not JSON can only be a table of votes or scores.
-    if arena.is_vote(fields) or not fields or not text.startswith(("{", "[")):
-        return ARENA
-    form = detect_format(text)
-    # The native format takes every object; one with a winner is an incomplete vote, and its reader reports what is
-    # missing.
-    if form in (None, "native") and fields & {*arena.MODELS, arena.WINNER}:
-        return ARENA
+    form = detect_format(table)
+    if form is None and (not table.typed or not table.first or {*table.fields} & {*arena.MODELS, arena.WINNER}):
+        return ARENA  # its reader reports what is missing
     if form is None:
         known = f"{', '.join(FORMATS)}); `distract list data` and `distract list matches` say what each holds"
-        raise DataError(f"in no format that distract knows ({known}", path=path)
+        raise DataError(f"in no format that distract knows ({known}", path=table.where)
     return form
 
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Outcome
-from distract.core.runs import checksum
 from distract.data.fields import Item, describe
+from distract.data.tables import MISSING, Row, Table
 from distract.studies.leaderboard.sources.source import (
     Lengths,
     MatchColumns,
@@ -28,7 +29,6 @@ from distract.studies.leaderboard.sources.source import (
     identity,
     no_match_error,
 )
-from distract.studies.leaderboard.sources.vote_files import MISSING, VoteRow, VoteTable
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"
@@ -57,10 +57,10 @@ def is_vote(fields: Collection[str]) -> bool:
     return {*MODELS} <= {*fields} and (WINNER in fields or {*HOT} <= {*fields})
 
 
-def read(table: VoteTable) -> MatchSource:
+def read(table: Table) -> MatchSource:
     """Read the votes of a file."""
     if not table.fields:
-        raise no_match_error(table.path, {}, 0)
+        raise no_match_error(table.where, {}, 0)
     hot = WINNER not in table.fields and {*HOT} <= {*table.fields}
     verdict = (*HOT,) if hot else (WINNER,)
     _check_columns(table, (*MODELS, *verdict))
@@ -70,7 +70,7 @@ def read(table: VoteTable) -> MatchSource:
     columns = MatchColumns(measured=bool(pair))
     known: set[object] = set()
     place = 2 + len(verdict)
-    for row in table.rows((*MODELS, *verdict, *([prompt] if prompt else silent), *pair)):
+    for row in table.select((*MODELS, *verdict, *([prompt] if prompt else silent), *pair)):
         line, values = row
         a, b = values[0], values[1]
         # Only hashable values can be looked up, and True would be found as 1.
@@ -93,27 +93,25 @@ def read(table: VoteTable) -> MatchSource:
             lengths = None if first is None or second is None else (first, second)
         columns.add(a, b, outcome, prompt_identity(table, line, prompt, values[place]) if prompt else None, lengths)
     if not len(columns):
-        raise no_match_error(table.path, {}, columns.invalid)
-    return MatchSource(table.path.name, "arena", columns.matches(alone=True), sha256=checksum(table.path))
+        raise no_match_error(table.where, {}, columns.invalid)
+    return MatchSource(Path(table.where).name, "arena", columns.matches(alone=True), sha256=table.checksum())
 
 
-def _check_columns(table: VoteTable, needed: Sequence[str]) -> None:
+def _check_columns(table: Table, needed: Sequence[str]) -> None:
     for name in needed:
         if name not in table.fields:
             if near := next((field for field in table.fields if field.strip() == name), None):
                 raise DataError(
-                    f"the name of column {near!r} has leading or trailing spaces; remove them", path=table.path
+                    f"the name of column {near!r} has leading or trailing spaces; remove them", path=table.where
                 )
-            if len(table.fields) == 1 and (mark := next((m for m in ";\t|" if m in table.fields[0]), None)):
-                raise DataError(f"columns are separated by {mark!r}; expected commas", path=table.path, line=1)
             names = ", ".join(repr(field[:40]) for field in table.fields[:20])
             more = "" if name != WINNER else f", or {', '.join(HOT)} instead"
-            raise DataError(f"missing; found {names or 'nothing'}{more}", path=table.path, field=name)
+            raise DataError(f"missing; found {names or 'nothing'}{more}", path=table.where, field=name)
 
 
-def _read_models(table: VoteTable, row: VoteRow) -> tuple[str, str]:
+def _read_models(table: Table, row: Row) -> tuple[str, str]:
     line, values = row
-    item = Item({}, str(table.path), line)
+    item = Item({}, table.where, line)
     names = []
     for field, value in zip(MODELS, values, strict=False):
         if value is MISSING:
@@ -124,7 +122,7 @@ def _read_models(table: VoteTable, row: VoteRow) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _read_winner(table: VoteTable, line: int, winner: object, names: tuple[str, str]) -> Outcome | None:
+def _read_winner(table: Table, line: int, winner: object, names: tuple[str, str]) -> Outcome | None:
     """Read a winner that is not a plain word, or is a model's name too."""
     if isinstance(winner, float) and winner != winner:
         return None
@@ -142,7 +140,7 @@ def _read_winner(table: VoteTable, line: int, winner: object, names: tuple[str, 
     return meanings.pop()
 
 
-def _read_one_hot(table: VoteTable, line: int, values: Sequence[object]) -> Outcome | None:
+def _read_one_hot(table: Table, line: int, values: Sequence[object]) -> Outcome | None:
     if all(value is None or value == "" or value != value for value in values):
         return None
     winners = []
@@ -157,7 +155,7 @@ def _read_one_hot(table: VoteTable, line: int, values: Sequence[object]) -> Outc
     return winners[0]
 
 
-def find_prompt(table: VoteTable, names: Sequence[str]) -> str | None:
+def find_prompt(table: Table, names: Sequence[str]) -> str | None:
     """Name the column that identifies prompts: the first that the first row fills in."""
     return next((name for name in names if can_identify(name, table.first.get(name))), None)
 
@@ -167,7 +165,7 @@ def can_identify(name: str, value: object) -> bool:
     return isinstance(value, list) and bool(value) if name == "conversation_a" else value not in (None, "")
 
 
-def prompt_identity(table: VoteTable, line: int, name: str, value: object) -> int:
+def prompt_identity(table: Table, line: int, name: str, value: object) -> int:
     """Hash a prompt or its id; raises DataError where the column holds none."""
     if type(value) is str and value and not value.isspace():
         return identity(value)
@@ -184,10 +182,10 @@ def prompt_identity(table: VoteTable, line: int, name: str, value: object) -> in
     table.fail(line, name, f"expected a prompt or its id, as in the first row, found {problem}")
 
 
-_Measure = Callable[[VoteTable, int, str, object], int | None]
+_Measure = Callable[[Table, int, str, object], int | None]
 
 
-def _choose_measure(table: VoteTable, hot: bool) -> tuple[tuple[str, ...], _Measure]:
+def _choose_measure(table: Table, hot: bool) -> tuple[tuple[str, ...], _Measure]:
     """Choose the two columns that give lengths, and how to read them; none where the first row has none."""
     written = _list_length if hot and not table.typed else _text_length
     kinds: tuple[tuple[str, _Measure], ...] = (
@@ -202,7 +200,7 @@ def _choose_measure(table: VoteTable, hot: bool) -> tuple[tuple[str, ...], _Meas
     return (), _known_length
 
 
-def _known_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
+def _known_length(table: Table, line: int, name: str, value: object) -> int | None:
     if value is MISSING or value is None or value == "" or value != value:
         return None
     try:
@@ -214,7 +212,7 @@ def _known_length(table: VoteTable, line: int, name: str, value: object) -> int 
     return int(number)
 
 
-def _text_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
+def _text_length(table: Table, line: int, name: str, value: object) -> int | None:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list):
@@ -222,7 +220,7 @@ def _text_length(table: VoteTable, line: int, name: str, value: object) -> int |
     return None
 
 
-def _list_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
+def _list_length(table: Table, line: int, name: str, value: object) -> int | None:
     # The cells of Kaggle's CSV hold JSON lists of texts.
     if isinstance(value, str) and value.startswith("["):
         try:
@@ -232,7 +230,7 @@ def _list_length(table: VoteTable, line: int, name: str, value: object) -> int |
     return _text_length(table, line, name, value)
 
 
-def _conversation_length(table: VoteTable, line: int, name: str, value: object) -> int | None:
+def _conversation_length(table: Table, line: int, name: str, value: object) -> int | None:
     if not isinstance(value, list):
         return None
     texts: list[Any] = [turn.get("content") for turn in value if isinstance(turn, dict) and turn.get("role") != "user"]

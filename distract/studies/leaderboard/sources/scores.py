@@ -13,15 +13,15 @@ import json
 import math
 from collections.abc import Collection
 from itertools import combinations
+from pathlib import Path
 
 from distract.core.errors import DataError
 from distract.core.records import Outcome
-from distract.core.runs import checksum
 from distract.data.fields import Item
+from distract.data.tables import MISSING, Table
 from distract.judging.verdicts import SCORE_TOLERANCE
 from distract.studies.leaderboard.sources import arena
 from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, check_model, no_match_error
-from distract.studies.leaderboard.sources.vote_files import MISSING, VoteTable
 
 MODEL, SCORE = "model", "score"
 PROMPTS = arena.PROMPTS[:4]
@@ -39,19 +39,19 @@ def is_score(fields: Collection[str]) -> bool:
     return {MODEL, SCORE} <= {*fields} and not {*PROMPTS}.isdisjoint(fields)
 
 
-def read(table: VoteTable) -> MatchSource:
+def read(table: Table) -> MatchSource:
     """Read the comparisons that the scores of a file imply."""
     prompt = arena.find_prompt(table, PROMPTS)
     for name in (MODEL, SCORE, *(() if prompt else PROMPTS[1:2])):
         if table.fields and name not in table.fields:
-            raise DataError(LACKING, path=table.path, field=name)
+            raise DataError(LACKING, path=table.where, field=name)
     columns = MatchColumns(measured=False)
     for (identity, _), scores in _read_scores(table, prompt or PROMPTS[1]).items():
         for (a, first), (b, second) in combinations(scores, 2):
             columns.add(a, b, compare_scores(first, second), identity, None)
     if not len(columns):
-        raise no_match_error(table.path, {}, columns.invalid)
-    return MatchSource(table.path.name, "scores", columns.matches(), sha256=checksum(table.path))
+        raise no_match_error(table.where, {}, columns.invalid)
+    return MatchSource(Path(table.where).name, "scores", columns.matches(), sha256=table.checksum())
 
 
 def compare_scores(first: float | None, second: float | None) -> Outcome | None:
@@ -63,15 +63,15 @@ def compare_scores(first: float | None, second: float | None) -> Outcome | None:
     return "a" if first > second else "b"
 
 
-def _read_scores(table: VoteTable, prompt: str) -> dict[tuple[int, str], list[tuple[str, float | None]]]:
+def _read_scores(table: Table, prompt: str) -> dict[tuple[int, str], list[tuple[str, float | None]]]:
     """Read models and scores by prompt, turn and judge, in the order of the file."""
     names = (MODEL, SCORE, prompt)
     apart = [name for name in APART if name in table.fields]
     fastchat = {*table.fields} >= FASTCHAT
     scores: dict[tuple[int, str], list[tuple[str, float | None]]] = {}
     lines: dict[tuple[int, str, str], int] = {}
-    for line, values in table.rows((*names, *apart)):
-        item = Item({}, str(table.path), line)
+    for line, values in table.select((*names, *apart)):
+        item = Item({}, table.where, line)
         for name, value in zip(names, values, strict=False):
             if value is MISSING:
                 item.fail(LACKING, name)

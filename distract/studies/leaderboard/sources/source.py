@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -117,7 +116,7 @@ def check_model(item: Item, value: object, field: str) -> str:
     return name
 
 
-def no_match_error(path: Path | str, left_out: Mapping[str, int], invalid: int) -> DataError:
+def no_match_error(path: object, left_out: Mapping[str, int], invalid: int) -> DataError:
     """Explain why nothing can be rated."""
     reasons = {**left_out, **({"no valid verdict": invalid} if invalid else {})}
     why = "; ".join(f"{reason} ({number})" for reason, number in reasons.items())

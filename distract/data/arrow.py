@@ -1,0 +1,94 @@
+"""Parquet and Arrow files through the optional library ``pyarrow``, read batch by batch.
+
+``datasets.save_to_disk`` writes folders of Arrow files, and the hub's data sets come as folders of Parquet files; both
+are read as one table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from distract.core.errors import DataError, UsageError, install_command
+
+PARQUET, ARROW = "Parquet", "Arrow"
+_BATCH = 1 << 13
+_SUFFIXES = {".parquet": PARQUET, ".pq": PARQUET, ".arrow": ARROW, ".feather": ARROW}
+
+Rows = Iterator[tuple[int, Sequence[object]]]
+
+
+def recognise(begin: bytes, suffix: str) -> str | None:
+    """The form of a file by its first bytes or, where it is damaged, its suffix."""
+    if begin.startswith(b"PAR1"):
+        return PARQUET
+    # A stream begins with a continuation mark and the size of its schema.
+    if begin.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return ARROW
+    return _SUFFIXES.get(suffix)
+
+
+def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tuple[tuple[str, ...], Callable[..., Rows]]:
+    """The names of the columns, and a function that yields number and values of each row in some of them."""
+    library = _import_library(where)
+
+    def select(names: Sequence[str], size: int = _BATCH) -> Rows:
+        number = 0
+        with open_input() as file:
+            with _translate_errors(where, form):
+                batches = _read_batches(library, file, form, [*dict.fromkeys(names)], size)
+            while True:
+                with _translate_errors(where, form, number + 1):
+                    batch = next(batches, None)
+                    if batch is None:
+                        return
+                    columns = [batch.column(name).to_pylist() for name in names]
+                for values in zip(*columns, strict=True):
+                    number += 1
+                    yield number, values
+
+    with open_input() as file, _translate_errors(where, form):
+        schema = (
+            library.parquet.ParquetFile(file).schema_arrow if form == PARQUET else _open_arrow(library, file).schema
+        )
+        return tuple(schema.names), select
+
+
+def _import_library(where: str) -> Any:
+    try:
+        importlib.import_module("pyarrow.parquet")
+        return importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise UsageError(f"{where}: needs pyarrow, which is not installed: {install_command('parquet')}") from error
+
+
+def _read_batches(library: Any, file: BinaryIO, form: str, names: list[str], size: int) -> Iterator[Any]:
+    if form == PARQUET:
+        yield from library.parquet.ParquetFile(file).iter_batches(batch_size=size, columns=names)
+        return
+    reader = _open_arrow(library, file)
+    numbers = range(reader.num_record_batches) if hasattr(reader, "num_record_batches") else None
+    for batch in reader if numbers is None else map(reader.get_batch, numbers):
+        for start in range(0, batch.num_rows, size):
+            yield batch.slice(start, size)
+
+
+def _open_arrow(library: Any, file: BinaryIO) -> Any:
+    begin = file.read(6)
+    file.seek(0)
+    return library.ipc.open_file(file) if begin == b"ARROW1" else library.ipc.open_stream(file)
+
+
+@contextmanager
+def _translate_errors(where: str, form: str, row: int | None = None) -> Iterator[None]:
+    errors = sys.modules["pyarrow"].ArrowException
+    try:
+        yield
+    except (errors, ValueError, OverflowError, OSError) as error:
+        problem = f"is not a readable {form} file" if row is None else "cannot be read from this row on"
+        raise DataError(
+            f"{problem} ({next(iter(str(error).splitlines()), 'damaged')})", path=where, line=row
+        ) from error

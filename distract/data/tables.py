@@ -1,0 +1,383 @@
+"""Tables: rows with named columns in a file, an object or a text, to be read row by row any number of times.
+
+A table never lies in memory: JSON, CSV and Parquet are streamed. The first bytes of a file determine its form, not its
+name; only what has no form of its own (CSV, damaged files) is judged by its name.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from io import BufferedReader, BytesIO, RawIOBase
+from itertools import chain, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn
+
+from distract.core.errors import DataError
+from distract.core.files import open_input
+from distract.data import arrow
+from distract.data.fields import DECODER, Item, flaw
+from distract.data.json_stream import Object, decode_lines, stream_array, stream_lines
+
+MISSING: Final = object()
+"""The value of a field that an object lacks, as opposed to null."""
+
+Row = tuple[int, Sequence[object]]
+Opener = Callable[[], BinaryIO]
+
+HEAD = 1 << 16
+"""Number of bytes that determine the form of a file."""
+
+_CELL = 1 << 27
+"""Maximum number of characters in a cell; an unclosed quotation mark must not swallow a whole file."""
+
+_ROWS = 100
+"""Number of first rows whose fields are those of a table of JSON objects, which may lack some."""
+
+_HOLDERS = ("data", "rows", "examples", "instances", "items", "records", "results", "train", "test", "validation")
+"""Names under which one JSON object holds a list of rows."""
+
+_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
+_BEGINNING = 20_000
+"""Characters to search for field names in a row that cannot be decoded."""
+
+_FOREIGN: Mapping[bytes, str] = {
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+    b"SQLite format 3\0": "is an SQLite database; export the table as CSV",
+    b"%PDF": "is a PDF; expected a table",
+    b"\xd0\xcf\x11\xe0": "is an Excel workbook; save it as CSV",
+    b"\x89HDF": "is an HDF5 file; save it as Parquet",
+    b"\x80\x04": "is a Python pickle, which could run code; save it as JSON Lines or Parquet",
+    b"\x80\x05": "is a Python pickle, which could run code; save it as JSON Lines or Parquet",
+    b"BZh": "is compressed by bzip2; expand it, or compress it by gzip",
+    b"\xfd7zXZ": "is compressed by xz; expand it, or compress it by gzip",
+    b"\x28\xb5\x2f\xfd": "is compressed by zstd; expand it, or compress it by gzip",
+}
+"""The advice for forms that are no tables, by their first bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with named columns.
+
+    ``read`` yields the line of each row (its number, where there are no lines) and its values by column; ``select`` the
+    values of the columns named, ``MISSING`` where an object lacks one. Where ``typed`` is False, as in CSV, every value
+    is a text. ``checksum`` computes the SHA-256 (hex) of the file, or of the rows as JSON. ``roles`` are the columns
+    and labels that the user names (``--map``).
+    """
+
+    where: str
+    kind: str
+    fields: tuple[str, ...]
+    first: Mapping[str, object]
+    typed: bool
+    read: Callable[[], Iterator[Object]]
+    select: Callable[[Sequence[str]], Iterator[Row]]
+    checksum: Callable[[], str]
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    def items(self) -> Iterator[Item]:
+        return (Item(value, self.where, line, typed=self.typed) for line, value in self.read())
+
+    def fail(self, line: int, field: str, problem: str) -> NoReturn:
+        """Raise a DataError for a cell."""
+        raise DataError(problem, path=self.where, line=line, field=field)
+
+
+def open_table(path: Path, expected: str = "a table") -> Table:
+    """Open a file; a pipe is read into memory first, since it can be read only once."""
+    with open_input(path) as file:
+        if not file.seekable():
+            return read_table(file.read(), str(path), expected)
+    checksum = partial(_hash_file, path)
+    return _open(partial(open_input, path), str(path), path.suffixes, checksum, expected)
+
+
+def read_table(raw: bytes, where: str, expected: str = "a table") -> Table:
+    """Open bytes in memory."""
+    return _open(partial(BytesIO, raw), where, [], lambda: hashlib.sha256(raw).hexdigest(), expected)
+
+
+def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], Iterator[dict[str, Any]]]) -> Table:
+    """Make a table of rows in memory; raise DataError if two columns have one name."""
+    _check_unique(where, fields)
+
+    def objects() -> Iterator[Object]:
+        return enumerate(read(), 1)
+
+    def checksum() -> str:
+        digest = hashlib.sha256()
+        for row in read():
+            digest.update(f"{json.dumps(row)}\n".encode())
+        return digest.hexdigest()
+
+    first = next(read(), {})
+    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
+
+
+def open_folder(path: Path) -> Table | None:
+    """Open the Arrow or Parquet files of a folder as one table; None if it holds none."""
+    if (path / "dataset_dict.json").is_file():
+        splits = sorted(folder.name for folder in path.iterdir() if (folder / "state.json").is_file())
+        if len(splits) == 1:
+            return open_folder(path / splits[0])
+        raise DataError(f"holds the splits {', '.join(splits) or 'none'}; name the folder of one", path=path)
+    files = sorted(path.glob("*.arrow")) if (path / "state.json").is_file() else sorted(path.glob("*.parquet"))
+    files = files or sorted(path.glob("data/*.parquet"))
+    if not files:
+        return None
+    splits = sorted({file.name.split("-", 1)[0].removesuffix(".parquet") for file in files})
+    if len(splits) > 1:
+        raise DataError(f"holds Parquet files of {', '.join(splits)}; name one file", path=path)
+    parts = [open_table(file) for file in files]
+    first = parts[0]
+    if other := next((part for part in parts if part.fields != first.fields), None):
+        raise DataError(f"has other columns than {files[0].name}; name one file", path=other.where)
+
+    def number(rows: Callable[[Table], Iterator[tuple[int, Any]]]) -> Iterator[tuple[int, Any]]:
+        return ((number, row) for number, (_, row) in enumerate(chain.from_iterable(map(rows, parts)), 1))
+
+    return replace(
+        first,
+        where=str(path),
+        read=lambda: number(lambda part: part.read()),
+        select=lambda names: number(lambda part: part.select(names)),
+        checksum=lambda: hashlib.sha256("".join(part.checksum() for part in parts).encode()).hexdigest(),
+    )
+
+
+def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Callable[[], str], expected: str) -> Table:
+    with open_file() as file:
+        begin = file.read(HEAD)
+    if begin.startswith(b"\x1f\x8b"):
+        return _open(partial(_expand, open_file, where), where, suffixes[:-1], checksum, expected)
+    suffix = suffixes[-1].lower() if suffixes else ""
+    form = arrow.recognise(begin, suffix)
+    if form is not None:
+        fields, select = arrow.open_file(open_file, where, form)
+        return _make_columns(where, form, fields, select, checksum)
+    if problem := next((problem for mark, problem in _FOREIGN.items() if begin.startswith(mark)), None):
+        raise DataError(problem, path=where)
+    if begin.startswith(b"PK\x03\x04"):
+        is_workbook = b"xl/" in begin or suffix == ".xlsx"
+        problem = "is an Excel workbook; save it as CSV" if is_workbook else "is a ZIP archive; name a file in it"
+        raise DataError(problem, path=where)
+    if b"\0" in begin:
+        raise DataError(f"is a binary file; expected {expected} as text or Parquet", path=where)
+    begin = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not begin:
+        raise DataError(f"is empty; expected {expected}", path=where)
+    text = begin.decode("utf-8", "replace")
+    if begin.startswith(b"["):
+        return _open_objects(open_file, where, "a JSON array", stream_array, checksum, text)
+    if begin.startswith(b"{"):
+        if (rows := _read_object(open_file, where)) is not None:
+            return _hold_objects(rows, where, checksum)
+        return _open_objects(open_file, where, "JSON Lines", stream_lines, checksum, text)
+    if suffix in (".json", ".jsonl", ".ndjson"):
+        start = text.split("\n", 1)[0]
+        raise DataError(f"not valid JSON (begins with {start[:40]!r}); expected {{ or [", path=where, line=1)
+    return _open_csv(open_file, where, checksum)
+
+
+class _Expanded(RawIOBase):
+    """The text of a file compressed by gzip."""
+
+    def __init__(self, open_file: Opener, where: str) -> None:
+        self._file, self._where = open_file(), where
+        self._text = gzip.GzipFile(fileobj=self._file)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            part = self._text.read(len(buffer))
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"is a damaged gzip file ({error})", path=self._where) from error
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _expand(open_file: Opener, where: str) -> BinaryIO:
+    return BufferedReader(_Expanded(open_file, where))
+
+
+def _hash_file(path: Path) -> str:
+    with open_input(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def _check_unique(where: str, names: Sequence[str], line: int | None = None) -> None:
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise DataError(f"duplicate column {twice!r}", path=where, line=line)
+
+
+def _select(objects: Callable[[], Iterator[Object]], names: Sequence[str]) -> Iterator[Row]:
+    for line, value in objects():
+        yield line, [value.get(name, MISSING) for name in names]
+
+
+def _make_columns(
+    where: str,
+    kind: str,
+    fields: Sequence[str],
+    select: Callable[..., Iterator[Row]],
+    checksum: Callable[[], str],
+) -> Table:
+    """A table that is stored column by column."""
+    _check_unique(where, fields)
+
+    def objects() -> Iterator[Object]:
+        return ((number, dict(zip(fields, values, strict=True))) for number, values in select(fields))
+
+    # Read columns one by one, so that a damaged one affects only its readers.
+    first: dict[str, object] = {}
+    for name in fields:
+        with suppress(DataError):
+            first.update((name, value) for _, (value,) in islice(select((name,), 1), 1))
+    return Table(where, kind, tuple(fields), first, True, objects, select, checksum)
+
+
+def _open_objects(
+    open_file: Opener,
+    where: str,
+    kind: str,
+    stream: Callable[[BinaryIO, str], Iterator[Object]],
+    checksum: Callable[[], str],
+    text: str,
+) -> Table:
+    def objects() -> Iterator[Object]:
+        with open_file() as file:
+            yield from stream(file, where)
+
+    first: dict[str, Any] = {}
+    fields: dict[str, None] = {}
+    try:
+        for number, (_, value) in enumerate(islice(objects(), _ROWS)):
+            first = first if number else value
+            fields.update(dict.fromkeys(value))
+    except DataError:
+        # The reader of the rows reports the fault; the names before it tell the format.
+        fields = fields or dict.fromkeys(_find_names(text))
+    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
+
+
+def _find_names(text: str) -> Iterator[str]:
+    return (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0]))
+
+
+def _read_object(open_file: Opener, where: str) -> list[dict[str, Any]] | None:
+    """The rows of a file that is one JSON object around them; None if each line is a row."""
+    with open_file() as file:
+        lines = (line for line in decode_lines(file, where) if line.strip())
+        first, second = next(lines), next(lines, None)
+    try:
+        value = DECODER.decode(first.strip())
+    except (ValueError, RecursionError):
+        if second is None or not first.rstrip().endswith(("{", "[", ",")):
+            return None  # the reader of lines reports the fault
+        return _decode_object(open_file, where)
+    return None if second is not None else _find_rows(value)
+
+
+def _decode_object(open_file: Opener, where: str) -> list[dict[str, Any]]:
+    with open_file() as file:
+        text = "".join(decode_lines(file, where))
+    try:
+        value = DECODER.decode(text.strip())
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        raise DataError(f"not valid JSON ({flaw(error)})", path=where, line=line) from error
+    rows = _find_rows(value)
+    return [value] if rows is None else rows
+
+
+def _find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The rows that an object holds: a list under a usual name, or columns as pandas writes them."""
+    holders = [part for name, part in value.items() if name in _HOLDERS and isinstance(part, list)]
+    if len(holders) == 1 and holders[0] and all(isinstance(row, dict) for row in holders[0]):
+        return list(holders[0])
+    columns = list(value.values())
+    if len(columns) > 1 and all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
+        return [{name: column[key] for name, column in value.items()} for key in columns[0]]
+    if len(columns) > 1 and all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        return [dict(zip(value, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    return None
+
+
+def _hold_objects(rows: Sequence[dict[str, Any]], where: str, checksum: Callable[[], str]) -> Table:
+    def objects() -> Iterator[Object]:
+        return enumerate(rows, 1)
+
+    fields = dict.fromkeys(name for row in rows[:_ROWS] for name in row)
+    return Table(where, "a JSON object", tuple(fields), rows[0], True, objects, partial(_select, objects), checksum)
+
+
+def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Table:
+    with open_file() as file:
+        mark = _find_delimiter(next(decode_lines(file, where), ""))
+
+    def select(names: Sequence[str]) -> Iterator[Row]:
+        places = [header.index(name) for name in names]
+        # itemgetter gives no tuple for a single place.
+        choose = itemgetter(*places) if len(places) > 1 else lambda cells: [cells[place] for place in places]
+        for line, cells in islice(_read_cells(open_file, where, mark), 1, None):
+            if len(cells) != len(header):
+                problem = f"has {len(cells)} cells, the header has {len(header)}; quote cells that hold {_NAMES[mark]}"
+                raise DataError(problem, path=where, line=line)
+            yield line, choose(cells)
+
+    def objects() -> Iterator[Object]:
+        return ((line, dict(zip(header, cells, strict=True))) for line, cells in select(header))
+
+    with closing(_read_cells(open_file, where, mark)) as beginning:
+        line, header = next(beginning, (1, []))
+        # A nameless first column is the index of a data frame.
+        header = [name or ("index" if place == 0 else name) for place, name in enumerate(header)]
+        _check_unique(where, header, line)
+        _, cells = next(beginning, (0, []))
+    first = dict(zip(header, cells, strict=False))
+    kind = "TSV" if mark == "\t" else "CSV"
+    return Table(where, kind, tuple(header), first, False, objects, select, checksum)
+
+
+_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+
+
+def _find_delimiter(header: str) -> str:
+    """The separator of columns: the most frequent one outside quotation marks."""
+    plain = re.sub(r'"[^"]*"', "", header)
+    return max(_NAMES, key=plain.count)
+
+
+def _read_cells(open_file: Opener, where: str, mark: str) -> Generator[tuple[int, list[str]]]:
+    """Yield the records of a CSV file with the line on which each begins; skip blank lines."""
+    # The limit holds for the whole process, and its default is too small for a conversation.
+    before = csv.field_size_limit(_CELL)
+    line = 1
+    try:
+        with open_file() as file:
+            reader = csv.reader(decode_lines(file, where), strict=True, delimiter=mark)
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"not valid CSV ({error})", path=where, line=line) from error
+    finally:
+        csv.field_size_limit(before)
