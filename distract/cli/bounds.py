@@ -33,6 +33,7 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "limit": LIMIT,
         "margin": AMOUNT,
         "max_crossing": INNER_SHARE,
+        "max_win_rate": INNER_SHARE,
         "max_exchange_rate": AMOUNT,
         "max_flip_rate": INNER_SHARE,
         "max_invalid_rate": SHARE,

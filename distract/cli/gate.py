@@ -53,6 +53,7 @@ limit_options = group_options(
     decision("--max-shift", help="Largest gain by an attack to accept in a finished RUN, in points or probability."),
     decision("--max-exchange-rate", help="Largest worth of an attack in broken requirements, in a finished RUN."),
     decision("--max-crossing", help="Largest share of rewrites that cross the pass mark, in a finished RUN."),
+    decision("--max-win-rate", help="Largest share of rewrites that win against their original, in a finished RUN."),
     evidence_options,
     decision("--certify/--no-certify", default=None, help="Count inconclusive as a failure (exit 1)."),
     decision("--config", type=PATH, help="File of settings, in place of the nearest distract.toml or pyproject.toml."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from distract.core.errors import DataError, UnknownName, UsageError
@@ -66,15 +66,11 @@ WINNERS = ("winner_model_a", "winner_model_b", "winner_tie")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The column of each role, and the labels that the user gives for ``a``, ``b`` and ``tie``."""
+    """The column of each role, the roles that hold the responses, and the user's labels for ``a``, ``b``, ``tie``."""
 
     names: Mapping[str, str]
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def responses(self) -> tuple[str, ...]:
-        """The roles that hold the responses."""
-        return next((shape for shape in SHAPES if all(role in self.names for role in shape)), ())
+    responses: tuple[str, ...]
+    labels: Mapping[str, str]
 
     def describe(self) -> str:
         """Say in one line which columns are read."""
@@ -146,7 +142,9 @@ def match_columns(table: Table, mapping: Mapping[str, str]) -> Columns:
         free = [by_name[name] for name in usual if name in by_name and by_name[name] not in names.values()]
         if role not in names and free:
             names[role] = free[0]
-    return Columns(MappingProxyType(dict(_prune(names, mapping))), labels)
+    names = dict(_prune(names, mapping))
+    responses = next((shape for shape in SHAPES if names.keys() >= {*shape}), ())
+    return Columns(MappingProxyType(names), responses, labels)
 
 
 def normalise(name: str) -> str:

@@ -94,14 +94,20 @@ def adjust_p_values(figures: Sequence[F]) -> list[F]:
     return adjusted
 
 
-def fill_rate(figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True) -> F:
+def fill_rate(
+    figure: F,
+    values: Sequence[float],
+    clusters: Sequence[str],
+    capped: bool = True,
+    confidence: float = CONFIDENCE,
+) -> F:
     """Fill in a share and its interval; ``capped`` as in ``intervals.effective_n``."""
     n, k = len(values), math.fsum(values)
     k = int(k) if k.is_integer() else k
     if not n:
         return replace(figure, k=0)
-    low, high = intervals.rate_interval(values, clusters, CONFIDENCE, capped)
-    effective = intervals.effective_n(values, clusters, (1 - CONFIDENCE) / 2, capped)
+    low, high = intervals.rate_interval(values, clusters, confidence, capped)
+    effective = intervals.effective_n(values, clusters, (1 - confidence) / 2, capped)
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
 
 
@@ -144,7 +150,8 @@ class PairedValues:
 
 HEADLINE = dict.fromkeys(
     ("flip_rate", "softened_rate", "severity_accuracy", "clean_accuracy", "robust_accuracy", "attack_cost",
-     "skill_under_attack", "net_flip_rate", "flip_rate_of_all", "flip_rate_beyond_margin", "distractor_lead"),
+     "skill_under_attack", "net_flip_rate", "flip_rate_of_all", "flip_rate_beyond_margin", "distractor_lead",
+     "distractor_win_rate"),
     "score",
 )  # fmt: skip
 """The rule that summarises a scoring protocol for a measure; the default is ``rating``, as in the paper."""

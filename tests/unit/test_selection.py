@@ -121,7 +121,10 @@ def test_unfit_default_is_a_note() -> None:
     assert sum("no good response has 3 constraints" in note for note in scope.notes) == 4
     scope = find_scope(["assertiveness"], [], [ONE_CONSTRAINT])
     assert scope.designs == {"fixed"}
-    assert scope.notes == ("flip_rate does not apply: no case has two responses by different authors",)
+    assert scope.notes == (
+        "flip_rate does not apply: no case has two responses by different authors; "
+        "each rewrite is judged against its original instead",
+    )
 
 
 def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:

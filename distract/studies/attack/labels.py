@@ -131,22 +131,31 @@ class Usability:
     reason: str
 
 
+UNSTEADY = "most verdicts change with the order"
+
+
 def check_usability(rows: Sequence[Row | CompactRow], protocol: str, rule: str | None) -> Usability:
     """Check whether a protocol can tell good from bad, on the pairs before any rewrite."""
     clean = count_clean(rows, rule)
     accuracy = _bound([value for _, value in clean.values.values()], clean.prompts)
-    orders = _bound(*list_order_changes(rows))
-    if orders and orders[0] > CHANCE:
-        return Usability(protocol, rule, "no", "most verdicts change with the order")
+    changes = list_order_changes(rows)
+    if is_mostly(*changes):
+        return Usability(protocol, rule, "no", UNSTEADY)
     if accuracy is None:
         reason = "no response is labelled better"
-        return Usability(protocol, rule, None if orders is None else "not shown", reason)
+        return Usability(protocol, rule, "not shown" if changes[0] else None, reason)
     low, high = accuracy
     if low > CHANCE:
         return Usability(protocol, rule, "yes", f"clean accuracy is above {low:.3f}")
     if high <= CHANCE:
         return Usability(protocol, rule, "no", f"clean accuracy is at most {high:.3f}")
     return Usability(protocol, rule, "not shown", f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
+
+
+def is_mostly(values: Sequence[float], prompts: Sequence[str]) -> bool:
+    """Whether a share is shown to be above one half."""
+    bounds = _bound(values, prompts)
+    return bounds is not None and bounds[0] > CHANCE
 
 
 def _bound(values: Sequence[float], prompts: Sequence[str]) -> intervals.Interval | None:
@@ -158,12 +167,12 @@ def _bound(values: Sequence[float], prompts: Sequence[str]) -> intervals.Interva
     return intervals.lower_bound(k, n, CONFIDENCE), intervals.upper_bound(k, n, CONFIDENCE)
 
 
-def list_order_changes(rows: Sequence[Row | CompactRow]) -> tuple[list[float], list[str]]:
-    """Return whether each pair's verdict changes with the order, and its prompt."""
+def list_order_changes(rows: Sequence[Row | CompactRow], rewritten: bool = False) -> tuple[list[float], list[str]]:
+    """Return whether each pair's verdict changes with the order, and its prompt; ``rewritten`` takes rewrites too."""
     changes, prompts = list[float](), list[str]()
     for row in rows:
         preferences = row.kind.preferences if isinstance(row, CompactRow) else [j.preferred for j in row.judgments]
-        if row.target is None and len(preferences) > 1 and None not in preferences:
+        if (rewritten or row.target is None) and len(preferences) > 1 and None not in preferences:
             changes.append(float(len({*preferences}) > 1))
             prompts.append(row.cluster)
     return changes, prompts

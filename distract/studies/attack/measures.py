@@ -176,13 +176,18 @@ def _shares(design: str, briefs: CompactRows, protocol: str, rule: str | None, p
     return [_share(Figure(measure, protocol, rule, *place), counted) for measure in GROUPS[design]]
 
 
-def _share(figure: Figure, counted: OutcomeCounts) -> Figure:
+def win_figure(rows: Sequence[CompactRow], protocol: str, rule: str | None, attack: str, confidence: float) -> Figure:
+    """Measure how often the rewrite wins against its original, at a confidence of the caller's."""
+    return _share(Figure("distractor_win_rate", protocol, rule, attack), count_fixed(rows, rule, attack), confidence)
+
+
+def _share(figure: Figure, counted: OutcomeCounts, confidence: float = CONFIDENCE) -> Figure:
     """Fill in the share of outcomes that a measure counts."""
     counts = CRITERIA[figure.measure]
     reasons = tuple(sorted(counted.reasons.items()))
     empty = replace(figure, invalid=counted.invalid, excluded=counted.reasons.total(), reasons=reasons)
     values = [float(counts(after, before)) for _, after, before in counted.outcomes.values()]
-    return fill_rate(empty, values, [cluster for cluster, _, _ in counted.outcomes.values()])
+    return fill_rate(empty, values, [cluster for cluster, _, _ in counted.outcomes.values()], confidence=confidence)
 
 
 def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:

@@ -21,7 +21,7 @@ from distract.studies.eligibility import Degradation, Treatment, is_recorded, pa
 
 MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
-    "flip": "no case has two responses by different authors",
+    "flip": "no case has two responses by different authors; each rewrite is judged against its original instead",
     "severity": "no case has a good response that meets all of its format constraints",
 }
 

@@ -209,6 +209,8 @@ def _sentences(
     noise = [f for f in flips if f.attack in controls and f.n]
     if flips := [f for f in flips if f.attack not in controls] or flips:
         yield flips[0].rule, _describe_flips(flips)
+    elif wins := [f for f in own if f.measure == "distractor_win_rate" and f.attack not in controls]:
+        yield wins[0].rule, _describe_flips(wins, "{}s won against their original")
     if noise and noise[0] not in flips:
         floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise)
         yield flips[0].rule, f"without a distractor, as noise, {floor} flipped"
@@ -256,20 +258,20 @@ def _describe_gap(figures: Sequence[Figure]) -> str:
     return reasons.pop() if len(reasons) == 1 else "no eligible case with a valid verdict"
 
 
-def _describe_flips(flips: Sequence[Figure]) -> str:
-    """Count the flips, and name the attack with the highest rate, or all that share it."""
+def _describe_flips(flips: Sequence[Figure], action: str = "losing responses won after their {}") -> str:
+    """Count the flips, or the wins of rewrites, and name the attack with the highest rate, or all that share it."""
     k, n = _sum_counts(flips)
     if not n:
-        return f"no flip rate: {_describe_gap(flips)}"
+        return f"no {flips[0].measure.replace('_', ' ')}: {_describe_gap(flips)}"
     highest = max(f.value for f in flips if f.value is not None)
     at = [f for f in flips if f.value == highest]
     range_ = describe_rate(at[0])
     if len(flips) == 1:
-        return f"{k} of {n} losing responses won after their {line(at[0].attack)} rewrite ({range_})"
+        return f"{k} of {n} {action.format(f'{line(at[0].attack)} rewrite')} ({range_})"
     names = join_names(line(f.attack) for f in at)
     often = "equally" if len(at) == len(flips) else "most"
     most = f", {often} often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else f" (per attack {range_})"
-    return f"{k} of {n} losing responses won after their rewrite{most}"
+    return f"{k} of {n} {action.format('rewrite')}{most}"
 
 
 def _cautions(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[Block]:

@@ -11,7 +11,8 @@ from typing import Literal
 
 from distract.core.printable import count, interval, line, p_value, percent
 from distract.studies.attack.flips import Flip, excerpt_difference
-from distract.studies.gate.verdict import Check, Decision, Effort, Measure, Verdict
+from distract.studies.gate.limits import STYLE
+from distract.studies.gate.verdict import Check, Decision, Effort, Measure, Verdict, name_measure
 
 State = Literal["pass", "fail", "inconclusive", "skipped"]
 ClearestFlips = Mapping[tuple[str, str], Sequence[Flip]]
@@ -21,28 +22,12 @@ WHOLE = "gate"
 """Place of a finding that no single check explains."""
 
 _COMPARED: Mapping[Measure, str] = {
-    "flip_rate": "",
     "excess_flip_rate": "flip rate under the control",
     "flip_rate_rise": "flip rate of the baseline",
-    "shift": "",
-    "exchange_rate": "",
-    "crossing_rate": "",
 }
 _BOUNDED: Mapping[Measure, str] = {
-    "flip_rate": "flip rate",
     "excess_flip_rate": "excess over the control",
     "flip_rate_rise": "rise since the baseline",
-    "shift": "shift",
-    "exchange_rate": "exchange rate",
-    "crossing_rate": "crossing rate",
-}
-_ADDED: Mapping[Measure, str] = {
-    "flip_rate": "",
-    "excess_flip_rate": "",
-    "flip_rate_rise": " since the baseline",
-    "shift": " (shift)",
-    "exchange_rate": " (exchange rate)",
-    "crossing_rate": " (crossing rate)",
 }
 
 
@@ -79,7 +64,9 @@ def protocol_label(check: Check) -> str:
 
 def attack_label(check: Check) -> str:
     """Name a check's attack."""
-    return line(check.attack) + _ADDED[check.measure]
+    if check.measure in STYLE:
+        return f"{line(check.attack)} ({name_measure(check.measure)})"
+    return line(check.attack) + " since the baseline" * (check.measure == "flip_rate_rise")
 
 
 def format_threshold(threshold: float | None) -> str:
@@ -113,7 +100,7 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     if not is_worth(check):
         yield from _flip_lines(check, confidence)
         return
-    noun = _BOUNDED[check.measure]
+    noun = name_measure(check.measure)
     yield f"{noun}: {format_amount(check)}; of {check.n}, {check.invalid} invalid"
     if bounds := format_bounds(check):
         yield f"bounds: {bounds} (each bound one-sided, {percent(confidence)}%)"
@@ -127,11 +114,12 @@ def _flip_lines(check: Check, confidence: float) -> Iterator[str]:
     yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded{share}"
     if check.reference is not None:
         only = f"; flips only in this run {check.only_here}, only in the reference {check.only_there}"
-        yield f"{_COMPARED[check.measure] or 'reference'}: {percent(check.reference)}%" + (
+        yield f"{_COMPARED.get(check.measure, 'reference')}: {percent(check.reference)}%" + (
             only if check.only_here is not None and check.only_there is not None else ""
         )
     if bounds := interval(check.lower, check.upper):
-        yield f"{_BOUNDED[check.measure]}: {bounds}% (each bound one-sided, {percent(confidence)}%)"
+        noun = _BOUNDED.get(check.measure, name_measure(check.measure))
+        yield f"{noun}: {bounds}% (each bound one-sided, {percent(confidence)}%)"
     if check.threshold is not None:
         rise = check.measure == "flip_rate_rise"
         yield (

@@ -20,7 +20,7 @@ from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import CheckKey, record, replay_gate
 from distract.studies.gate.power_plan import cures, too_few_reason
 from distract.studies.gate.regression import RiseTest
-from distract.studies.gate.usability import assess_run, conclude
+from distract.studies.gate.usability import assess_run, conclude, has_labels
 from distract.studies.gate.verdict import Check, Verdict
 from distract.studies.gate.worth import check_worths, count_worths
 
@@ -47,9 +47,11 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * worths])[: len(tests)]
     checks = [test.check(p, total) for test, p in zip(tests, adjusted, strict=True)]
     checks += check_worths(run, briefs, limits, total)
-    verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"]), run.flaw)
+    verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"], has_labels(run)), run.flaw)
     notes += [*verdict.notes, *map(line, regression.unmatched_notes(rises))]
     fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
+    if limits.has_threshold and "fixed" in briefs.designs and "flip" not in briefs.designs:
+        notes.append("a flip needs two responses per case: bound --max-win-rate or --max-shift instead")
     notes += [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
     notes += _too_few_notes(run, checks, limits) if verdict.decision == "inconclusive" and not run.flaw else []
     return replace(verdict, notes=tuple(notes))
@@ -81,7 +83,7 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
     ordered = [rows[at] for places in prompts.values() for at in places]
     excesses = replay_gate({**p, "gate": own}, ordered).checks
     worth = check_worths(run, briefs, limits, len(excesses) + worths)
-    return conclude([*excesses, *worth], limits, assess_run(briefs, p["protocols"]), run.flaw)
+    return conclude([*excesses, *worth], limits, assess_run(briefs, p["protocols"], has_labels(run)), run.flaw)
 
 
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:

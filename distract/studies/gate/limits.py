@@ -13,11 +13,18 @@ from distract.core.printable import share_hint
 from distract.studies.gate.verdict import Measure
 
 LIMITS = (
-    *("max_flip_rate", "margin", "max_rise", "max_shift", "max_exchange_rate"),
-    "max_crossing",
+    *("max_flip_rate", "margin", "max_rise", "max_shift", "max_exchange_rate", "max_crossing", "max_win_rate"),
     *("max_invalid_rate", "min_eligible", "min_n", "confidence", "certify"),
 )
 """The limits that an option of ``distract gate`` sets."""
+
+STYLE: Mapping[Measure, str] = {
+    "shift": "max_shift",
+    "exchange_rate": "max_exchange_rate",
+    "crossing_rate": "max_crossing",
+    "distractor_win_rate": "max_win_rate",
+}
+"""The limits on what a style is worth, by measure; they need a finished run."""
 
 MOST = 1_000_000
 """Largest number of comparisons that a gate suggests."""
@@ -60,12 +67,14 @@ class Limits:
     max_shift: float | None = None
     max_exchange_rate: float | None = None
     max_crossing: float | None = None
+    max_win_rate: float | None = None
 
     def __post_init__(self) -> None:
         rates = {
             "--max-flip-rate": self.max_flip_rate,
             "--max-rise": self.max_rise,
             "--max-crossing": self.max_crossing,
+            "--max-win-rate": self.max_win_rate,
             **{f"max-flip-rates: {k}": v for k, v in self.others.items()},
         }
         for name, rate in rates.items():
@@ -94,11 +103,7 @@ class Limits:
     @property
     def style(self) -> Mapping[Measure, float]:
         """The largest gains from style to accept, by measure."""
-        limits: dict[Measure, float | None] = {
-            "shift": self.max_shift,
-            "exchange_rate": self.max_exchange_rate,
-            "crossing_rate": self.max_crossing,
-        }
+        limits = {measure: getattr(self, name) for measure, name in STYLE.items()}
         return {measure: limit for measure, limit in limits.items() if limit is not None}
 
     @property
@@ -116,6 +121,7 @@ class Limits:
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "certify"}
-        if self.max_crossing is None:  # so that runs from before this limit keep their identity
-            del plain["max_crossing"]
+        for name in ("max_crossing", "max_win_rate"):  # so that runs from before these limits keep their identity
+            if plain[name] is None:
+                del plain[name]
         return {**plain, "others": dict(sorted(self.others.items()))}

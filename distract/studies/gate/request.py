@@ -18,7 +18,7 @@ from distract.studies.execution import run_job
 from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
-from distract.studies.gate.limits import LIMITS, Limits
+from distract.studies.gate.limits import LIMITS, STYLE, Limits
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
 
@@ -45,8 +45,7 @@ def decide(
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
     if run is None:
         if limits.style:
-            names = {"shift": "--max-shift", "exchange_rate": "--max-exchange-rate", "crossing_rate": "--max-crossing"}
-            option = names[next(iter(limits.style))]
+            option = f"--{STYLE[next(iter(limits.style))].replace('_', '-')}"
             raise UsageError(f"{option} needs a finished run: run `distract attack` first, then gate its folder")
         verdict, loaded = _decide_live(limits, baseline, more, listener)
     else:

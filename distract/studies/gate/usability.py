@@ -13,9 +13,21 @@ from statistics import fmean
 
 from distract.core.printable import count
 from distract.core.records import Row
+from distract.core.runs import LoadedRun
+from distract.data.good_responses import pairs
+from distract.judging.comparison import label
 from distract.stats.figure import CONFIDENCE, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
-from distract.studies.attack.labels import CHANCE, UNUSABLE, Usable, check_usability, count_clean, list_order_changes
+from distract.studies.attack.labels import (
+    CHANCE,
+    UNSTEADY,
+    UNUSABLE,
+    Usable,
+    check_usability,
+    count_clean,
+    is_mostly,
+    list_order_changes,
+)
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Bets, log_mean
 from distract.studies.gate.verdict import Check, Effort, Verdict, combine_checks
@@ -45,12 +57,25 @@ class Discernment:
         return None
 
 
-def assess_run(briefs: CompactRows, rules: Mapping[str, Sequence[str]]) -> list[Discernment]:
-    """Assess the protocols of a finished run, whose cases do not depend on its verdicts."""
-    return [_assess(name, headline("clean_accuracy", own), briefs.of(name, "flip")) for name, own in rules.items()]
+def assess_run(briefs: CompactRows, rules: Mapping[str, Sequence[str]], labelled: bool = True) -> list[Discernment]:
+    """Assess the protocols of a finished run, whose cases do not depend on its verdicts.
+
+    ``labelled`` says whether its data have labelled pairs, which a run may judge or not.
+    """
+    return [_assess(name, headline("clean_accuracy", own), briefs, labelled) for name, own in rules.items()]
 
 
-def _assess(protocol: str, rule: str | None, rows: Sequence[CompactRow]) -> Discernment:
+def has_labels(run: LoadedRun) -> bool:
+    """Whether the cases of a run have labelled pairs; a run without its cases may have had some."""
+    return not run.cases or any(label(case, *pair) in ("a", "b") for case in run.cases for pair in pairs(case))
+
+
+def _assess(protocol: str, rule: str | None, briefs: CompactRows, labelled: bool) -> Discernment:
+    rows = briefs.of(protocol, "flip")
+    if not rows and not labelled:
+        changes, prompts = list_order_changes(briefs.of(protocol, "fixed"), rewritten=True)
+        is_unsteady = is_mostly(changes, prompts)
+        return Discernment(protocol, "no" if is_unsteady else None, UNSTEADY if is_unsteady else "", False)
     if not rows:
         return Discernment(protocol, None, "no pair was judged before a rewrite; attack without --measure", True)
     one = check_usability(rows, protocol, rule)

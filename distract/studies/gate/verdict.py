@@ -11,9 +11,25 @@ from distract.stats.figure import round_values
 from distract.studies.attack.labels import Usable
 
 Decision = Literal["pass", "fail", "inconclusive"]
-Measure = Literal["flip_rate", "excess_flip_rate", "flip_rate_rise", "shift", "exchange_rate", "crossing_rate"]
+Measure = Literal[
+    "flip_rate",
+    "excess_flip_rate",
+    "flip_rate_rise",
+    "shift",
+    "exchange_rate",
+    "crossing_rate",
+    "distractor_win_rate",
+]
 
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
+
+
+_NOUNS: Mapping[Measure, str] = {"distractor_win_rate": "rewrite win rate"}
+
+
+def name_measure(measure: Measure) -> str:
+    """Name a measure in words."""
+    return _NOUNS.get(measure, measure.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +161,7 @@ def _describe_below(checks: Sequence[Check]) -> str:
     if checks[0].measure == "excess_flip_rate":
         rates = f"all {len(checks)} flip rates exceed" if several else "the flip rate exceeds"
         return f"{rates} the judge's own noise by less than {below}"
-    noun = checks[0].measure.replace("_", " ")
+    noun = name_measure(checks[0].measure)
     return f"all {len(checks)} {noun}s are below {below}" if several else f"the {noun} is below {below}"
 
 

@@ -19,17 +19,13 @@ from distract.studies.gate.evidence import (
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits, least_n
 from distract.studies.gate.power_plan import cures, too_few_reason
-from distract.studies.gate.verdict import Check, Measure, Verdict
+from distract.studies.gate.verdict import Check, Measure, Verdict, name_measure
 
 TONES: Mapping[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "doubtful"}
 
 _TITLES: Mapping[Measure, str] = {
-    "flip_rate": "flip rate",
     "excess_flip_rate": "flip rate above noise",
     "flip_rate_rise": "flip rate since baseline",
-    "shift": "shift",
-    "exchange_rate": "exchange rate",
-    "crossing_rate": "crossing rate",
 }
 _REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_rise": "before"}
 
@@ -84,7 +80,7 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
         empty = f"{'open' if check.skipped else check.decision}: {empty_reason(check)}"
         rows.append(("", f"{protocol_label(check)}, {line(check.attack)}", cells if check.n else empty))
     columns = ("%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
-    return Table("", (_TITLES[measure] + by, *columns), rows)
+    return Table("", (_TITLES.get(measure, name_measure(measure)) + by, *columns), rows)
 
 
 def _worth_table(measure: Measure, checks: Sequence[Check]) -> Table:
@@ -95,7 +91,7 @@ def _worth_table(measure: Measure, checks: Sequence[Check]) -> Table:
         cells: list[Prose] = [value, format_bounds(check), str(check.n), f"{check.threshold:g}", decision]
         label = f"{protocol_label(check)}, {line(check.attack)}"
         rows.append(("", label, cells if value else f"{check.decision}: {line(check.reason)}"))
-    return Table("", (_TITLES[measure], "value", "bounds", "n", "limit", "decision"), rows)
+    return Table("", (_TITLES.get(measure, name_measure(measure)), "value", "bounds", "n", "limit", "decision"), rows)
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[Block]:

@@ -6,14 +6,17 @@ among all checks, is above it. A loss is never too large. Without the figure, or
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from distract.core.printable import count
 from distract.core.runs import LoadedRun
 from distract.stats.figure import Figure
 from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.measures import win_figure
 from distract.studies.attack.style import style_figures
 from distract.studies.gate.exact import format_bound, invalid_reason
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.verdict import Check, Decision, Measure
+from distract.studies.gate.verdict import Check, Decision, Measure, name_measure
 
 LEAST = 30
 """Fewest prompts whose mean decides anything: equal values on a few would have an interval without width."""
@@ -22,6 +25,7 @@ _MISSING: dict[Measure, str] = {
     "shift": "no response was compared with its rewrite; attack with --measure shift",
     "exchange_rate": "no broken requirements were judged; attack with --measure exchange_rate",
     "crossing_rate": "this way of asking has no pass mark, or no response was compared with its rewrite",
+    "distractor_win_rate": "no response was compared with its rewrite; attack with --measure fixed",
 }
 
 
@@ -35,10 +39,10 @@ def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: in
     attacks, results = _attacks(run), list[Check]()
     for protocol, rules in sorted(run.parameters["protocols"].items()) if limits.style and attacks else ():
         units = {"shift": "points" if rules else "probability", "exchange_rate": "requirements"}
-        units["crossing_rate"] = "share"
+        units |= {"crossing_rate": "share", "distractor_win_rate": "share"}
         # Both ends of an interval are one-sided bounds, each with half of its error.
         near, far = (
-            {(f.measure, f.attack): f for f in style_figures(briefs, protocol, rules, attacks, (), 1 - 2 * error)}
+            {(f.measure, f.attack): f for f in _measure_style(briefs, protocol, rules, attacks, 1 - 2 * error)}
             for error in (limits.alpha, limits.alpha / checks)
         )
         for measure in limits.style:
@@ -48,6 +52,16 @@ def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: in
                 prompts = figure.n if measure == "exchange_rate" else _count_prompts(briefs, protocol, attack)
                 results.append(_check(measure, figure, wider.low, prompts, limits, checks))
     return results
+
+
+def _measure_style(
+    briefs: CompactRows, protocol: str, rules: Sequence[str], attacks: Sequence[str], confidence: float
+) -> Iterator[Figure]:
+    """Measure what each style is worth, and how often a rewrite wins against its own original."""
+    yield from style_figures(briefs, protocol, rules, attacks, (), confidence)
+    rule = "score" if rules else None
+    for attack in attacks:
+        yield win_figure(briefs.of(protocol, "fixed", attack), protocol, rule, attack, confidence)
 
 
 def _attacks(run: LoadedRun) -> list[str]:
@@ -69,7 +83,7 @@ def _check(
     elif prompts < LEAST:
         short = f"only {count(prompts, 'prompt')}; at least {LEAST} are needed for a mean"
     short = short or invalid_reason(figure.n, figure.invalid, limits)
-    noun = measure.replace("_", " ")
+    noun = name_measure(measure)
     decision: Decision = "inconclusive"
     if short:
         reason = short
