@@ -146,6 +146,7 @@ def decode_case(value: dict[str, Any]) -> Case:
     names = (case.id, *(response.author for response in case.responses), *(one.kind for one in case.constraints))
     _check_types((*turns, *names), str, "a name or a text is not a string")
     _check_types((case.preferred, case.criterion, case.source), str | None, "a label or a source is not a string")
+    _check_types([case.passed], bool | None, "a label is not true or false")
     return case
 
 

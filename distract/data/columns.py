@@ -36,7 +36,7 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chosen": ("chosen", "chosen_response", "preferred_response", "winning_response", "good_response"),
         "rejected": ("rejected", "rejected_response", "dispreferred_response", "losing_response", "bad_response"),
         "label": ("label", "winner", "preference", "preferred", "human_preference", "human_label", "better", "choice",
-                  "verdict", "vote"),
+                  "verdict", "vote", "passed", "pass", "is_correct", "correct", "human_verdict"),
         "reference": ("reference", "expected", "reference_answer", "expected_output", "expected_answer", "target",
                       "gold", "gold_answer", "ground_truth", "reference_output", "reference_outputs", "ideal"),
         "system": ("system", "system_prompt", "system_message"),
@@ -54,7 +54,7 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 PAIRS = tuple(zip(_side_names(0), _side_names(1), strict=True))
 """Names of the columns of two responses, the likeliest first."""
 
-VALUES = ("a", "b", "tie")
+VALUES = ("a", "b", "tie", "pass", "fail")
 """Roles whose value is not a column but the label that means this outcome."""
 
 SHAPES: tuple[tuple[str, ...], ...] = (("chosen", "rejected"), ("response_a", "response_b"), ("response",))
@@ -66,13 +66,13 @@ WINNERS = ("winner_model_a", "winner_model_b", "winner_tie")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The column of each role, the roles that hold the responses, and the user's labels for ``a``, ``b``, ``tie``."""
+    """The column of each role, the roles that hold the responses, and the user's labels for each of ``VALUES``."""
 
     names: Mapping[str, str]
     responses: tuple[str, ...]
     labels: Mapping[str, str]
 
-    def describe(self) -> str:
+    def describe(self, is_labelled: bool = True) -> str:
         """Say in one line which columns are read."""
         parts = []
         if "prompt" in self.names:
@@ -85,10 +85,12 @@ class Columns:
             parts.append(f"better and worse response from {columns[0]} and {columns[1]}")
         else:
             parts.append(f"response{'s' * (len(columns) > 1)} from {' and '.join(columns)}")
-        used = {"prompt", "context", *self.responses}
+        used = {"prompt", "context", *self.responses, *([] if is_labelled else ["label"])}
         parts += [f"{role.replace('_', ' ')} from {name!r}" for role, name in self.names.items() if role not in used]
         if self.responses == SHAPES[1] and "label" not in self.names:
             parts.append("no label")
+        elif self.responses == SHAPES[2] and "label" in self.names and not is_labelled:
+            parts.append(f"no label ({self.names['label']!r} is not pass or fail)")
         return ", ".join(parts)
 
 
@@ -162,14 +164,16 @@ def _check_column(table: Table, role: str, name: str) -> str:
 
 
 def _prune(names: Mapping[str, str], mapping: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Keep the roles that fit together: one kind of responses, and labels only of two."""
+    """Keep the roles that fit together: one kind of responses, and labels unless the columns say which is better."""
     complete = [shape for shape in SHAPES if all(role in names for role in shape)]
     # Roles that the user names come first.
     complete.sort(key=lambda shape: not any(role in mapping for role in shape))
     shape = complete[0] if complete else tuple(role for kind in SHAPES for role in kind)
     others = {role for kind in SHAPES for role in kind} - {*shape}
     if "response_a" not in shape:
-        others |= {"label", "model_a", "model_b"}
+        others |= {"model_a", "model_b"}
+    if "chosen" in shape:
+        others.add("label")
     if shape != ("response",):
         others.add("model")
     if normalise(names.get("context", "")) == "input" and normalise(names.get("prompt", "")) != "instruction":

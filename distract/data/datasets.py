@@ -106,7 +106,10 @@ def load(
         raise DataError(f"holds no cases{_format_reasons(left_out)}", path=source.where)
     if sample.passed_over:
         left_out[f"not among the {len(sample.cases):,} drawn from this large set"] = sample.passed_over
-    columns = find_columns(source.table, source.table.roles).describe() if source.format == TABLE else ""
+    columns = ""
+    if source.format == TABLE:
+        is_labelled = any(case.preferred is not None or case.passed is not None for case in sample.cases.values())
+        columns = find_columns(source.table, source.table.roles).describe(is_labelled)
     checksum = _checksum(source, answers)
     return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns)
 

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from distract.core.errors import DataError
 from distract.core.files import open_input
-from distract.data import arrow
+from distract.data import archives, arrow
 from distract.data.fields import DECODER, Item, flaw
 from distract.data.json_stream import Object, decode_lines, stream_array, stream_lines
 
@@ -43,7 +43,10 @@ _CELL = 1 << 27
 _ROWS = 100
 """Number of first rows whose fields are those of a table of JSON objects, which may lack some."""
 
-_HOLDERS = ("data", "rows", "examples", "instances", "items", "records", "results", "train", "test", "validation")
+_HOLDERS = (
+    *("samples", "data", "rows", "examples", "instances", "items", "records", "results"),
+    *("train", "test", "validation"),
+)
 """Names under which one JSON object holds a list of rows."""
 
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
@@ -169,9 +172,11 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     if problem := next((problem for mark, problem in _FOREIGN.items() if begin.startswith(mark)), None):
         raise DataError(problem, path=where)
     if begin.startswith(b"PK\x03\x04"):
-        is_workbook = b"xl/" in begin or suffix == ".xlsx"
-        problem = "is an Excel workbook; save it as CSV" if is_workbook else "is a ZIP archive; name a file in it"
-        raise DataError(problem, path=where)
+        if b"xl/" in begin or suffix == ".xlsx":
+            raise DataError("is an Excel workbook; save it as CSV", path=where)
+        if (read := archives.open_log(open_file, where)) is not None:
+            return _hold_objects(read, where, archives.KIND, checksum)
+        raise DataError("is a ZIP archive; name a file in it", path=where)
     if b"\0" in begin:
         raise DataError(f"is a binary file; expected {expected} as text or Parquet", path=where)
     begin = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -182,7 +187,7 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
         return _open_objects(open_file, where, "a JSON array", stream_array, checksum, text)
     if begin.startswith(b"{"):
         if (rows := _read_object(open_file, where)) is not None:
-            return _hold_objects(rows, where, checksum)
+            return _hold_objects(partial(enumerate, rows, 1), where, "a JSON object", checksum)
         return _open_objects(open_file, where, "JSON Lines", stream_lines, checksum, text)
     if suffix in (".json", ".jsonl", ".ndjson"):
         start = text.split("\n", 1)[0]
@@ -265,16 +270,7 @@ def _open_objects(
         with open_file() as file:
             yield from stream(file, where)
 
-    first: dict[str, Any] = {}
-    fields: dict[str, None] = {}
-    try:
-        for number, (_, value) in enumerate(islice(objects(), _ROWS)):
-            first = first if number else value
-            fields.update(dict.fromkeys(value))
-    except DataError:
-        # The reader of the rows reports the fault; the names before it tell the format.
-        fields = fields or dict.fromkeys(_find_names(text))
-    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
+    return _hold_objects(objects, where, kind, checksum, text)
 
 
 def _find_names(text: str) -> Iterator[str]:
@@ -309,9 +305,11 @@ def _decode_object(open_file: Opener, where: str) -> list[dict[str, Any]]:
 
 def _find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     """The rows that an object holds: a list under a usual name, or columns as pandas writes them."""
-    holders = [part for name, part in value.items() if name in _HOLDERS and isinstance(part, list)]
-    if len(holders) == 1 and holders[0] and all(isinstance(row, dict) for row in holders[0]):
-        return list(holders[0])
+    for part in (value[name] for name in _HOLDERS if name in value):
+        if isinstance(part, list) and part and all(isinstance(row, dict) for row in part):
+            return list(part)
+        if isinstance(part, dict) and (rows := _find_rows(part)) is not None:
+            return rows
     columns = list(value.values())
     if len(columns) > 1 and all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
         return [{name: column[key] for name, column in value.items()} for key in columns[0]]
@@ -320,12 +318,20 @@ def _find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     return None
 
 
-def _hold_objects(rows: Sequence[dict[str, Any]], where: str, checksum: Callable[[], str]) -> Table:
-    def objects() -> Iterator[Object]:
-        return enumerate(rows, 1)
-
-    fields = dict.fromkeys(name for row in rows[:_ROWS] for name in row)
-    return Table(where, "a JSON object", tuple(fields), rows[0], True, objects, partial(_select, objects), checksum)
+def _hold_objects(
+    objects: Callable[[], Iterator[Object]], where: str, kind: str, checksum: Callable[[], str], text: str = ""
+) -> Table:
+    """A table of objects that may lack fields; ``text`` is the beginning of a file, for a damaged first row."""
+    first: dict[str, Any] = {}
+    fields: dict[str, None] = {}
+    try:
+        for number, (_, value) in enumerate(islice(objects(), _ROWS)):
+            first = first if number else value
+            fields.update(dict.fromkeys(value))
+    except DataError:
+        # The reader of the rows reports the fault; the names before it tell the format.
+        fields = fields or dict.fromkeys(_find_names(text))
+    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
 
 
 def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Table:

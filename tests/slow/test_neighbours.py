@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -294,3 +296,31 @@ class TestInspectModels:
         ):
             ran = run("attack", "--judge", f"inspect:{name}", *settings)
             assert (ran.code, problem in ran.err) == (2, True), ran.err
+
+
+INSPECT_TASK = """
+import sys
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import match
+outputs = [ModelOutput.from_content("mockllm/model", text) for text in ("Red.", "The Baltic.")]
+for output in outputs:
+    output.usage = ModelUsage(input_tokens=30, output_tokens=2)
+messages = [ChatMessageSystem(content="Be brief."), ChatMessageUser(content="Name a sea.")]
+samples = [Sample("Name a colour.", target="Red", id="one"), Sample(messages, target=["Baltic", "Black"], id=2)]
+model = get_model("mockllm/model", custom_outputs=outputs)
+eval(Task(samples, scorer=match()), model, log_dir="log", log_format=sys.argv[1], display="none", max_samples=1)
+"""
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_log_of_inspect_ai_is_read(form: str) -> None:
+    # In a process of its own: inspect_ai leaves connections open.
+    subprocess.run([sys.executable, "-c", INSPECT_TASK, form], check=True, capture_output=True)
+    (log,) = Path("log").glob(f"*.{form}")
+    texts = {one.id: (one.prompt, one.responses[0].text, one.reference) for one in distract.load(log)}
+    assert texts == {
+        "item-one": (("Name a colour.",), "Red.", ("Red",)),
+        "item-2": (("Be brief.\n\nName a sea.",), "The Baltic.", ()),
+    }

@@ -32,12 +32,17 @@ FILES = {
     "pandalm": "pandalm.json",
     "instrusum": "instrusum.json",
     "alpaca-eval": "alpaca-eval.json",
+    # Written by the tools themselves: inspect_ai 0.3.285, promptfoo 0.121.20 and lm_eval 0.4.13.
+    "inspect": "inspect.eval",
+    "promptfoo": "promptfoo.json",
+    "lm-eval": "lm-eval.jsonl",
 }
 FURTHER = {"ifeval": ["ifeval.writer.jsonl"], "alpaca-eval": ["alpaca-eval.other.json"]}
 LEFT_OUT = {
     "mt-bench": {"no model has answered the question": 1},
     "mt-bench-human": {"the annotators do not agree": 1},
     "table": {"a response is missing": 1},
+    "lm-eval": {"a choice among given answers": 1},
     "pandalm": {"the annotators do not agree": 1, "a response is true or false and no text": 1},
     "alpaca-eval": {"not every file has an output": 1, "an output matches no instruction": 1},
 }
@@ -49,9 +54,7 @@ def golden(form: str, spec: str | None = None) -> DataSet:
 
 def first_rows(form: str) -> list[dict[str, Any]]:
     """The rows of a golden data set in a single file."""
-    text = (GOLDEN / FILES[form]).read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = json.loads(text) if text.startswith("[") else [*map(json.loads, text.splitlines())]
-    return rows
+    return [dict(item.value) for item in open_table(GOLDEN / FILES[form]).items()]
 
 
 def write(path: Path, rows: list[Any], *, lines: bool = True) -> str:
@@ -149,6 +152,15 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
     ("mt-bench-human", 5, {"conversation_b": [{"role": "user", "content": "Name a hill."},
                                               {"role": "assistant", "content": "Another."}]},
      "conversation_b", "'gpt-x' has a different answer on line 5"),
+    ("inspect", 1, {"id": "a/../b"}, "id", "looks like a path"),
+    ("inspect", 1, {"id": "s0"}, "id", "'item-s0' was used on line 1"),
+    ("inspect", 1, {"input": 4}, "input", "expected text, found a whole number"),
+    ("inspect", 1, {"input": [{"role": "assistant", "content": "x"}]}, "input", "its last message from the user"),
+    ("inspect", 1, {"output": "x"}, "output", "expected an object, found text"),
+    ("promptfoo", 1, {"prompt": None}, "prompt", "expected an object, found null"),
+    ("promptfoo", 1, {"prompt": {"raw": " "}}, "prompt.raw", "is blank"),
+    ("lm-eval", 1, {"doc_id": None}, "doc_id", "missing; expected text"),
+    ("lm-eval", 1, {"arguments": {"gen_args_0": {"arg_0": " "}}}, "arguments", "is blank"),
     ("alpaca-eval", 1, {"generator": "other"}, "generator", "expected 'model-one' as in the first row"),
     ("alpaca-eval", 1, {"generator": None}, "generator", "missing"),
     ("alpaca-eval", 0, {"generator": "tie"}, "generator", "'tie' is reserved for labels"),

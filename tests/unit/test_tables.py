@@ -8,6 +8,7 @@ import io
 import json
 import os
 import threading
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -172,7 +173,8 @@ DAMAGED: list[tuple[str, Write, str, str]] = [
     ("a.csv", lambda path: path.write_bytes(f"{HEAD}\n{LINE}\n".encode("utf-16")), "", "is UTF-16 text; save it"),
     ("a.csv", lambda path: path.write_bytes(b"prompt,response\nq\0,x\n"), "", "is a binary file"),
     ("a.xlsx", lambda path: path.write_bytes(b"PK\x03\x04....xl/workbook.xml"), "", "is an Excel workbook; save"),
-    ("a.zip", lambda path: path.write_bytes(b"PK\x03\x04...."), "", "is a ZIP archive; name a file in it"),
+    ("a.zip", lambda path: zipfile.ZipFile(path, "w").writestr("a.csv", HEAD), "", "is a ZIP archive; name"),
+    ("a.eval", lambda path: path.write_bytes(b"PK\x03\x04" + bytes(60)), "", "is a damaged ZIP archive"),
     ("a.pkl", lambda path: path.write_bytes(b"\x80\x04\x95"), "", "is a Python pickle, which could run code"),
     ("a.db", lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(90)), "", "is an SQLite database"),
     ("a.pdf", lambda path: path.write_bytes(b"%PDF-1.7 ..."), "", "is a PDF; expected a table"),
@@ -248,6 +250,27 @@ def test_label_names_a_response(
     label: object, names: Sequence[str], more: dict[str, Any], expected: str | None
 ) -> None:
     assert read_label(label, names, **more) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "mapping", "expected"),
+    [
+        (["pass", "Fail", None], {}, [True, False, None]),
+        ([1, 0, 0], {}, [True, False, False]),
+        ([True, False, "error"], {}, [True, False, None]),
+        (["math", "code", "code"], {}, [None, None, None]),  # a topic
+        ([1, 2, 5], {}, [None, None, None]),  # a rating
+        ([1, 2, 5], {"label": "label", "pass": "4,5"}, [False, False, True]),
+        ([1, 2, 5], {"label": "label", "fail": "1"}, [False, True, True]),
+    ],
+)
+def test_label_of_one_response_is_pass_or_fail(
+    labels: Sequence[object], mapping: dict[str, str], expected: list[bool | None]
+) -> None:
+    rows = [{"prompt": "q", "response": "x", "label": label} for label in labels]
+    loaded = load(rows, roles=mapping)
+    assert [case.passed for case in loaded.cases] == expected
+    assert ("label from" in loaded.columns) == any(value is not None for value in expected)
 
 
 def test_models_become_authors_and_labels() -> None:

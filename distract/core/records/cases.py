@@ -71,6 +71,7 @@ class Case:
         source: origin of the case.
         lineages: lineages of those responses whose origin is known.
         reference: turns of a good answer in the data, for judges to compare with; empty without one.
+        passed: whether people pass its only original response; None without such a label.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Case:
     source: str | None = None
     lineages: tuple[Lineage, ...] = ()
     reference: tuple[str, ...] = ()
+    passed: bool | None = None
 
     @property
     def originals(self) -> tuple[Response, ...]:

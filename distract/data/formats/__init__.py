@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from distract.data.formats import alpaca_eval, ifeval, mt_bench, mt_bench_human, native, pandalm, table
+from distract.data.formats import alpaca_eval, ifeval, logs, mt_bench, mt_bench_human, native, pandalm, table
 from distract.data.formats.labelled_pairs import INSTRUSUM, JUDGEBENCH, LLMBAR, REIFE
 from distract.data.formats.reader import Reader
 from distract.data.tables import Table
@@ -24,6 +24,9 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "pandalm": pandalm.READER,
         "instrusum": Reader(INSTRUSUM.summary, INSTRUSUM.recognise, INSTRUSUM.read),
         "alpaca-eval": alpaca_eval.READER,
+        "inspect": logs.INSPECT,
+        "promptfoo": logs.PROMPTFOO,
+        "lm-eval": logs.LM_EVAL,
     }
 )
 

@@ -1,8 +1,9 @@
 """The native format: JSON Lines, one case per line.
 
 ``{"id", "prompt", "responses": [{"author", "text", "attack"?, "severity"?, "lineage"?}], "preferred"?: author or "tie",
-"criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?}``. Prompt, text and reference (a good answer that
-some judges are shown) are a text or a list of turns. A response with ``attack``, the name of an installed one, is a
+"criterion"?, "constraints"?: [{"kind", …}], "source"?, "reference"?, "passed"?: true or false}``. Prompt, text and
+reference (a good answer that some judges are shown) are a text or a list of turns; ``passed`` is people's verdict on
+the only response. A response with ``attack``, the name of an installed one, is a
 recorded rewrite of the response with the same author and severity. ``lineage`` records its origin: ``{"generator",
 "model"?: {…}, "prompt"?: SHA-256, "parameters"?: {…}, "reasons"?: […], "evidence"?: {…}}``; names and values
 are kept as they are, in their order, and not checked against the text. Swap convention: none, a label is an author.
@@ -24,7 +25,7 @@ from distract.data.fields import Item, describe
 from distract.data.formats.reader import Reader
 from distract.data.tables import Table
 
-FIELDS = ("id", "prompt", "responses", "preferred", "criterion", "constraints", "source", "reference")
+FIELDS = ("id", "prompt", "responses", "preferred", "criterion", "constraints", "source", "reference", "passed")
 
 
 def recognise(table: Table) -> bool:
@@ -49,13 +50,14 @@ def dump(case: Case) -> dict[str, Any]:
         "constraints": [{"kind": c.kind, **_dump_arguments(c)} for c in case.constraints],
         "source": case.source,
         "reference": _dump_turns(case.reference) if case.reference else None,
+        "passed": case.passed,
     }
     fields = {
         "id": case.id,
         "prompt": _dump_turns(case.prompt),
         "responses": [_dump_response(case, r) for r in case.responses],
     }
-    return fields | {name: value for name, value in optional.items() if value}
+    return fields | {name: value for name, value in optional.items() if value or value is False}
 
 
 def format_line(case: Case) -> str:
@@ -106,6 +108,11 @@ def _read_case(item: Item) -> Case:
     reference = item.turns("reference") if item.has("reference") else ()
     if reference and len(reference) != len(prompt):
         item.fail(f"has {count(len(reference), 'turn')}, the prompt has {len(prompt)}", "reference")
+    passed = item.value.get("passed")
+    if not isinstance(passed, bool | None):
+        item.fail(f"expected true or false, found {describe(passed)}", "passed")
+    if passed is not None and len(originals) > 1:
+        item.fail(f"is about one response, the case has {len(originals)}; use 'preferred'", "passed")
     return Case(
         name,
         prompt,
@@ -120,6 +127,7 @@ def _read_case(item: Item) -> Case:
             if entry.has("lineage")
         ),
         reference,
+        passed,
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +25,7 @@ from distract.data.formats.reader import BetterFirst, Omission, Reader
 from distract.data.rows import name_rows
 from distract.data.tables import Table
 
+AUTHOR = "response"
 AUTHORS = ("response_1", "response_2")
 """Authors of a better and a worse response: they denote positions, since the columns' names would reveal the label."""
 
@@ -37,8 +38,13 @@ _SPEAKERS: Mapping[str, str] = {
 
 _TIES = ("tie", "ties", "draw", "equal", "same", "both", "neither", "tie (bothbad)", "bothbad", "both_bad",
          "tie (inconsistent)", "a=b", "a~b", "a=b ", "c", "[[c]]")  # fmt: skip
+_PASSES = ("pass", "passed", "true", "yes", "y", "1", "good", "correct", "right", "accept", "accepted", "acceptable",
+           "ok", "positive", "thumbs_up", "up", "c")  # fmt: skip
+_FAILS = ("fail", "failed", "false", "no", "n", "0", "bad", "incorrect", "wrong", "reject", "rejected", "unacceptable",
+          "not ok", "negative", "thumbs_down", "down", "i")  # fmt: skip
 _NO_VERDICTS = ("", "nan", "null", "none", "<na>", "n/a", "error", "invalid", "no verdict")
 _MOST_VALUES = 50
+NO_TURNS = "a conversation with tools or without alternating turns"
 
 Outcome = str
 Label = Callable[[Item, Sequence[str]], str | None]
@@ -46,27 +52,31 @@ Label = Callable[[Item, Sequence[str]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Turns:
+class Turns:
     """The turns of a cell."""
 
     users: tuple[str, ...]
     answers: tuple[str, ...]
     system: str = ""
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The user's turns as a prompt, with the system message before the first."""
+        return "\n\n".join(text for text in (self.system, self.users[0]) if text.strip()), *self.users[1:]
+
 
 def read(table: Table) -> Iterator[Case | BetterFirst | Omission]:
     columns = find_columns(table, table.roles)
     roles = columns.responses
-    read_label = _make_label(table, columns)
+    read_label, passes = _make_label(table, columns), _read_passes(table, columns)
     talks = frozenset(role for role in ("prompt", *roles) if not table.typed and _holds_talk(table, columns, role))
     for name, item in name_rows(table, columns.names.get("id")):
         entry = _read_row(name, item, columns, talks)
         if isinstance(entry, Case) and read_label is not None:
             authors = [response.author for response in entry.responses]
-            preferred = read_label(item, authors)
-            entry = Case(
-                entry.id, entry.prompt, entry.responses, preferred, source=entry.source, reference=entry.reference
-            )
+            entry = replace(entry, preferred=read_label(item, authors))
+        if isinstance(entry, Case) and passes:
+            entry = replace(entry, passed=passes.get(_word(item.value.get(columns.names["label"]))))
         yield BetterFirst(entry) if isinstance(entry, Case) and roles == SHAPES[0] else entry
 
 
@@ -94,10 +104,10 @@ def _read_row(name: str, item: Item, columns: Columns, talks: frozenset[str]) ->
     for role in ("prompt", *roles):
         if role in names and names[role] in item.value and item.value[names[role]] is None:
             return Omission("no prompt" if role == "prompt" else "a response is missing")
-    prompt = _read_turns(item, names["prompt"], "prompt" in talks, "user") if "prompt" in names else None
-    responses = [_read_turns(item, names[role], role in talks, "assistant") for role in roles]
+    prompt = read_conversation(item, names["prompt"], "user", "prompt" in talks) if "prompt" in names else None
+    responses = [read_conversation(item, names[role], "assistant", role in talks) for role in roles]
     if any(isinstance(part, Omission) for part in (prompt, *responses)):
-        return Omission("a conversation with tools or without alternating turns")
+        return Omission(NO_TURNS)
     assert not isinstance(prompt, Omission)
     parts = [_join_turns(item, names[role], prompt, part) for role, part in zip(roles, responses, strict=True)
              if not isinstance(part, Omission)]  # fmt: skip
@@ -144,7 +154,8 @@ def _name_authors(item: Item, columns: Columns) -> Sequence[str]:
     return columns.responses
 
 
-def _read_turns(item: Item, column: str, is_talk: bool, last: str) -> _Turns | Omission:
+def read_conversation(item: Item, column: str, last: str, is_talk: bool = False) -> Turns | Omission:
+    """Read a cell: a text, turns, or a conversation that ends with a message of ``last``."""
     value = item.value.get(column)
     if is_talk:
         text = item.text(column)
@@ -153,14 +164,14 @@ def _read_turns(item: Item, column: str, is_talk: bool, last: str) -> _Turns | O
             item.fail(f"expected a conversation as in the first row, found {text[:40]!r}", column)
     if not isinstance(value, list):
         text = item.text(column, empty=last == "assistant")
-        return _Turns((text,), ()) if last == "user" else _Turns((), (text,))
+        return Turns((text,), ()) if last == "user" else Turns((), (text,))
     if value and all(isinstance(turn, str) for turn in value):
         texts = tuple(item.checked(turn, f"{column}[{i}]", empty=last == "assistant") for i, turn in enumerate(value))
-        return _Turns(texts, ()) if last == "user" else _Turns((), texts)
+        return Turns(texts, ()) if last == "user" else Turns((), texts)
     return _read_talk(item, value, column, last)
 
 
-def _read_talk(item: Item, messages: list[Any], column: str, last: str) -> _Turns | Omission:
+def _read_talk(item: Item, messages: list[Any], column: str, last: str) -> Turns | Omission:
     turns: list[tuple[str, str]] = []
     for index, value in enumerate(messages):
         message = item.object(value, f"{column}[{index}]")
@@ -170,7 +181,7 @@ def _read_talk(item: Item, messages: list[Any], column: str, last: str) -> _Turn
         if speaker is None:
             message.fail(f"expected 'user', 'assistant' or 'system', found {role[:40]!r}", key)
         if speaker == "tool":
-            return Omission("")
+            return Omission(NO_TURNS)
         turns.append((speaker, _read_content(message, content, speaker)))
     system = "\n\n".join(text for speaker, text in turns if speaker == "system")
     spoken = [turn for turn in turns if turn[0] != "system"]
@@ -178,9 +189,9 @@ def _read_talk(item: Item, messages: list[Any], column: str, last: str) -> _Turn
         item.fail(f"expected its last message from the {last}", column)
     speakers = [speaker for speaker, _ in spoken]
     if any(one == other for one, other in pairwise(speakers)) or (speakers[0] == "assistant" and len(speakers) > 1):
-        return Omission("")
+        return Omission(NO_TURNS)
     users, answers = (tuple(text for speaker, text in spoken if speaker == one) for one in ("user", "assistant"))
-    return _Turns(users, answers, system)
+    return Turns(users, answers, system)
 
 
 def _read_content(message: Item, field: str, speaker: str) -> str:
@@ -195,7 +206,7 @@ def _read_content(message: Item, field: str, speaker: str) -> str:
     return message.text(field, empty=speaker != "user")
 
 
-def _join_turns(item: Item, column: str, prompt: _Turns | None, response: _Turns) -> _Turns:
+def _join_turns(item: Item, column: str, prompt: Turns | None, response: Turns) -> Turns:
     """Put a response behind its prompt, unless its conversation begins with that."""
     if response.users:
         if prompt and response.users[: len(prompt.users)] != prompt.users and response.users[-1:] != prompt.users:
@@ -204,7 +215,7 @@ def _join_turns(item: Item, column: str, prompt: _Turns | None, response: _Turns
     users, answers = (prompt.users, prompt.answers + response.answers) if prompt else ((), response.answers)
     if users and len(users) != len(answers):
         item.fail(f"has {count(len(answers), 'turn')}, the prompt has {len(users)}", column)
-    return _Turns(users, answers, prompt.system if prompt else "")
+    return Turns(users, answers, prompt.system if prompt else "")
 
 
 def _make_label(table: Table, columns: Columns) -> Label | None:
@@ -236,6 +247,28 @@ def _make_label(table: Table, columns: Columns) -> Label | None:
         return {"a": authors[0], "b": authors[1], "tie": "tie", None: None}[outcome]
 
     return read_label
+
+
+def _read_passes(table: Table, columns: Columns) -> Mapping[str, bool]:
+    """What each label of a single response means; empty if the column holds something else, as a rating or a topic."""
+    if columns.responses != SHAPES[2] or "label" not in columns.names:
+        return {}
+    values = _list_values(table, columns.names["label"]) - {*_NO_VERDICTS}
+    own = {
+        _word(value): name == "pass"
+        for name in ("pass", "fail")
+        for value in columns.labels.get(name, "").split(",")
+        if value
+    }
+    # With one of the two named, all other labels mean the other.
+    rest = dict.fromkeys(values, "fail" in columns.labels) if len({*own.values()}) == 1 else {}
+    meanings = {**dict.fromkeys(_PASSES, True), **dict.fromkeys(_FAILS, False), **rest, **own}
+    if unknown := sorted(values - meanings.keys()):
+        if "label" in table.roles:
+            problem = f"column {columns.names['label']!r} holds {', '.join(map(repr, unknown[:4]))}, not pass or fail"
+            raise DataError(f"{problem}; say which pass, as in --map pass={unknown[-1]}", path=table.where)
+        return {}
+    return meanings
 
 
 def _word(value: object) -> str:
