@@ -30,6 +30,7 @@ from distract.core.records.rewrites import Rewrite as Rewrite
 from distract.core.records.rewrites import apply_edits as apply_edits
 from distract.core.records.rewrites import slug as slug
 from distract.core.records.rows import MIRROR as MIRROR
+from distract.core.records.rows import PASS_MARK as PASS_MARK
 from distract.core.records.rows import RESAMPLED as RESAMPLED
 from distract.core.records.rows import UNCHANGED as UNCHANGED
 from distract.core.records.rows import Design as Design

@@ -18,7 +18,10 @@ RESAMPLED = "resample"
 Outcome = Literal["a", "b", "tie"]
 """The preferred response; ``a`` is the first one of the *comparison*, not the slot."""
 
-Design = Literal["fixed", "flip", "severity", "people", "triple", "set", "match"]
+PASS_MARK = "pass mark"
+"""Stands in for the author of b where one response is judged alone: a is preferred when the response passes."""
+
+Design = Literal["fixed", "flip", "severity", "people", "pass", "triple", "set", "match"]
 """The two kinds of response that a row compares; see ``Row``."""
 
 MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
@@ -75,9 +78,9 @@ class Row:
     """One judged comparison, or the reason why it was not judged.
 
     Its design is ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after), ``severity`` (a
-    good response against a worse one, whose severity b has), ``people`` (a pair that people have compared), ``triple``
-    (a pair of three responses), ``set`` (a pair shown beside a third response) or ``match`` (a pair of a tournament;
-    either, or both, may be rewritten).
+    good response against a worse one, whose severity b has), ``people`` (a pair that people have compared), ``pass`` (a
+    response against the pass mark, which people have passed or failed), ``triple`` (a pair of three responses), ``set``
+    (a pair shown beside a third response) or ``match`` (a pair of a tournament; either, or both, may be rewritten).
     """
 
     case: str  # id of the case
