@@ -94,6 +94,10 @@ class RemoteBackend(Backend, Protocol):
     def reported(self) -> Sequence[str]:
         """Names of the models that have answered so far, as reported by the server."""
 
+    @property
+    def fingerprints(self) -> Sequence[str]:
+        """Names of the configurations that have answered so far (``system_fingerprint``), likewise."""
+
 
 @runtime_checkable
 class LocalBackend(Backend, Protocol):

@@ -136,6 +136,19 @@ def _check_stores(models: Mapping[Role, Answerer]) -> None:
         store.check()
 
 
+def describe_served(models: Mapping[Role, Answerer]) -> dict[str, dict[Role, list[str]]]:
+    """The models and configurations that answered, as servers report them.
+
+    Only replies of this execution count: stored ones do not record what answered.
+    """
+    servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, RemoteBackend)}
+    served = {
+        "reported": {role: list(names) for role, server in servers.items() if (names := server.reported)},
+        "fingerprints": {role: list(names) for role, server in servers.items() if (names := server.fingerprints)},
+    }
+    return {name: roles for name, roles in served.items() if roles}
+
+
 class Follower(Protocol):
     """Follows a run."""
 
@@ -185,12 +198,7 @@ def run_job(
             numbers["command"] = job.command
         if spent is not None:
             numbers["dollars"] = spent
-        # Count only replies of this execution: stored ones do not record which model answered.
-        servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, RemoteBackend)}
-        if reported := {role: list(names) for role, server in servers.items() if (names := server.reported)}:
-            numbers["reported"] = reported
-        if tally.canary is not None:
-            numbers["canary"] = asdict(tally.canary)
+        numbers |= {**describe_served(models), **tally.checks}
         with time_part("analysis"):
             total = sums.result()
             summary = job.study.document(job.parameters, total)

@@ -17,15 +17,6 @@ MAX_PRICE = 1_000_000
 """Upper bound for US dollars per million tokens: no token costs a dollar."""
 
 
-@dataclass(frozen=True, slots=True)
-class Canary:
-    """The result of sending a judge some of its stored requests again."""
-
-    asked: int  # requests repeated
-    differing: int  # new replies with another reading
-    largest_move: float | None  # largest change of a probability; None if no reply has probabilities
-
-
 @dataclass(slots=True)
 class Tally:
     """Usage of a run so far."""
@@ -38,7 +29,8 @@ class Tally:
     tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)  # of prompts and of answers, new replies only
     cause: str = ""  # reason why the last unanswered request got no reply
     readings: dict[Role, str] = field(default_factory=dict)  # the way in which a local model read its prompts
-    canary: Canary | None = None  # its tokens are among the others, its replies are not
+    # Checks whether the judge is still the same, by name, for the manifest; their replies are not counted above.
+    checks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     manners: dict[Role, Mapping[str, Any]] = field(default_factory=dict)  # capabilities of a server's model
     unshared: str = ""  # reason why processes cannot wait for each other's replies; empty if they can
 

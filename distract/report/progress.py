@@ -73,15 +73,15 @@ def _manner_lines(manner: Manner) -> Iterator[str]:
 
 def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     """Report what was used and what is missing."""
-    used = f" ({count(tally.tokens_in, 'token')} in, {tally.tokens_out:,} out)" if tally.made or tally.canary else ""
+    used = f" ({count(tally.tokens_in, 'token')} in, {tally.tokens_out:,} out)" if tally.made or tally.checks else ""
     spent = cost(prices, tally.tokens)
     yield f"replies: {tally.stored} were stored, {tally.made} made{used}" + (
         f", {format_dollars(spent)}" if spent else ""
     )
-    if canary := tally.canary:
-        moved = "" if canary.largest_move is None else f", probabilities moved by up to {canary.largest_move:.2f}"
-        repeated = count(canary.asked, "stored request")
-        yield f"canary: {repeated} repeated, {canary.differing} answered differently{moved}"
+    for name, check in tally.checks.items():
+        largest = check["largest_move"]
+        moved = "" if largest is None else f", probabilities moved by up to {largest:.2f}"
+        yield f"{name}: {count(check['asked'], 'request')} repeated, {check['differing']} answered differently{moved}"
     for role, reading in sorted(tally.readings.items()):
         yield f"prompts of the {role} were read {_READINGS.get(reading, reading)}"
     if tally.unanswered:

@@ -127,6 +127,16 @@ class Shop:
         document: dict[str, Any] = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
         return document
 
+    @property
+    def canary(self) -> dict[str, Any]:
+        """The canary in the manifest, without its answers, which must bear out its figures."""
+        canary = dict(self.manifest["canary"])
+        answers = canary.pop("answers")
+        keys = {key for row in load(Path("r")).rows for key in row.keys}
+        assert len({answer["key"] for answer in answers} & keys) == len(answers) == canary["asked"]
+        assert sum(one["before"]["verdict"] != one["now"]["verdict"] for one in answers) == canary["differing"]
+        return canary
+
 
 @pytest.fixture
 def shop(run: Run) -> Iterator[Shop]:
@@ -180,7 +190,7 @@ def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: 
     shop.endpoint.new()
     again = shop.gate()
     assert (again.code, shop.endpoint.new()) == (1, ASKED)
-    assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
+    assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
 
 
 def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None:
@@ -192,10 +202,10 @@ def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None
     again = shop.gate()
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
     assert read_files() == before
-    assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
+    assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
-    assert "canary: 8 stored requests repeated, 0 answered differently, probabilities moved by up to 0.05" in again.err
+    assert "canary: 8 requests repeated, 0 answered differently, probabilities moved by up to 0.05" in again.err
     # Drift is measured against the stored replies, not against the latest ones.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
     assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
@@ -208,7 +218,7 @@ def test_one_changed_outcome_is_noise_two_show_another_judge(shop: Shop, turned:
     shop.endpoint.turned = turned
     assert shop.gate().code == code
     if not code:
-        assert shop.manifest["canary"] == {"asked": ASKED, "differing": 1, "largest_move": 0.04}
+        assert shop.canary == {"asked": ASKED, "differing": 1, "largest_move": 0.04}
 
 
 @pytest.mark.parametrize("protocol", ["pairwise", "cot", "prepair", "swap-synthesize"])
@@ -218,7 +228,7 @@ def test_verdicts_identify_a_judge_without_probabilities(shop: Shop, protocol: s
     shop.endpoint.new()
     again = shop.gate(protocol=protocol)
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
-    assert shop.manifest["canary"] == {"asked": ASKED, "differing": 0, "largest_move": None}
+    assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": None}
     shop.endpoint.judge = prefer_longer
     changed = shop.gate(protocol=protocol)
     assert (changed.code, REASON in changed.words) == (3, True)

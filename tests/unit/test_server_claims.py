@@ -115,10 +115,10 @@ def test_answering_model_is_compared_with_the_requested_one(name: str, capsys: p
 
 @pytest.mark.parametrize("name", [None, 7, ["m"], {"m": 1}, "", " ", True])
 def test_server_may_omit_the_answering_model(name: object, capsys: pytest.CaptureFixture[str]) -> None:
-    with FakeServer(lambda request: {**completion("hi"), "model": name}) as server:
+    with FakeServer(lambda request: {**completion("hi"), "model": name, "system_fingerprint": name}) as server:
         judge = OpenAI("m", base_url=server.url)
         assert ask(judge, words())[0].text == "hi"
-    assert (judge.reported, capsys.readouterr().err) == ([], "")
+    assert (judge.reported, judge.fingerprints, capsys.readouterr().err) == ([], [], "")
 
 
 def test_recorded_model_names_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,17 +134,16 @@ def test_manifest_and_no_row_lists_answering_models(run: Any) -> None:
     names = iter(["x-2", "x-1"] * 1000)
 
     def chat(request: ReceivedRequest) -> dict[str, Any]:
-        return {**completion(FIRST), "model": next(names)}
+        return {**completion(FIRST), "model": next(names), "system_fingerprint": "fp_1"}
 
     with FakeServer(chat) as server:
         arguments = ("attack", "--judge", f"{server.url}#m", "--generator", "rules", "--limit", "1")
         ran = run(*arguments, "--protocol", "pairwise", "--attack", "prolixity", "--out", "r", "--store", "s")
         assert ran.err.count("says that 'x-2' answered") == 1
         assert "'x-1'" not in ran.err
-        assert sorted(json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))["reported"]["judge"]) == [
-            "x-1",
-            "x-2",
-        ]
+        manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+        assert sorted(manifest["reported"]["judge"]) == ["x-1", "x-2"]
+        assert manifest["fingerprints"] == {"judge": ["fp_1"]}
         for name in ("rows.jsonl", "summary.json", "run.json"):
             assert "x-1" not in Path("r", name).read_text(encoding="utf-8")
         # Stored replies do not name the answering model.

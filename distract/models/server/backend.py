@@ -110,6 +110,11 @@ class OpenAI:
         """Models that have answered so far, as the server names them."""
         return list(self._facts.reported)
 
+    @property
+    def fingerprints(self) -> list[str]:
+        """Configurations that have answered so far, as the server names them."""
+        return list(self._facts.fingerprints)
+
     def learn(self, reply: Reply) -> Mapping[str, Any]:
         """Use the capabilities that a probe found; returns them for the run's record."""
         self._facts.capabilities = Capabilities.read(reply.text)

@@ -38,6 +38,7 @@ class ServerFacts:
     ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = field(default_factory=dict)
     faults: int = 0  # requests in a row rejected because of the account
     reported: dict[str, None] = field(default_factory=dict)  # models that answered, as the server names them
+    fingerprints: dict[str, None] = field(default_factory=dict)  # configurations that answered, likewise
     printed: set[str] = field(default_factory=set)  # topics already printed by ``print_once``
 
     def print_once(self, topic: str, line: str) -> None:
@@ -96,12 +97,12 @@ class Server:
         others = one_line(", ".join(sorted(models)[:20]))
         return UsageError(f"the server {self.address} has no model {self.model!r}; it has {others}")
 
-    def report(self, name: str | None) -> None:
-        """Note the model that a completion names, and warn if it is another one."""
-        if not name or not name.strip() or len(self.facts.reported) >= _MOST_NAMES:
+    def report(self, completion: Completion) -> None:
+        """Note the model and the configuration that a completion names, and warn if the model is another one."""
+        _note(completion.fingerprint, self.facts.fingerprints)
+        name = _note(completion.model, self.facts.reported)
+        if not name:
             return
-        name = one_line(name[:_LONGEST_NAME])
-        self.facts.reported[name] = None
         if re.fullmatch(rf"{re.escape(self.model)}-\d{{4}}-?\d{{2}}(-?\d{{2}})?", name):
             line = f"answers for {self.model!r} with its snapshot {name!r}; name that one to stay with it"
             self.facts.print_once("snapshot", f"the server {self.address} {line}")
@@ -165,3 +166,12 @@ class Server:
     async def complete(self, body: Mapping[str, Any]) -> Completion:
         """The server's answer to a chat."""
         return await self.client.call("/chat/completions", body, partial(read_completion, scrub=self.client.scrub))
+
+
+def _note(name: object, names: dict[str, None]) -> str:
+    """Add a name that a server reports, in one line, and return it; empty if it is none or one too many."""
+    if not isinstance(name, str) or not name.strip() or len(names) >= _MOST_NAMES:
+        return ""
+    short = one_line(name[:_LONGEST_NAME])
+    names[short] = None
+    return short

@@ -39,7 +39,8 @@ class Completion:
     tokens: tuple[Token, ...]  # the tokens of the text; empty if the server returns none
     tokens_in: int
     tokens_out: int
-    model: str | None = None  # the model that answered, as the server names it
+    model: object = None  # the model that answered, as the server names it
+    fingerprint: object = None  # the configuration that answered, as the server names it
 
 
 def read_completion(data: object, scrub: Scrub) -> Completion:
@@ -52,7 +53,7 @@ def read_completion(data: object, scrub: Scrub) -> Completion:
         case _:
             raise TransientError("the reply is not a chat completion")
     content, refusal = message.get("content"), message.get("refusal")
-    counts, model = rest.get("usage"), rest.get("model")
+    counts = rest.get("usage")
     usage: Mapping[Any, Any] = counts if isinstance(counts, Mapping) else {}
     return Completion(
         text=text if (text := _read_text(content)) is None else scrub(text),
@@ -61,7 +62,8 @@ def read_completion(data: object, scrub: Scrub) -> Completion:
         tokens=_read_tokens(choice.get("logprobs")),
         tokens_in=token_count(usage.get("prompt_tokens")),
         tokens_out=token_count(usage.get("completion_tokens")),
-        model=model if isinstance(model, str) else None,
+        model=rest.get("model"),
+        fingerprint=rest.get("system_fingerprint"),
     )
 
 

@@ -190,7 +190,7 @@ class Session:
                 capabilities = other
                 continue
             self._server.facts.faults = 0
-            self._server.report(completion.model)
+            self._server.report(completion)
             reply = answers.read_reply(request, body, ids, completion)
             if reply is None:
                 capabilities = replace(capabilities, probabilities=False)

@@ -11,32 +11,24 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract.core.errors import BackendError, DistractError
+from distract.core.errors import BackendError
 from distract.core.exchange import ask_probes
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
 from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
 from distract.core.store import Answerer
-from distract.core.usage import Canary, Tally
+from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case
+from distract.studies.drift import DIFFERING, MOVE, JudgeChanged, Reading, find_largest_move
 
 ASKED = 8
 """Number of requests to repeat; half of them with a narrow margin, if there are that many."""
 
 NARROW = 0.2
 """Margin between the two largest probabilities below which a different judge is likely to decide differently."""
-
-DIFFERING, MOVE = 2, 0.1
-"""This many different outcomes, or a probability that moves by more than this, are not noise."""
-
-
-class JudgeChanged(DistractError):
-    """The stored replies are not from the judge that answers now, or nothing shows whether they are."""
-
-    exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +58,8 @@ class _ReplayedOrder:
         self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
         return (self.judgment,)
 
-    def is_read_alike(self, old: Reply, new: Reply) -> bool:
-        """Return whether the judgment stays the same if a new reply replaces an old one."""
+    def read(self, old: Reply, new: Reply) -> Reading:
+        """Read the judgment with a new reply in the place of an old one."""
         replay, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
 
         def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
@@ -77,7 +69,7 @@ class _ReplayedOrder:
 
         drive(track_usage(self.comparison.case.id, self.protocol, replay.plan()), answer)
         # A plan that was cut short has no judgment.
-        return _outcome(replay.judgment) == _outcome(self.judgment)
+        return _read_outcome(replay.judgment)
 
 
 def check_judge(
@@ -97,17 +89,17 @@ def check_judge(
             )
         return
     answers = _ask_again([entry.request for entry in chosen], models["judge"], tally)
-    moves, differing = list[float](), 0
-    for entry, new in zip(chosen, answers, strict=True):
-        before, now = entry.reply.probabilities, new.probabilities
-        if before and now:
-            moves.append(max(abs(p - q) for p, q in zip(before, now, strict=True)))
-            differing += before.index(max(before)) != now.index(max(now))
-        else:
-            verdict = verdicts.get(id(entry.reply))
-            differing += verdict is None or not verdict.is_read_alike(entry.reply, new)
-    largest = round(max(moves), 4) if moves else None
-    tally.canary = Canary(len(chosen), differing, largest)
+    readings = [_read(entry.reply, new, verdicts) for entry, new in zip(chosen, answers, strict=True)]
+    differing, largest = sum(before.differs(now) for before, now in readings), find_largest_move(readings)
+    tally.checks["canary"] = {
+        "asked": len(chosen),
+        "differing": differing,
+        "largest_move": largest,
+        "answers": [
+            {"key": entry.request.key, "before": before.document, "now": now.document}
+            for entry, (before, now) in zip(chosen, readings, strict=True)
+        ],
+    }
     if differing >= DIFFERING or (largest or 0.0) > MOVE:
         moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
         raise JudgeChanged(
@@ -178,6 +170,17 @@ def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> li
     return [replies[index] for index in range(len(requests))]
 
 
-def _outcome(judgment: Judgment | None) -> object:
-    """Return the verdict without probabilities, which a reply in words does not have."""
-    return judgment and (judgment.preferred, judgment.ratings or judgment.scores)
+def _read(old: Reply, new: Reply, verdicts: Mapping[int, _ReplayedOrder]) -> tuple[Reading, Reading]:
+    """Read an old and a new reply to the same request."""
+    before, now = old.probabilities, new.probabilities
+    if before and now:
+        return Reading(before.index(max(before)), before), Reading(now.index(max(now)), now)
+    order = verdicts.get(id(old))
+    if order is None:
+        return Reading("probabilities"), Reading("words")
+    return _read_outcome(order.judgment), order.read(old, new)
+
+
+def _read_outcome(judgment: Judgment | None) -> Reading:
+    """Read the verdict without probabilities, which a reply in words does not have."""
+    return Reading(judgment and (judgment.preferred, judgment.ratings or judgment.scores))

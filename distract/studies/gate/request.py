@@ -13,6 +13,7 @@ from distract.core.backend import RemoteBackend
 from distract.core.errors import UsageError
 from distract.core.runs import LoadedRun
 from distract.studies.attack import session
+from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attack
 from distract.studies.execution import run_job
 from distract.studies.gate import canary, live, settings
@@ -113,7 +114,7 @@ def _decide_live(
     check = partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
     try:
         finished = run_job(job, store, listener, check if is_doubted else None, is_fresh=fresh)
-    except canary.JudgeChanged as changed:
+    except JudgeChanged as changed:
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None
     notes = tuple(list_changes(baseline, finished.run)) if baseline else ()
