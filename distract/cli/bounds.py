@@ -48,6 +48,7 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "retries": WholeRange(0, 1000),
         "samples": WholeRange(1, 10_000),
         "seed": SEED,
+        "size": WholeRange(20, 10_000),
         "temperature": NumberRange(0, 10),
         "top_p": NumberRange(0, 1, "least"),
     }

@@ -28,7 +28,7 @@ def preview_making(job: MakeJob, opened: RunModels, store: Path, heading: str) -
 
     estimated, stored = estimate_most(job), count_stored(opened.models, store)
     about = {"generator": job.generator, "cases": len(job.plans)}
-    _preview_most([heading], about, estimated, opened.prices.get("generator"), stored)
+    preview_most([heading], about, estimated, opened.prices.get("generator"), stored)
 
 
 def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path | None) -> NoReturn:
@@ -42,16 +42,17 @@ def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | No
     if held := stored.get("judge"):
         heading.append(f"the store holds {count(held, 'reply', 'replies')} of this judge; this search reuses those")
     about = {"judge": judge, "cases": 1}
-    _preview_most(heading, about, estimated, opened.prices.get("judge") if opened else None, stored)
+    preview_most(heading, about, estimated, opened.prices.get("judge") if opened else None, stored)
 
 
-def _preview_most(
+def preview_most(
     heading: Sequence[str],
     about: Mapping[str, Any],
     estimated: Estimate,
     price: Price | None,
     stored: Mapping[Role, int],
 ) -> NoReturn:
+    """Show an upper limit of requests, and end the command."""
     requests = ", ".join(f"{name} {number:,}" for name, number in estimated.requests.items())
     lines = [*heading, f"plan: at most these requests: {requests or 'none'}; {estimated.prompt_tokens:,} prompt tokens"]
     if price:
@@ -60,5 +61,9 @@ def _preview_most(
         )
     shell = terminal()
     assert isinstance(shell, DryRun)
-    document = {"command": click.get_current_context().info_name, **about, **cost_document(estimated, price, stored)}
+    document = {
+        "command": click.get_current_context().command_path.partition(" ")[2],
+        **about,
+        **cost_document(estimated, price, stored),
+    }
     shell.finish([PlanView([*lines, *stored_lines(stored)], document)])

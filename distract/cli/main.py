@@ -25,7 +25,7 @@ from distract.core.signals import GRACE, StopSignal, raise_signals
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Measure": {"attack": "attack", "consistency": "consistency"},
-    "Decide": {"gate": "gate", "compare": "gate", "plan-gate": "gate"},
+    "Decide": {"gate": "gate", "compare": "gate", "plan-gate": "gate", "anchors": "anchors"},
     "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "results", "card": "card"},
     "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},
     "Make data": {"rewrite": "make", "make-pairs": "make", "make-tweakset": "make"},

@@ -143,6 +143,10 @@ data_options = group_options(
     ),
     map_option,
 )
+sampling_options = group_options(
+    asking("--samples", default=1, help="Passes of each order; the majority wins."),
+    asking("--answer-tokens", help="Maximum number of tokens of a judge's answer in words."),
+)
 manner_options = group_options(
     asking(
         "--orders",
@@ -150,8 +154,7 @@ manner_options = group_options(
         default="both",
         help="Orders in which to show responses (both: every rotation of three or four).",
     ),
-    asking("--samples", default=1, help="Passes of each order; the majority wins."),
-    asking("--answer-tokens", help="Maximum number of tokens of a judge's answer in words."),
+    sampling_options,
 )
 seed_option = option("--seed", default=0, help="Seed for the draw, the rewrites and sampling.")
 draw_options = group_options(option("--limit", default="8", help="Number of cases, drawn by --seed."), seed_option)

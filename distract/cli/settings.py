@@ -105,7 +105,7 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
     project = None if file is None else read_project(file)
     if project is None or not project.table:
         return None
-    settings, name = FileSettings(project), command.name or ""
+    settings, name = FileSettings(project), _name_table(command, context)
     limits, options = own_keys(command), spelled_keys(command.params)
     group = context.find_root().command
     assert isinstance(group, click.Group)
@@ -127,6 +127,12 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
                     raise setting_error(project.path, where, "is set here and in another key, to different values")
                 layer.update(values)
     return settings
+
+
+def _name_table(command: click.Command, context: click.Context) -> str:
+    """The table of a command; one inside a group has none of its own."""
+    is_inside = context.parent is not None and context.parent.parent is not None
+    return "" if is_inside else command.name or ""
 
 
 def _check_shared(project: Project, name: str, group: click.Group, context: click.Context) -> None:
@@ -173,7 +179,7 @@ def _read_option(
     if isinstance(option.type, click.Path):
         texts = [str(path.parent / text) for text in texts]
     for text in texts:
-        if problem := _find_hazard(path.parent, key, text):
+        if problem := find_hazard(path.parent, key, text):
             raise setting_error(path, at, problem)
     converted = tuple(texts) if option.multiple else texts[0]
     try:
@@ -210,12 +216,12 @@ def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[
     for name, setting in values.items():
         key = known_settings()[name].key
         problem = f"only on the command line: {REFUSED[key]}" if key in REFUSED else None
-        if problem := problem or _find_hazard(path.parent, key, setting):
+        if problem := problem or find_hazard(path.parent, key, setting):
             raise setting_error(path, (*at, key), problem)
     return values
 
 
-def _find_hazard(folder: Path, key: str, value: object) -> str | None:
+def find_hazard(folder: Path, key: str, value: object) -> str | None:
     """Say why a stranger's file must not set this value."""
     if key in _WRITTEN:
         inside = Path(os.path.realpath(folder))

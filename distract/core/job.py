@@ -136,12 +136,12 @@ def _check_stores(models: Mapping[Role, Answerer]) -> None:
         store.check()
 
 
-def describe_served(models: Mapping[Role, Answerer]) -> dict[str, dict[Role, list[str]]]:
+def describe_served(models: Mapping[Role, Backend]) -> dict[str, dict[Role, list[str]]]:
     """The models and configurations that answered, as servers report them.
 
     Only replies of this execution count: stored ones do not record what answered.
     """
-    servers = {role: backend for role, (backend, _) in models.items() if isinstance(backend, RemoteBackend)}
+    servers = {role: backend for role, backend in models.items() if isinstance(backend, RemoteBackend)}
     served = {
         "reported": {role: list(names) for role, server in servers.items() if (names := server.reported)},
         "fingerprints": {role: list(names) for role, server in servers.items() if (names := server.fingerprints)},
@@ -198,7 +198,7 @@ def run_job(
             numbers["command"] = job.command
         if spent is not None:
             numbers["dollars"] = spent
-        numbers |= {**describe_served(models), **tally.checks}
+        numbers |= {**describe_served(job.models), **tally.checks}
         with time_part("analysis"):
             total = sums.result()
             summary = job.study.document(job.parameters, total)

@@ -177,6 +177,12 @@ dump = json.JSONEncoder(
 ).encode
 """Encode a record, or any JSON value, as one line; always the same bytes."""
 
+
+def format_json(value: Any) -> str:
+    """Format records, or any JSON value, in ASCII: the file may be printed, and names in it are hostile text."""
+    return json.dumps(value, sort_keys=True, allow_nan=False, indent=1, default=_list_fields) + "\n"
+
+
 _dump_ascii = json.JSONEncoder(sort_keys=True, default=_list_fields).encode
 """Encode hostile text, which may not be valid Unicode, in the same way."""
 
@@ -204,8 +210,7 @@ _PLACE_FIELDS = ("case", "data", "design", "protocol", "attack", "a", "b", "targ
 
 def _write_json(path: Path, value: Any) -> str:
     """Write JSON in one step: a reader sees the old file or the new one, never half of it."""
-    # Write ASCII only, because the file may be printed on a terminal and names in it are hostile text.
-    text = json.dumps(value, sort_keys=True, allow_nan=False, indent=1) + "\n"
+    text = format_json(value)
     files.replace(path, text)
     return text
 

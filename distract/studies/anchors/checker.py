@@ -1,0 +1,210 @@
+"""Ask a judge for the verdicts of anchors again, and say whether it is unchanged, has drifted or is another judge.
+
+A verdict counts as changed if it differs from the frozen one and does so again in two repeats, so that a server which
+does not repeat itself to the digit passes. The errors of the decision are computed for the number of anchors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from scipy.special import pdtrc
+
+from distract.core.errors import UsageError
+from distract.core.plugin import Protocol
+from distract.core.records import Row
+from distract.stats import intervals
+from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, read_verdict
+from distract.studies.anchors.maker import Ask, Candidates
+from distract.studies.drift import DIFFERING, MOVE, Reading, find_largest_move
+
+REPEATS = 2
+"""Number of times that a changed verdict is asked for again."""
+
+OTHER = 0.2
+"""Share of changed verdicts from which the answers are those of another judge. A tenth of changed verdicts reaches it in
+one of a hundred sets of 64; judges with two of the planted biases differ in a third of the verdicts and more."""
+
+DRIFT, CHANCE = 0.1, 0.5
+"""Shares of changed verdicts for which the errors of the decision are stated."""
+
+FALSE_ALARM = 0.01
+"""Largest chance that the flickering of an unchanged judge counts as a drift."""
+
+Status = Literal["unchanged", "drifted", "another judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The verdict of an anchor then and now."""
+
+    anchor: Anchor
+    before: Reading
+    now: Reading
+    row: Row  # with the new judgment
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the verdict itself changed, and not only its probabilities."""
+        return self.before.differs(self.now)
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A direction of changes: how many verdicts moved that way, how many the other way."""
+
+    name: str
+    towards: int
+    away: int
+    p_value: float  # exact two-sided McNemar test
+    p_adjusted: float  # after Holm, over all directions
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Chances that the decision is wrong, with this number of anchors."""
+
+    false_alarm: float  # at most, for an unchanged judge
+    missed: float  # a judge that changed a tenth of its verdicts passes as unchanged
+    overstated: float  # such a judge is called another one
+    mistaken: float  # a judge that agrees by chance is called the same, drifted
+
+
+@dataclass(frozen=True)
+class AnchorCheck:
+    """The result of a check."""
+
+    anchors: AnchorSet
+    judge: str
+    status: Status
+    asked: int  # comparisons judged, repeats included
+    changes: tuple[Change, ...]  # confirmed ones
+    largest_move: float | None
+    directions: tuple[Direction, ...]
+    errors: Errors
+    served: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def turned(self) -> int:
+        """The number of anchors whose verdict changed."""
+        return sum(change.is_turned for change in self.changes)
+
+    @property
+    def interval(self) -> intervals.Interval:
+        """95% interval of the share of changed verdicts."""
+        return intervals.wilson(self.turned, len(self.anchors.anchors))
+
+
+def check_anchors(anchors: AnchorSet, asked: Candidates, ask_now: Ask, is_pinned: bool = False) -> AnchorCheck:
+    """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
+    protocol = asked.protocol
+    frozen = [read_verdict(one.row, protocol) for one in anchors.anchors]
+    rows = ask_now(asked.plans(anchors.anchors))
+    _check_requests(anchors, rows)
+    noise = MOVE + (anchors.steadiness.largest_move or 0.0)
+    readings = [read_verdict(row, protocol) for row in rows]
+    places = [place for place, now in enumerate(readings) if _is_changed(frozen[place], now, noise)]
+    number = len(rows)
+    for _ in range(0 if is_pinned else REPEATS):
+        again = ask_now(asked.plans(anchors.anchors[place] for place in places)) if places else ()
+        number += len(again)
+        places = [
+            place
+            for place, row in zip(places, again, strict=True)
+            if _is_changed(frozen[place], read_verdict(row, protocol), noise)
+        ]
+    changes = tuple(Change(anchors.anchors[place], frozen[place], readings[place], rows[place]) for place in places)
+    turned = [change for change in changes if change.is_turned]
+    needed, total = count_needed(anchors), len(anchors.anchors)
+    status: Status = "unchanged"
+    if len(turned) >= needed or any((change.before.move(change.now) or 0.0) > noise for change in changes):
+        status = "another judge" if len(turned) >= OTHER * total else "drifted"
+    largest = find_largest_move(list(zip(frozen, readings, strict=True)))
+    directions = tuple(_list_directions(turned, protocol))
+    return AnchorCheck(anchors, asked.judge, status, number, changes, largest, directions, compute_errors(anchors))
+
+
+def _check_requests(anchors: AnchorSet, rows: Sequence[Row]) -> None:
+    """Fail if the prompts have changed since the anchors were made: another question has another answer."""
+    for anchor, row in zip(anchors.anchors, rows, strict=True):
+        if row.keys[:1] != anchor.row.keys[:1]:
+            raise UsageError(f"{anchors.path}: its prompts are not those of today ({anchors.protocol}); {REMAKE}")
+
+
+def _is_changed(before: Reading, now: Reading, noise: float) -> bool:
+    return before.differs(now) or (before.move(now) or 0.0) > noise
+
+
+def count_needed(anchors: AnchorSet) -> int:
+    """The number of changed verdicts from which a judge has drifted.
+
+    A prompt whose verdict flickers with chance q is seen to do so with chance 2q(1 - q) when it is asked twice, and
+    passes as a changed anchor with q²(1 - q)², which is at most an eighth of that.
+    """
+    steadiness = anchors.steadiness
+    steady = steadiness.asked - steadiness.flickering
+    expected = steadiness.flickering / 8 * len(anchors.anchors) / steady if steady else 0.0
+    needed = DIFFERING
+    while pdtrc(needed - 1, expected) > FALSE_ALARM:
+        needed += 1
+    return needed
+
+
+def compute_errors(anchors: AnchorSet) -> Errors:
+    """Compute the chances of a wrong decision by verdicts alone; where probabilities move too, less is missed."""
+    total, needed = len(anchors.anchors), count_needed(anchors)
+    other = math.ceil(OTHER * total)
+    return Errors(
+        false_alarm=FALSE_ALARM if anchors.steadiness.asked else 0.0,
+        missed=1 - intervals.p_above(min(needed, total), total, DRIFT),
+        overstated=intervals.p_above(other, total, DRIFT),
+        mistaken=1 - intervals.p_above(other, total, CHANCE),
+    )
+
+
+def _list_directions(turned: Sequence[Change], protocol: Protocol) -> list[Direction]:
+    """Count the changed verdicts by direction, where anything moved."""
+    measures: list[tuple[str, Callable[[Change, object], float | None]]] = [
+        ("the longer response", _lean_longer),
+        ("the labelled response", _lean_label),
+        ("a tie", lambda change, verdict: float(verdict == "tie")),
+        ("no readable verdict", lambda change, verdict: float(verdict is None)),
+    ]
+    if protocol.orders != "none":
+        measures.insert(1, ("the response shown first", _lean_first))
+    counts = []
+    for name, lean in measures:
+        pairs = [(lean(change, change.before.outcome), lean(change, change.now.outcome)) for change in turned]
+        known = [(before, now) for before, now in pairs if before is not None and now is not None]
+        towards, away = sum(now > before for before, now in known), sum(now < before for before, now in known)
+        if towards or away:
+            counts.append((name, towards, away))
+    p_values = [intervals.mcnemar(towards, away) for _, towards, away in counts]
+    return [
+        Direction(*each, p_value, adjusted)
+        for each, p_value, adjusted in zip(counts, p_values, intervals.holm(p_values), strict=True)
+    ]
+
+
+def _lean(verdict: object, favoured: str | None) -> float | None:
+    """1 for a verdict in favour, 0.5 for a tie; None if there is no verdict or nothing to favour."""
+    if verdict is None or favoured is None:
+        return None
+    return 0.5 if verdict == "tie" else float(verdict == favoured)
+
+
+def _lean_longer(change: Change, verdict: object) -> float | None:
+    a, b = (len(response.text) for response in change.anchor.pair)
+    return _lean(verdict, None if a == b else "a" if a > b else "b")
+
+
+def _lean_first(change: Change, verdict: object) -> float | None:
+    return _lean(verdict, change.anchor.row.shown[0] if change.anchor.row.shown else None)
+
+
+def _lean_label(change: Change, verdict: object) -> float | None:
+    label = change.anchor.row.label
+    return _lean(verdict, label if label != "tie" else None)

@@ -1,0 +1,145 @@
+"""Choose anchors: ask for candidates, and keep steady verdicts near the judge's boundary and far from it.
+
+Verdicts near the boundary move first when a judge changes a little. Those far from it move only if it becomes another
+one, or if some of its replies are wrong. A verdict that differs when the same request is sent twice is no anchor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
+
+from distract.core.errors import DistractError, UsageError
+from distract.core.plan import Plan
+from distract.core.plugin import Protocol
+from distract.core.printable import count
+from distract.core.records import BASELINE, Case, Response, Row
+from distract.data.good_responses import pairs
+from distract.judging.comparison import exclusion_reason, side
+from distract.judging.orders import Manner
+from distract.judging.verdicts import measure_margin
+from distract.studies.anchors.anchor_file import Anchor, Place, Steadiness, ask, read_verdict
+from distract.studies.drift import find_largest_move
+from distract.studies.eligibility import sample
+
+LEAST = 20
+"""Smallest number of anchors: fewer miss a tenth of changed verdicts in more than one of eight checks."""
+
+RESERVE = 1.5
+"""Number of candidates to ask twice, as a multiple of the number of anchors."""
+
+Ask = Callable[[Iterable[Plan[Row]]], Sequence[Row]]
+"""Runs plans and returns their rows, in order."""
+
+
+class NoAnchors(DistractError):
+    """The judge gives too few steady verdicts."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The comparisons to choose from, one a prompt, each in one order; and how to ask for them."""
+
+    judge: str
+    protocol: Protocol
+    manner: Manner
+    helped: bool
+    anchors: tuple[Anchor, ...]  # without verdicts
+
+    def plans(self, anchors: Iterable[Anchor]) -> list[Plan[Row]]:
+        """The plans that judge some of them."""
+        return [ask(self.judge, self.protocol, self.manner, self.helped, anchor) for anchor in anchors]
+
+
+def draw_candidates(
+    judge: str,
+    protocol: Protocol,
+    manner: Manner,
+    helped: bool,
+    cases: Sequence[Case],
+    limit: int | None,
+    seed: int,
+) -> Candidates:
+    """Draw a pair from each of ``limit`` prompts (None: all), half of them in each order."""
+    by_prompt: dict[str, Case] = {}
+    for case in cases:
+        if pairs(case) and exclusion_reason(protocol, case, helped, only_pairs=True) is None:
+            by_prompt.setdefault(case.cluster, case)
+    if len(by_prompt) < LEAST:
+        raise UsageError(
+            f"{count(len(by_prompt), 'prompt')} with two responses by different authors that {protocol.name} can "
+            f"compare; anchors need at least {LEAST}, so name other data with --data"
+        )
+    drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
+    anchors = [_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn)]
+    return Candidates(judge, protocol, manner, helped, tuple(anchors))
+
+
+def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
+    choices = pairs(case)
+    a, b = choices[int.from_bytes(_hash(seed, case)[:8]) % len(choices)]
+    # Others are kept only for a protocol that shows them.
+    responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
+    own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
+    short = replace(case, responses=responses, lineages=(), preferred=own)
+    row = Row(case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b))
+    if place % 2 and protocol.orders == "swap":
+        row = replace(row, shown=("b",))
+    return Anchor(short, row, "near")
+
+
+def _hash(seed: int, case: Case) -> bytes:
+    return hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()
+
+
+def choose_anchors(candidates: Candidates, size: int, ask_now: Ask, is_pinned: bool) -> tuple[list[Anchor], Steadiness]:
+    """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts."""
+    rows = ask_now(candidates.plans(candidates.anchors))
+    judged = [replace(one, row=_strip(row)) for one, row in zip(candidates.anchors, rows, strict=True)]
+    valid = [one for one in judged if read_verdict(one.row, candidates.protocol).outcome is not None]
+    ordered = order_by_margin(valid)
+    if is_pinned:
+        return _keep(ordered, size), Steadiness()
+    likely = ordered[: round(size * RESERVE)]
+    again = ask_now(candidates.plans(likely))
+    readings = [
+        (read_verdict(one.row, candidates.protocol), read_verdict(row, candidates.protocol))
+        for one, row in zip(likely, again, strict=True)
+    ]
+    steady = [(one, pair) for one, pair in zip(likely, readings, strict=True) if not pair[0].differs(pair[1])]
+    largest = find_largest_move([pair for _, pair in steady])
+    # A lead that noise can turn would make an unchanged judge look like another one.
+    kept = [one for one, _ in steady if largest is None or _measure_lead(one) > 2 * largest]
+    return _keep(kept, size), Steadiness(len(likely), len(likely) - len(steady), largest)
+
+
+def _strip(row: Row) -> Row:
+    """Keep what identifies a verdict; tokens and the judge's words are no part of it."""
+    judgments = tuple(replace(judgment, answers=()) for judgment in row.judgments)
+    return replace(row, judgments=judgments, tokens=())
+
+
+def order_by_margin(judged: Sequence[Anchor]) -> list[Anchor]:
+    """Order candidates so that any first part has as many near the boundary, nearest first, as far from it."""
+    by_margin = sorted(judged, key=_measure_lead)
+    middle = (len(by_margin) + 1) // 2
+    places: tuple[tuple[Place, list[Anchor]], ...] = (("near", by_margin[:middle]), ("far", by_margin[middle:][::-1]))
+    sides = [[replace(one, place=place) for one in part] for place, part in places]
+    return [one for one in chain.from_iterable(zip_longest(*sides)) if one is not None]
+
+
+def _measure_lead(anchor: Anchor) -> float:
+    return abs(measure_margin(anchor.row.judgments) or 0.0)
+
+
+def _keep(steady: Sequence[Anchor], size: int) -> list[Anchor]:
+    if len(steady) < LEAST:
+        raise NoAnchors(
+            f"only {count(len(steady), 'comparison')} got the same valid verdict each time; anchors need at least "
+            f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
+        )
+    return list(steady[:size])

@@ -1,0 +1,136 @@
+"""Make a set of anchors, or check one, with the models of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from distract.core import registry
+from distract.core.backend import Backend
+from distract.core.errors import BackendError, UsageError
+from distract.core.job import Estimate, describe_served, open_stores
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.plugin import Protocol
+from distract.core.printable import count
+from distract.core.records import CaseResult, Role, Row
+from distract.core.usage import Tally
+from distract.data import datasets
+from distract.studies.anchors import maker
+from distract.studies.anchors.anchor_file import AnchorSet
+from distract.studies.anchors.checker import AnchorCheck, check_anchors
+from distract.studies.anchors.maker import RESERVE, Candidates
+from distract.studies.drift import is_pinned
+from distract.studies.eligibility import check_fit
+from distract.studies.estimate import CHARACTERS_PER_TOKEN, simulate
+from distract.studies.setup import Setup
+
+MEMORY = Path(":memory:")
+
+Progress = Callable[[Tally], None]
+
+
+@dataclass(frozen=True)
+class AnchorJob:
+    """Anchors to make."""
+
+    setup: Setup
+    data: Mapping[str, Any]  # record of the data set
+    candidates: Candidates
+    size: int
+    is_pinned: bool
+
+    @property
+    def repeats(self) -> int:
+        """The most candidates that are asked twice."""
+        return 0 if self.is_pinned else min(len(self.candidates.anchors), round(self.size * RESERVE))
+
+
+def prepare(
+    setup: Setup,
+    data: object,
+    responses: Sequence[str],
+    columns: Mapping[str, str],
+    size: int,
+    limit: int | None,
+    seed: int,
+) -> AnchorJob:
+    """Draw the candidates; raise UsageError if they or the protocols do not fit."""
+    protocol = _only(setup.protocols)
+    loaded = datasets.load(data, responses, seed, columns, limit)
+    check_fit([protocol], {"flip"}, loaded.cases, setup.helped)
+    candidates = maker.draw_candidates(setup.judge, protocol, setup.manner, setup.helped, loaded.cases, limit, seed)
+    return AnchorJob(setup, loaded.record, candidates, size, is_pinned(setup.backend))
+
+
+def _only(protocols: Sequence[Protocol]) -> Protocol:
+    if len(protocols) > 1:
+        names = ", ".join(protocol.name for protocol in protocols)
+        raise UsageError(f"anchors use one protocol; name one of {names} with --protocol")
+    return protocols[0]
+
+
+def make(job: AnchorJob, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorSet:
+    """Ask for the candidates, and choose."""
+    setup, protocol = job.setup, job.candidates.protocol
+    ask_now = partial(_ask_now, setup.models, store, tally, progress)
+    anchors, steadiness = maker.choose_anchors(job.candidates, job.size, ask_now, job.is_pinned)
+    return AnchorSet(
+        setup.judge,
+        dict(setup.backend.identity),
+        protocol.name,
+        setup.manner,
+        job.data,
+        steadiness,
+        tuple(anchors),
+        describe_served(setup.models),
+    )
+
+
+def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorCheck:
+    """Ask a judge for the verdicts of anchors again."""
+    candidates = list_checked(anchors, setup)
+    ask_now = partial(_ask_now, setup.models, store, tally, progress)
+    result = check_anchors(anchors, candidates, ask_now, is_pinned(setup.backend))
+    return replace(result, served=describe_served(setup.models))
+
+
+def _ask_now(
+    models: Mapping[Role, Backend], store: Path, tally: Tally, progress: Progress | None, plans: Iterable[Plan[Row]]
+) -> list[Row]:
+    """Judge comparisons by the judge that answers now.
+
+    Stored replies count for a judge whose identity names its weights. Any other judge is asked each time, and its
+    replies are not stored, since only the first reply to a request has a place there.
+    """
+    with open_stores(models, store if is_pinned(models["judge"]) else MEMORY) as opened:
+        rows = list(execute(plans, opened, tally=tally, progress=progress))
+    if tally.unanswered:
+        raise BackendError(f"{count(tally.unanswered, 'request')} got {tally.cause}; run the same again")
+    return rows
+
+
+def estimate(candidates: Candidates, again: int = 0) -> Estimate:
+    """Estimate the requests for comparisons of which ``again`` are judged twice."""
+    plans = [_collect(plan) for plan in candidates.plans(candidates.anchors)]
+    stepped, scale = simulate(plans, candidates.helped), 1 + again / len(plans)
+    characters = sum(length for length, _ in stepped.judge.values())
+    answers = sum(room for _, room in stepped.judge.values())
+    requests = {candidates.protocol.name: round(len(stepped.judge) * scale)}
+    if stepped.reference:
+        requests["reference model"] = round(len(stepped.reference) * scale)
+    tokens = round(characters * scale / CHARACTERS_PER_TOKEN)
+    return Estimate(len(plans) + again, 0, requests, tokens, round(answers * scale))
+
+
+def _collect(plan: Plan[Row]) -> Plan[CaseResult]:
+    return CaseResult([(yield from plan)])
+
+
+def list_checked(anchors: AnchorSet, setup: Setup) -> Candidates:
+    """List the comparisons of a check."""
+    (protocol,) = registry.choose_protocols((anchors.protocol,), setup.backend, ())
+    return Candidates(setup.judge, protocol, anchors.manner, setup.helped, anchors.anchors)
