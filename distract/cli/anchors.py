@@ -127,7 +127,7 @@ def check(file: Path, judge: str | None, store: Path | None, fresh: bool, as_jso
             raise UsageError(f"{file}: its judge {problem}")
     setup, _ = set_up(judge, {**more, "protocols": (anchor_set.protocol,)})
     place, price = store or DEFAULT_PATH, setup.prices.get("judge")
-    estimated = session.estimate(session.list_checked(anchor_set, setup))
+    estimated = session.estimate(session.list_checked(anchor_set, setup)[0])
     heading = f"judge {safe_line(judge)} · {safe_line(str(file))}, {len(anchor_set.anchors)} anchors"
     if terminal().is_dry:
         about = {"judge": judge, "anchors": len(anchor_set.anchors)}

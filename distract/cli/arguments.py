@@ -102,6 +102,7 @@ class GateOptions(AuditOptions, ScopeOptions, total=False):
     confidence: float | None  # confidence of one-sided bounds, 0.5 to below 1; default 0.95
     certify: bool | None  # count inconclusive as failed (``exit_code`` 1)
     config: AnyPath | None  # ``pyproject.toml`` with ``[tool.distract.gate]``; None: the nearest
+    anchors: AnyPath | None  # file of anchors: decide only if the judge still gives their verdicts
     baseline: AnyPath | None  # run of ``attack`` that the judge may not be worse than
     budget: int | None  # maximum number of model calls, including those answered from the store
     ahead: int  # prompts to judge in parallel, even if fewer might be enough; default 1

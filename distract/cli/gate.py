@@ -69,6 +69,7 @@ limit_options = group_options(
 @page_options
 @option("--attack", "attacks", multiple=True, help="Attack; repeatable. Default: assertiveness, prolixity, sycophancy.")
 @audit_options
+@decision("--anchors", type=PATH, help="File of anchors: decide only if the judge still gives their verdicts.")
 @decision("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
 @option("--limit", default="all", help="Number of cases, drawn by --seed.")
 @option("--seed", default=0, help="Seed for the order, the draw, the rewrites and sampling.")

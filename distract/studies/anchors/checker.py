@@ -25,8 +25,8 @@ REPEATS = 2
 """Number of times that a changed verdict is asked for again."""
 
 OTHER = 0.2
-"""Share of changed verdicts from which the answers are those of another judge. A tenth of changed verdicts reaches it in
-one of a hundred sets of 64; judges with two of the planted biases differ in a third of the verdicts and more."""
+"""Share of changed verdicts from which the answers are those of another judge: a judge that changed a tenth of its
+verdicts reaches it in less than one of a hundred checks of 64 anchors, one that agrees by chance almost always."""
 
 DRIFT, CHANCE = 0.1, 0.5
 """Shares of changed verdicts for which the errors of the decision are stated."""

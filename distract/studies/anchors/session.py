@@ -17,15 +17,17 @@ from distract.core.plan import Plan
 from distract.core.plugin import Protocol
 from distract.core.printable import count
 from distract.core.records import CaseResult, Role, Row
+from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.data import datasets
-from distract.studies.anchors import maker
+from distract.studies.anchors import maker, view
 from distract.studies.anchors.anchor_file import AnchorSet
 from distract.studies.anchors.checker import AnchorCheck, check_anchors
 from distract.studies.anchors.maker import RESERVE, Candidates
-from distract.studies.drift import is_pinned
+from distract.studies.drift import JudgeChanged, is_pinned
 from distract.studies.eligibility import check_fit
 from distract.studies.estimate import CHARACTERS_PER_TOKEN, simulate
+from distract.studies.listener import Listener
 from distract.studies.setup import Setup
 
 MEMORY = Path(":memory:")
@@ -92,10 +94,10 @@ def make(job: AnchorJob, store: Path, tally: Tally, progress: Progress | None = 
 
 def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorCheck:
     """Ask a judge for the verdicts of anchors again."""
-    candidates = list_checked(anchors, setup)
-    ask_now = partial(_ask_now, setup.models, store, tally, progress)
+    candidates, models = list_checked(anchors, setup)
+    ask_now = partial(_ask_now, models, store, tally, progress)
     result = check_anchors(anchors, candidates, ask_now, is_pinned(setup.backend))
-    return replace(result, served=describe_served(setup.models))
+    return replace(result, served=describe_served(models))
 
 
 def _ask_now(
@@ -130,7 +132,31 @@ def _collect(plan: Plan[Row]) -> Plan[CaseResult]:
     return CaseResult([(yield from plan)])
 
 
-def list_checked(anchors: AnchorSet, setup: Setup) -> Candidates:
-    """List the comparisons of a check."""
-    (protocol,) = registry.choose_protocols((anchors.protocol,), setup.backend, ())
-    return Candidates(setup.judge, protocol, anchors.manner, setup.helped, anchors.anchors)
+def require_anchors(
+    anchors: AnchorSet,
+    setup: Setup,
+    store: Path,
+    listener: Listener,
+    models: Mapping[Role, Answerer],
+    tally: Tally,
+) -> None:
+    """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
+    own = Tally()
+    result = check(anchors, setup, store, own)
+    for role, (prompts, answers) in own.tokens.items():
+        before = tally.tokens.get(role, (0, 0))
+        tally.tokens[role] = before[0] + prompts, before[1] + answers
+    tally.checks["anchors"] = view.check_document(result)
+    if result.status != "unchanged":
+        raise JudgeChanged(
+            f"{anchors.path}: the judge is not the one of the anchors: {view.summarise(result)}; "
+            f"`distract anchors check {anchors.path}` shows which verdicts"
+        )
+    listener.say([f"{anchors.path}: {view.summarise(result)}"])
+
+
+def list_checked(anchors: AnchorSet, setup: Setup) -> tuple[Candidates, Mapping[Role, Backend]]:
+    """List the comparisons of a check, and the models that it asks."""
+    setup = replace(setup, protocols=registry.choose_protocols((anchors.protocol,), setup.backend, ()))
+    (protocol,) = setup.protocols
+    return Candidates(setup.judge, protocol, anchors.manner, setup.helped, anchors.anchors), setup.models

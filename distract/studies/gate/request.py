@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,13 @@ from typing import Any
 from distract.core import runs
 from distract.core.backend import RemoteBackend
 from distract.core.errors import UsageError
+from distract.core.printable import count, line
+from distract.core.records import Role
 from distract.core.runs import LoadedRun
+from distract.core.store import DEFAULT_PATH, Answerer
+from distract.core.usage import Tally
+from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
+from distract.studies.anchors.session import require_anchors
 from distract.studies.attack import session
 from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attack
@@ -39,6 +45,7 @@ def decide(
         raise UsageError("--max-rise needs --baseline")
     overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
     limits = settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
+    anchors = None if (place := more.pop("anchors", None)) is None else read_anchors(place)
     baseline = _load_baseline(baseline_path)
     if baseline is None and not (limits.has_threshold or limits.style):
         raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
@@ -48,7 +55,7 @@ def decide(
         if limits.style:
             option = f"--{STYLE[next(iter(limits.style))].replace('_', '-')}"
             raise UsageError(f"{option} needs a finished run: run `distract attack` first, then gate its folder")
-        verdict, loaded = _decide_live(limits, baseline, more, listener)
+        verdict, loaded = _decide_live(limits, baseline, anchors, more, listener)
     else:
         _check_finished(written)
         verdict, loaded = _decide_finished(run, limits, baseline, control)
@@ -85,7 +92,7 @@ def _decide_finished(run: Path, limits: Limits, baseline: LoadedRun | None, cont
 
 
 def _decide_live(
-    limits: Limits, baseline: LoadedRun | None, more: dict[str, Any], listener: Listener
+    limits: Limits, baseline: LoadedRun | None, anchors: AnchorSet | None, more: dict[str, Any], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
     judge: str | None = more.pop("judge", None)
     store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
@@ -109,11 +116,21 @@ def _decide_live(
         required=required,
     )
     job = live.prepare(audited, setup, own, listener.preview_gate)
+    checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
+    if anchors is not None:
+        checks.append(partial(require_anchors, anchors, setup, store or DEFAULT_PATH, listener))
+        first = f"first, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
+        job = replace(job, remarks=(*job.remarks, first))
     # Local and planted models are identified by their content.
-    is_doubted = isinstance(setup.backend, RemoteBackend) and not trusts
-    check = partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases)
+    if isinstance(setup.backend, RemoteBackend) and not trusts:
+        checks.append(partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases))
+
+    def check_all(models: Mapping[Role, Answerer], tally: Tally) -> None:
+        for check in checks:
+            check(models, tally)
+
     try:
-        finished = run_job(job, store, listener, check if is_doubted else None, is_fresh=fresh)
+        finished = run_job(job, store, listener, check_all if checks else None, is_fresh=fresh)
     except JudgeChanged as changed:
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
         return replace(verdict, certify=limits.certify), None
