@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from distract.core import files
-from distract.core.errors import DataError
+from distract.core.errors import DataError, UsageError
 from distract.core.plan import Plan
 from distract.core.plugin import Comparison, Protocol
 from distract.core.recorder import dump, format_json
@@ -152,14 +152,20 @@ def read_anchors(path: Path) -> AnchorSet:
             Manner(**document["manner"]),
             document["data"],
             Steadiness(**document["steadiness"]),
-            tuple(
-                Anchor(decode_case(one["case"]), decode_row(one["row"]), one["place"]) for one in document["anchors"]
-            ),
+            tuple(map(_decode_anchor, document["anchors"])),
             document.get("served", {}),
             path,
         )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
         raise DataError(f"is not a file of anchors ({error}); {REMAKE}", path=path) from error
+
+
+def _decode_anchor(value: dict[str, Any]) -> Anchor:
+    anchor = Anchor(decode_case(value["case"]), decode_row(value["row"]), value["place"])
+    sides = {side(response) for response in anchor.case.originals}
+    if not {anchor.row.a, anchor.row.b} <= sides or anchor.place not in get_args(Place):
+        raise ValueError("an anchor names a response that its case lacks, or an unknown place")
+    return anchor
 
 
 def _digest(parts: Mapping[str, Any]) -> str:

@@ -24,12 +24,13 @@ from distract.studies.drift import DIFFERING, MOVE, Reading, find_largest_move
 REPEATS = 2
 """Number of times that a changed verdict is asked for again."""
 
-OTHER = 0.2
-"""Share of changed verdicts from which the answers are those of another judge: a judge that changed a tenth of its
-verdicts reaches it in less than one of a hundred checks of 64 anchors, one that agrees by chance almost always."""
+DRIFT, DIFFERENT = 0.1, 0.4
+"""Shares of changed verdicts for which the errors of the decision are stated. Two judges that agree by chance differ in
+half of the verdicts."""
 
-DRIFT, CHANCE = 0.1, 0.5
-"""Shares of changed verdicts for which the errors of the decision are stated."""
+OTHER = 0.22
+"""Share of changed verdicts from which the answers are those of another judge: as likely for ``DRIFT`` as for
+``DIFFERENT``."""
 
 FALSE_ALARM = 0.01
 """Largest chance that the flickering of an unchanged judge counts as a drift."""
@@ -70,7 +71,7 @@ class Errors:
     false_alarm: float  # at most, for an unchanged judge
     missed: float  # a judge that changed a tenth of its verdicts passes as unchanged
     overstated: float  # such a judge is called another one
-    mistaken: float  # a judge that agrees by chance is called the same, drifted
+    mistaken: float  # a judge that differs in two fifths of the verdicts is called drifted, or passes
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def compute_errors(anchors: AnchorSet) -> Errors:
         false_alarm=FALSE_ALARM if anchors.steadiness.asked else 0.0,
         missed=1 - intervals.p_above(min(needed, total), total, DRIFT),
         overstated=intervals.p_above(other, total, DRIFT),
-        mistaken=1 - intervals.p_above(other, total, CHANCE),
+        mistaken=1 - intervals.p_above(other, total, DIFFERENT),
     )
 
 

@@ -63,8 +63,8 @@ def prepare(
     """Draw the candidates; raise UsageError if they or the protocols do not fit."""
     protocol = _only(setup.protocols)
     loaded = datasets.load(data, responses, seed, columns, limit)
-    check_fit([protocol], {"flip"}, loaded.cases, setup.helped)
     candidates = maker.draw_candidates(setup.judge, protocol, setup.manner, setup.helped, loaded.cases, limit, seed)
+    check_fit([protocol], {"flip"}, [one.case for one in candidates.anchors], setup.helped)
     return AnchorJob(setup, loaded.record, candidates, size, is_pinned(setup.backend))
 
 

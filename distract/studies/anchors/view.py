@@ -10,7 +10,7 @@ from distract.core.printable import count, line, p_value, percent
 from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, TableRow, Words
 from distract.stats.figure import round_values
 from distract.studies.anchors.anchor_file import AnchorSet
-from distract.studies.anchors.checker import DRIFT, AnchorCheck, Change, compute_errors
+from distract.studies.anchors.checker import DIFFERENT, DRIFT, AnchorCheck, Change, compute_errors
 from distract.studies.drift import Reading
 
 
@@ -51,7 +51,7 @@ def _errors_note(anchors: AnchorSet) -> Note:
     errors = compute_errors(anchors)
     return Note(
         f"Chances of error: a judge that changed {DRIFT:.0%} of its verdicts passes in {_show(errors.missed)} of "
-        f"checks and is called another judge in {_show(errors.overstated)}; one that agrees by chance is called "
+        f"checks and is called another judge in {_show(errors.overstated)}; one that changed {DIFFERENT:.0%} is called "
         f"drifted in {_show(errors.mistaken)}, an unchanged one in {_show(errors.false_alarm, 'at most ')}."
     )
 

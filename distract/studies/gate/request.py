@@ -119,7 +119,9 @@ def _decide_live(
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:
         checks.append(partial(require_anchors, anchors, setup, store or DEFAULT_PATH, listener))
-        first = f"first, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
+        first = (
+            f"before that, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
+        )
         job = replace(job, remarks=(*job.remarks, first))
     # Local and planted models are identified by their content.
     if isinstance(setup.backend, RemoteBackend) and not trusts:

@@ -1,0 +1,400 @@
+"""Test anchors: the file, the choice, the decision, and the commands in front of a server."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_result import CommandResult
+from hypothesis import given
+from hypothesis import strategies as st
+from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
+
+from distract.core.errors import DataError
+from distract.core.recorder import format_json
+from distract.core.records import Case, Judgment, Response, Row, Side
+from distract.judging.orders import Manner
+from distract.studies.anchors.anchor_file import (
+    Anchor,
+    AnchorSet,
+    Steadiness,
+    _digest,
+    read_anchors,
+    write_anchors,
+)
+from distract.studies.anchors.checker import OTHER, compute_errors, count_needed
+from distract.studies.anchors.maker import order_by_margin
+from distract.studies.drift import DIFFERING
+
+Run = Callable[..., CommandResult]
+CODE = {"unchanged": 0, "drifted": 1, "another judge": 1}
+
+
+def make_anchor(number: int, p: float = 0.9) -> Anchor:
+    case = Case(f"c{number}", (f"Name colour {number}.",), (Response("x", ("Red.",)), Response("y", ("Blue it is.",))))
+    judgment = Judgment("a" if p > 0.5 else "b", probabilities=(p, 1 - p, 0.0))
+    shown: Any = ("b",) if number % 2 else ("a",)
+    sides = Side("x"), Side("y")
+    row = Row(case.id, case.cluster, "people", "pairwise", "m", "none", *sides, judgments=(judgment,), shown=shown)
+    return Anchor(case, row, "near")
+
+
+STEADY = Steadiness()
+
+
+def make_set(number: int, steadiness: Steadiness = STEADY) -> AnchorSet:
+    anchors = tuple(make_anchor(place) for place in range(number))
+    return AnchorSet("m", {"model": "m"}, "pairwise", Manner(), {"name": "d"}, steadiness, anchors, {})
+
+
+def test_file_is_read_as_written(tmp_path: Path) -> None:
+    path, written = tmp_path / "a.json", make_set(21, Steadiness(30, 2, 0.05))
+    write_anchors(written, path)
+    first = path.read_bytes()
+    assert read_anchors(path) == replace(written, path=path)
+    write_anchors(read_anchors(path), path)
+    assert path.read_bytes() == first
+
+
+def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bool = True) -> str:
+    path = Path("a.json")
+    write_anchors(make_set(20), path)
+    document = json.loads(path.read_text())
+    change(document)
+    if is_signed:
+        document["sha256"] = _digest({k: v for k, v in document.items() if k not in ("format", "sha256")})
+    return format_json(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (lambda: "", "is not a file of anchors"),
+        (lambda: '{"a": ', "is not a file of anchors"),
+        (lambda: "[" * 100_000, "is not a file of anchors"),
+        (lambda: "{}", "is not a file of anchors of this version"),
+        (lambda: "[]", "is not a file of anchors of this version"),
+        (lambda: change_document(lambda d: d.update(format="distract anchors 0")), "of this version"),
+        (lambda: change_document(lambda d: d.update(anchors=[])), "of this version"),
+        (lambda: change_document(lambda d: d.update(judge="other"), is_signed=False), "was changed since it was made"),
+        (lambda: change_document(lambda d: d.pop("manner")), "of this version"),
+        (lambda: change_document(lambda d: d["manner"].update(orders="up")), "expected one of both, given, swapped"),
+        (lambda: change_document(lambda d: d["anchors"][0]["case"].pop("id")), "is not a file of anchors ("),
+        (lambda: change_document(lambda d: d["anchors"][0]["case"].update(prompt=[3])), "is not a string"),
+        (lambda: change_document(lambda d: d["anchors"][0]["row"].update(more=1)), "is not a file of anchors ("),
+        (lambda: change_document(lambda d: d["anchors"][0].update(place="nowhere")), "or an unknown place"),
+        (lambda: change_document(lambda d: d["anchors"][0]["row"]["a"].update(author="z")), "names a response that"),
+    ],
+)
+def test_damaged_file_gives_one_line(
+    text: Callable[[], str], problem: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("b.json").write_text(text())
+    with pytest.raises((DataError, ValueError), match=re.escape(problem)):
+        read_anchors(Path("b.json"))
+    ran = run("anchors", "check", "b.json", "--judge", "planted:fair")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert run("anchors", "check", "no.json").code == 2
+    gated = run("gate", "--judge", "planted:fair", "--max-flip-rate", "0.2", "--anchors", "b.json")
+    assert (gated.code, problem in gated.err) == (2, True)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_any_first_part_has_as_many_near_as_far(strengths: list[float]) -> None:
+    judged = [make_anchor(number, p) for number, p in enumerate(strengths)]
+    ordered = order_by_margin(judged)
+    assert sorted(one.case.id for one in ordered) == sorted(one.case.id for one in judged)
+    leads = [(one.place, abs(2 * one.row.judgments[0].probabilities[0] - 1)) for one in ordered]  # type: ignore[index]
+    near, far = ([lead for place, lead in leads if place == side] for side in ("near", "far"))
+    assert near == sorted(near)
+    assert far == sorted(far, reverse=True)
+    assert max(near) <= min([*far, 1.0]) + 1e-9
+    for end in range(len(leads)):
+        places = [place for place, _ in leads[:end]]
+        assert abs(places.count("near") - places.count("far")) <= 1
+
+
+@pytest.mark.parametrize(
+    ("steadiness", "needed"),
+    [
+        (Steadiness(), DIFFERING),  # a pinned judge
+        (Steadiness(96, 0), DIFFERING),
+        (Steadiness(96, 1), DIFFERING),
+        (Steadiness(96, 4), 3),
+        (Steadiness(96, 20), 7),
+    ],
+)
+def test_flickering_judge_needs_more_changed_verdicts(steadiness: Steadiness, needed: int) -> None:
+    anchors = make_set(64, steadiness)
+    assert count_needed(anchors) == needed
+    # The chance of as many false changes, by the sum of Poisson's terms.
+    steady = steadiness.asked - steadiness.flickering
+    mean = steadiness.flickering / 8 * 64 / steady if steady else 0.0
+    chance = 1 - sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(needed))
+    assert chance <= 0.01
+
+
+@given(st.integers(20, 200), st.integers(0, 30))
+def test_stated_errors_are_sums_of_binomial_terms(total: int, flickering: int) -> None:
+    anchors = make_set(total, Steadiness(300, flickering))
+    errors, needed, other = compute_errors(anchors), count_needed(anchors), math.ceil(OTHER * total)
+
+    def below(end: int, p: float) -> float:
+        return math.fsum(math.comb(total, k) * p**k * (1 - p) ** (total - k) for k in range(end))
+
+    assert errors.missed == pytest.approx(below(needed, 0.1), abs=1e-9)
+    assert errors.overstated == pytest.approx(1 - below(other, 0.1), abs=1e-9)
+    assert errors.mistaken == pytest.approx(below(other, 0.4), abs=1e-9)
+
+
+Judge = Callable[[str, str], float]
+"""The probability that the first of two responses is the better one."""
+
+
+def fair(first: str, _: str) -> float:
+    return 0.85 if "red" in first else 0.15
+
+
+def prefer_longer(first: str, second: str) -> float:
+    return 0.9 if len(first) > len(second) else 0.1
+
+
+def prefer_tenth_otherwise(first: str, second: str) -> float:
+    """Turn the verdict of every tenth pair."""
+    number = int(re.findall(r"\d+", first)[0])
+    return 1 - fair(first, second) if number % 10 == 3 else fair(first, second)
+
+
+def move_all(first: str, second: str) -> float:
+    """Keep every verdict, with probabilities further away than noise."""
+    return fair(first, second) + (0.14 if "red" in first else -0.13)
+
+
+@dataclass
+class Endpoint:
+    """A server whose judge can be replaced under an unchanged name; ``flickers`` turns an answer, by its number."""
+
+    judge: Judge = fair
+    says: bool = True
+    is_silent: bool = False
+    flickers: Callable[[int], bool] = lambda number: False
+    fingerprint: str = "fp_1"
+    asked: list[ReceivedRequest] = field(default_factory=list)
+
+    def __call__(self, request: ReceivedRequest) -> Answer | dict[str, Any]:
+        if self.is_silent:
+            return refusal(500, "out of order")
+        if not self.says and "logprobs" in request.body:
+            return refusal(400, "unknown parameter: logprobs", param="logprobs")
+        first, second = re.findall(r"# Response [AB]\n(.*?)(?=\n\n#)", request.content, re.DOTALL)
+        p = self.judge(first, second)
+        self.asked.append(request)
+        if self.flickers(len(self.asked)):
+            p = 1 - p
+        begun = "continue_final_message" in request.body
+        if self.says:
+            answer = completion("A", logprobs=[token("A", {"A": p, "B": 1 - p})], finish="length")
+        else:
+            answer = completion(f"{'' if begun else '[['}{'A' if p > 0.5 else 'B'}]]")
+        return {**answer, "model": "m", "system_fingerprint": self.fingerprint}
+
+
+@dataclass
+class Shop:
+    """A server, and the commands of anchors before it."""
+
+    endpoint: Endpoint
+    name: str
+    run: Run
+
+    def make(self, *options: object) -> CommandResult:
+        where = ("--judge", self.name, "--model-option", "attempts=1", "--data", "cases.jsonl")
+        return self.run("anchors", "make", *where, "--limit", "all", "--size", 40, *options)
+
+    def check(self, *options: object) -> CommandResult:
+        self.endpoint.asked.clear()
+        return self.run("anchors", "check", "anchors.json", "--model-option", "attempts=1", *options)
+
+    def gate(self, *options: object) -> CommandResult:
+        where = ("--judge", self.name, "--model-option", "attempts=1", "--data", "cases.jsonl", "--out", "r")
+        rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise", "--max-flip-rate", 0.2)
+        return self.run("gate", *where, *rules, *options)
+
+
+@pytest.fixture
+def shop(run: Run) -> Iterator[Shop]:
+    pytest.importorskip("openai")
+    pairs = [
+        {
+            "id": f"c{i}",
+            "prompt": f"Name colour {i}.",
+            "responses": [
+                {"author": "x", "text": f"I think red is colour {i}{'.' if i % 2 else ', the nicest of them'}"},
+                {"author": "y", "text": f"Blue might be colour {i}{', indeed it might be' if i % 2 else '.'}"},
+            ],
+            "preferred": "x",
+        }
+        for i in range(60)
+    ]
+    Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in pairs), encoding="utf-8")
+    endpoint = Endpoint()
+    with FakeServer(endpoint) as server:
+        yield Shop(endpoint, f"{server.url}#m", run)
+
+
+@pytest.mark.parametrize("says", [True, False])
+@pytest.mark.parametrize(
+    ("judge", "status"),
+    [
+        (fair, "unchanged"),
+        (lambda *two: fair(*two) - 0.05, "unchanged"),
+        (prefer_tenth_otherwise, "drifted"),
+        (prefer_longer, "another judge"),
+    ],
+)
+def test_check_tells_what_became_of_a_judge(shop: Shop, says: bool, judge: Judge, status: str) -> None:
+    shop.endpoint.says = says
+    ran = shop.make("--json")
+    assert (ran.code, ran.document["anchors"], ran.document["near"]) == (0, 40, 20)
+    frozen = len(shop.endpoint.asked)
+    assert frozen == 60 + 60  # half as many again as there are anchors, asked twice
+    shop.endpoint.judge = judge
+    ran = shop.check("--json")
+    document = ran.document
+    turned = document["differing"]
+    assert (document["status"], ran.code) == (status, CODE[status])
+    # Each verdict once, and those that changed twice more.
+    assert len(shop.endpoint.asked) == document["asked"] == 40 + 2 * turned
+    numbers = {int(change["case"][1:]) for change in document["changes"]}
+    assert len(numbers) == turned
+    if status == "drifted":
+        assert all(number % 10 == 3 for number in numbers)
+        (direction,) = [one for one in document["directions"] if one["name"] == "the labelled response"]
+        assert (direction["towards"], direction["away"]) == (0, turned)
+        assert direction["p_value"] == round(min(1.0, 2 * 0.5**turned), 4)
+    assert shop.run("anchors", "check", "anchors.json", "--judge", shop.name).out.startswith(status)
+
+
+def test_moved_probabilities_alone_are_a_drift(shop: Shop) -> None:
+    assert shop.make().code == 0
+    shop.endpoint.judge = move_all
+    ran = shop.check("--json")
+    assert (ran.document["status"], ran.document["differing"], ran.document["moved"]) == ("drifted", 0, 40)
+    assert "40 others kept the verdict with probabilities up to 0.14 away" in shop.check().words
+
+
+def test_flickering_verdicts_are_no_anchors_and_no_drift(shop: Shop) -> None:
+    shop.endpoint.says = False
+    shop.endpoint.flickers = lambda number: number in (70, 80, 90)  # while they are asked for a second time
+    ran = shop.make("--json")
+    assert ran.document["steadiness"] == {"asked": 60, "flickering": 3, "largest_move": None}
+    shop.endpoint.flickers = lambda number: number in (5, 6, 7)
+    ran = shop.check("--json")
+    assert (ran.document["status"], ran.document["differing"], ran.document["asked"]) == ("unchanged", 0, 43)
+
+
+def test_report_names_another_model_and_configuration(shop: Shop) -> None:
+    assert shop.make("--json").document["served"] == {"reported": {"judge": ["m"]}, "fingerprints": {"judge": ["fp_1"]}}
+    assert "named its configuration" not in shop.check().words
+    shop.endpoint.fingerprint = "fp_2\x1b[31m"
+    words = shop.check().words
+    assert "it named its configuration fp_1, and now fp_2" in words
+    assert "\x1b" not in words
+
+
+def test_gate_decides_only_if_the_anchors_hold(shop: Shop) -> None:
+    assert shop.make().code == 0
+    ran = shop.gate("--anchors", "anchors.json")
+    assert (ran.code, "anchors.json: unchanged: all 40 verdicts are as frozen" in ran.err) == (0, True)
+    manifest = json.loads(Path("r/manifest.json").read_text())
+    assert (manifest["anchors"]["status"], manifest["anchors"]["asked"]) == ("unchanged", 40)
+    shop.endpoint.judge = prefer_tenth_otherwise
+    ran = shop.gate("--anchors", "anchors.json", "--fresh")
+    assert (ran.code, "the judge is not the one of the anchors: drifted" in ran.words) == (3, True)
+    assert shop.gate("--anchors", "anchors.json", "--fresh", "--certify").code == 1
+    assert shop.gate("--fresh").code == 0  # without anchors, nothing shows the change
+    finished = shop.run("gate", "r", "--anchors", "anchors.json", "--max-flip-rate", "0.2")
+    assert (finished.code, "--anchors needs --judge" in finished.err) == (2, True)
+
+
+def test_server_out_of_order_decides_nothing(shop: Shop) -> None:
+    assert shop.make().code == 0
+    shop.endpoint.is_silent = True
+    assert shop.check().code == 4
+    assert shop.gate("--anchors", "anchors.json").code == 4
+
+
+def test_planted_judge_is_asked_once_and_from_the_store(run: Run) -> None:
+    ran = run("anchors", "make", "--judge", "planted:longer", "--json")
+    assert (ran.document["anchors"], ran.document["steadiness"]["asked"]) == (64, 0)
+    first = Path("anchors.json").read_bytes()
+    ran = run("anchors", "check", "anchors.json")
+    assert (ran.code, "64 were stored, 0 made" in ran.err) == (0, True)
+    assert run("anchors", "make", "--judge", "planted:longer").code == 0
+    assert Path("anchors.json").read_bytes() == first
+    other = run("anchors", "check", "anchors.json", "--judge", "planted:bold", "--json")
+    assert (other.code, other.document["status"]) == (1, "another judge")
+    assert other.document["notes"] == ["the anchors were made with planted:longer, and planted:bold was asked"]
+
+
+@pytest.mark.parametrize("protocol", ["absolute", "prepair", "rank", "base"])
+def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
+    settings = ("--protocol", protocol, "--size", 20, "--limit", 30)
+    assert run("anchors", "make", "--judge", "planted:longer", *settings).code == 0
+    assert run("anchors", "check", "anchors.json").code == 0
+    assert run("anchors", "check", "anchors.json", "--judge", "planted:first").code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        (("--judge", "planted:garbage"), 3, "only 0 comparisons got the same valid verdict"),
+        (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
+        (("--judge", "planted:longer", "--size", 19), 2, "20"),
+        (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),
+        (("--judge", "planted:longer", "--data", "one.csv"), 2, "anchors need at least 20"),
+        (("--judge", "planted:longer", "--out", "one.csv", "--data", "one.csv"), 2, "anchors need at least 20"),
+    ],
+)
+def test_what_cannot_be_an_anchor_is_one_line(run: Run, options: tuple[object, ...], code: int, problem: str) -> None:
+    Path("one.csv").write_text("prompt,response\nq,x\n")
+    ran = run("anchors", "make", *options)
+    assert (ran.code, problem in ran.err, Path("anchors.json").exists()) == (code, True, False)
+    assert Path("one.csv").read_text() == "prompt,response\nq,x\n"
+
+
+def test_other_prompts_make_anchors_useless(run: Run) -> None:
+    assert run("anchors", "make", "--judge", "planted:longer", "--size", 20, "--limit", 20).code == 0
+    anchors = read_anchors(Path("anchors.json"))
+    changed = [replace(one, row=replace(one.row, keys=("0" * 64,))) for one in anchors.anchors]
+    write_anchors(replace(anchors, anchors=tuple(changed)), Path("anchors.json"))
+    ran = run("anchors", "check", "anchors.json")
+    assert (ran.code, "its prompts are not those of today (pairwise)" in ran.err) == (2, True)
+
+
+def test_file_cannot_name_code_to_run(run: Run) -> None:
+    Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) > len(response_b)\n")
+    name = "python:mine.py:judge"
+    assert run("anchors", "make", "--judge", name, "--size", 20, "--limit", 30).code == 0
+    ran = run("anchors", "check", "anchors.json")
+    assert (ran.code, "name it on the command line, with --judge" in ran.err) == (2, True)
+    assert run("anchors", "check", "anchors.json", "--judge", name).code == 0
+    Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) < len(response_b)\n")
+    assert run("anchors", "check", "anchors.json", "--judge", name).out.startswith("another judge")
+
+
+def test_dry_run_asks_nothing(run: Run) -> None:
+    ran = run("anchors", "make", "--judge", "planted:longer", "--dry-run")
+    assert "at most these requests: pairwise 160" in ran.out
+    assert not Path("anchors.json").exists()
+    assert run("anchors", "make", "--judge", "planted:longer").code == 0
+    document = run("anchors", "check", "anchors.json", "--dry-run", "--json").document
+    (plan,) = document["plans"]
+    assert (plan["command"], plan["requests"]) == ("anchors check", {"pairwise": 64})
