@@ -19,9 +19,10 @@ from distract.cli.options import (
     reference_option,
     sampling_options,
     seed_option,
+    verbose_option,
 )
 from distract.cli.run import set_up
-from distract.cli.shared import CommandExit, echo, print_result, report_usage, safe_line
+from distract.cli.shared import CommandExit, echo, echo_more, print_result, report_usage, safe_line
 from distract.cli.terminal import count_stored, terminal
 from distract.core.errors import UsageError
 
@@ -104,8 +105,11 @@ def make(
 @click.argument("file", metavar="FILE", type=PATH)
 @option("--judge", help="Judge to ask. Default: the one that the anchors were made with.")
 @reference_option
+@verbose_option
 @asking_options
-def check(file: Path, judge: str | None, store: Path | None, fresh: bool, as_json: bool, **more: Any) -> None:
+def check(
+    file: Path, judge: str | None, verbose: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any
+) -> None:
     """Ask for the verdicts of a FILE of anchors again.
 
     Ends with 0 if the judge is unchanged, and with 1 if it has drifted or is another judge.
@@ -138,7 +142,7 @@ def check(file: Path, judge: str | None, store: Path | None, fresh: bool, as_jso
     tally = Tally()
     with report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:
         result = session.check(anchor_set, setup, place, tally, progress.update)
-    print_result(as_json, view.check_document(result), view.check_report(result))
+    echo_more(print_result(as_json, view.check_document(result), view.check_report(result), verbose))
     raise CommandExit(0 if result.status == "unchanged" else 1)
 
 

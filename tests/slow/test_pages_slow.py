@@ -35,7 +35,7 @@ def is_due(block: Block) -> bool:
 
 
 def needs_model(block: Block) -> bool:
-    plain = ("planted:", "python:", "distract check ", "distract explain mine", "cat ")
+    plain = ("planted:", "python:", "distract check ", "distract explain mine", "distract anchors check ", "cat ")
     return any(not any(part in command for part in plain) for command, _ in block.commands())
 
 

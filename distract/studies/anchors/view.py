@@ -121,11 +121,11 @@ def check_report(check: AnchorCheck) -> Iterator[Block]:
             (
                 "",
                 one.name,
-                [str(one.towards), str(one.away), p_value(one.p_value), p_value(one.p_adjusted)],
+                [str(one.towards), str(one.away), p_value(one.p_adjusted)],
             )
             for one in check.directions
         ]
-        yield Table("Which way the verdicts moved", ("", "towards", "away", "p", "p (Holm)"), rows)
+        yield Table("Which way the verdicts moved", ("", "towards", "away", "p"), rows)
     if check.changes:
         rows = [
             (
