@@ -75,6 +75,11 @@ class LoadedRun:
         return epoch if isinstance(epoch, int) else 0
 
     @property
+    def served(self) -> Mapping[str, Any]:
+        """The models and configurations that servers reported, by role; empty if every reply was stored before."""
+        return {name: value for name in ("reported", "fingerprints") if (value := self._manifest.get(name))}
+
+    @property
     def origin(self) -> str:
         try:
             began = datetime.fromtimestamp(self._manifest["times"]["began"], UTC)

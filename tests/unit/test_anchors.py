@@ -30,7 +30,7 @@ from distract.studies.anchors.anchor_file import (
 )
 from distract.studies.anchors.checker import OTHER, compute_errors, count_needed
 from distract.studies.anchors.maker import order_by_margin
-from distract.studies.drift import DIFFERING
+from distract.studies.drift import DIFFERING, list_served_changes
 
 Run = Callable[..., CommandResult]
 CODE = {"unchanged": 0, "drifted": 1, "another judge": 1}
@@ -305,7 +305,7 @@ def test_report_names_another_model_and_configuration(shop: Shop) -> None:
     assert "named its configuration" not in shop.check().words
     shop.endpoint.fingerprint = "fp_2\x1b[31m"
     words = shop.check().words
-    assert "it named its configuration fp_1, and now fp_2" in words
+    assert "it named its configuration fp_1, then fp_2" in words
     assert "\x1b" not in words
 
 
@@ -398,3 +398,22 @@ def test_dry_run_asks_nothing(run: Run) -> None:
     document = run("anchors", "check", "anchors.json", "--dry-run", "--json").document
     (plan,) = document["plans"]
     assert (plan["command"], plan["requests"]) == ("anchors check", {"pairwise": 64})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changes"),
+    [
+        ({}, {"reported": {"judge": ["m"]}}, []),  # every reply was stored before
+        ({"reported": {"judge": ["m", "n"]}}, {"reported": {"judge": ["m"]}}, []),
+        ({"reported": {"judge": ["m"]}}, {"reported": {"judge": ["n\x1b"]}},
+         ["the server named the model m, then n\\x1b"]),
+        ({"fingerprints": {"judge": ["b", "a"]}}, {"fingerprints": {"judge": ["c"]}},
+         ["it named its configuration a, b, then c"]),
+        ({"fingerprints": 3}, {"fingerprints": {"judge": 4}}, []),  # a damaged manifest
+        ({"reported": {"generator": ["m"]}}, {"reported": {"generator": ["n"]}}, []),
+    ],
+)  # fmt: skip
+def test_reported_names_differ_only_if_none_is_the_same(
+    before: dict[str, Any], now: dict[str, Any], changes: list[str]
+) -> None:
+    assert list(list_served_changes(before, now)) == changes

@@ -11,7 +11,7 @@ from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, T
 from distract.stats.figure import round_values
 from distract.studies.anchors.anchor_file import AnchorSet
 from distract.studies.anchors.checker import DIFFERENT, DRIFT, AnchorCheck, Change, compute_errors
-from distract.studies.drift import Reading
+from distract.studies.drift import Reading, list_served_changes
 
 
 def anchors_document(anchors: AnchorSet) -> dict[str, Any]:
@@ -154,12 +154,4 @@ def list_notes(check: AnchorCheck) -> Iterator[str]:
     """Say what the judge says of itself, where that differs from then."""
     if check.judge != check.anchors.judge:
         yield f"the anchors were made with {line(check.anchors.judge)}, and {line(check.judge)} was asked"
-    before: Mapping[str, Any] = check.anchors.served
-    for name, title in (("reported", "the server named the model"), ("fingerprints", "it named its configuration")):
-        then, now = (set(served.get(name, {}).get("judge", ())) for served in (before, check.served))
-        if then and now and not then & now:
-            yield f"{title} {_list(then)}, and now {_list(now)}"
-
-
-def _list(names: set[str]) -> str:
-    return ", ".join(line(name) for name in sorted(names))
+    yield from list_served_changes(check.anchors.served, check.served)

@@ -12,6 +12,7 @@ from typing import Any
 from distract.core.errors import UsageError
 from distract.core.printable import count, line
 from distract.core.runs import LoadedRun, read_json
+from distract.studies.drift import list_served_changes
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
 """Parameters that may differ between compared runs."""
@@ -84,6 +85,7 @@ def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         if changed := [key for key in sorted(old.keys() & new.keys()) if old[key] != new[key]]:
             yield f"{name} that changed: {', '.join(changed)}"
     yield from _setting_changes("versions", _versions(baseline), _versions(run))
+    yield from list_served_changes(baseline.served, run.served)
 
 
 def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
