@@ -49,6 +49,7 @@ def _make(name: str, summary: str, paper: str, scale: range, default: bool = Fal
         orders="none",
         prompts=(prompt,),
         default=default,
+        scale=(scale[0], scale[-1]),
     )
 
 

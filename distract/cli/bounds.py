@@ -43,6 +43,7 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "min_eligible": SHARE,
         "min_n": COUNT,
         "minimal": WholeRange(0),
+        "pass_mark": NumberRange(-(10**9), 10**9),
         "price_in": PRICE,
         "price_out": PRICE,
         "retries": WholeRange(0, 1000),

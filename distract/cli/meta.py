@@ -44,6 +44,10 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "columns", "base", "seed", "v
 @option("--responses", multiple=True, help="File of further responses, for the one data set that needs them.")
 @map_option
 @protocol_option()
+@option(
+    "--pass-mark",
+    help="Lowest score that passes, where people passed or failed each response. Default: the judge's, or mid-scale.",
+)
 @option("--base", help="Protocol to compare the others with. Default: base, or its name in replayed verdicts.")
 @reference_option
 @manner_options
@@ -65,6 +69,7 @@ def meta(
     verbose: bool,
     as_json: bool,
     base: str | None,
+    pass_mark: float | None,
     **more: Any,
 ) -> None:
     """Measure how far judges agree with people.
@@ -97,7 +102,13 @@ def meta(
         known |= {protocol.protocol for source in replayed for protocol in source.judged}
         if base not in known:
             raise UnknownName("base", base, known, "name it with --protocol too")
-    sources = [*_run_judges(live, selected, out, base, more), *replayed]
+    prepare_options = {
+        "base": base,
+        "pass_mark": pass_mark,
+        "control": more.pop("control"),
+        "is_named": bool(more["protocols"]),
+    }
+    sources = [*_run_judges(live, selected, out, prepare_options, more), *replayed]
     result = panel.measure_judges(sources, base)
     echo_more(print_result(as_json, study.document(result), report.report_parts(result), verbose))
     pages.write(lambda: report.report_parts(result))
@@ -116,19 +127,19 @@ def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource
 
 
 def _run_judges(
-    names: list[str], selected: MetaSelection, out: Path | None, base: str | None, more: dict[str, Any]
+    names: list[str], selected: MetaSelection, out: Path | None, options: dict[str, Any], more: dict[str, Any]
 ) -> list[JudgeSource]:
     """Run the judges, after preparing all of them before the first asks anything."""
     from distract.core.store import DEFAULT_PATH
     from distract.studies import execution
     from distract.studies.meta.session import prepare
 
-    store, fresh, control = (more.pop(name) for name in ("store", "fresh", "control"))
+    store, fresh = (more.pop(name) for name in ("store", "fresh"))
     jobs = []
     for name in names:
         place = out / _folder_name(name) if out and len(names) > 1 else out
         setup, _ = set_up(name, {**more, "seed": selected.seed, "out": place})
-        jobs.append(prepare(selected, setup, control=control, base=base))
+        jobs.append(prepare(selected, setup, **options))
     if jobs:
         terminal().preview(jobs, store or DEFAULT_PATH, fresh)
     if fresh:

@@ -66,7 +66,9 @@ class Setup:
         prompts = {prompt.name: prompt.checksum for protocol in self.protocols for prompt in protocol.prompts}
         reference = self.reference
         marks = {protocol.name: protocol.pass_mark for protocol in self.protocols if protocol.pass_mark is not None}
-        scales = {protocol.name: list(protocol.scale) for protocol in self.protocols if protocol.scale is not None}
+        # Those of judges of the user's own: the code of a plug-in, which the record identifies, fixes its scale.
+        own = [protocol for protocol in self.protocols if protocol.checksum]
+        scales = {protocol.name: list(protocol.scale) for protocol in own if protocol.scale is not None}
         return {
             # Only where there are some, so that other runs keep their identity.
             **({"pass_marks": marks} if marks else {}),

@@ -1,17 +1,27 @@
-"""Build comparisons from rows: the verdicts on each pair, order by order, with the label of people."""
+"""Build comparisons from rows: the verdicts on each pair, order by order, with the label of people.
+
+A response that is judged alone is compared with the pass mark, so that one code serves both designs; their figures are
+never pooled.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from distract.core.records import BASELINE, Outcome, Row
+from distract.judging.pass_marks import read_pass
 from distract.judging.published.published_runs import Convention
 from distract.judging.verdicts import outcome
 from distract.stats.figure import PLACE_FIELDS, Figure, field_texts
 from distract.stats.intervals import Interval
+
+MetaDesign = Literal["people", "pass"]
+"""What people judged: pairs of responses, or each response alone."""
+
+DESIGNS: tuple[MetaDesign, ...] = get_args(MetaDesign)
 
 DataPlace = tuple[str | None, str | None]
 """A data set and a subset of it; None is all of them."""
@@ -44,6 +54,11 @@ class JudgeRows:
     def by(self, rule: str | None) -> tuple[Row, ...]:
         """The rows of a rule."""
         return self.rows.get(rule or "", self.rows.get("", ()))
+
+    def select(self, design: MetaDesign) -> JudgeRows:
+        """Select the rows of a design."""
+        rows = {rule: tuple([row for row in rows if row.design == design]) for rule, rows in self.rows.items()}
+        return replace(self, rows=rows)
 
     @property
     def comparisons(self) -> Comparisons:
@@ -114,6 +129,7 @@ class Agreement(Figure):
     """One measured figure of meta-evaluation."""
 
     judge: str = ""
+    design: MetaDesign = "people"
     data: str | None = None  # the data set; None for all of a run's together
     subset: str | None = None  # part of the data set; None for the whole
     order: str | None = None  # ``given``, ``swapped`` or ``both``, for a kappa
@@ -122,14 +138,14 @@ class Agreement(Figure):
     @property
     def place(self) -> tuple[str, ...]:
         """A total order over the figures of one document."""
-        return field_texts(self, ("judge", "data", "subset", *PLACE_FIELDS, "order"))
+        return field_texts(self, ("judge", "design", "data", "subset", *PLACE_FIELDS, "order"))
 
 
 def collect_comparisons(
     rows: Iterable[Row], rule: str | None, attack: str = BASELINE, calls: int | None = None
 ) -> Comparisons:
     """Collect the verdicts on each pair."""
-    rows = [row for row in rows if row.design == "people" and row.attack == attack]
+    rows = [row for row in rows if row.design in DESIGNS and row.attack == attack]
     shared = Counter(key for row in rows for key in row.keys)
     pairs, excluded = list[PairVerdicts](), Counter[tuple[str, str]]()
     scoring = rule if rule in ("score", "rating") else None
@@ -140,6 +156,7 @@ def collect_comparisons(
         parts = [1 / shared[key] for key in row.keys]
         tokens = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
         unit, turned = comparison_unit(row)
+        read = read_pass if row.design == "pass" else outcome
         pairs.append(
             PairVerdicts(
                 unit=unit,
@@ -147,9 +164,9 @@ def collect_comparisons(
                 cluster=row.cluster,
                 subset=row.subset,
                 label=row.label,
-                verdicts=tuple(outcome((judgment,), scoring) for judgment in row.judgments),
+                verdicts=tuple(read((judgment,), scoring) for judgment in row.judgments),
                 shown=row.shown,
-                overall=outcome(row.judgments, scoring),
+                overall=read(row.judgments, scoring),
                 calls=sum(parts) if parts else calls,
                 tokens=tokens or None,
             )
@@ -163,6 +180,18 @@ def comparison_unit(row: Row) -> tuple[ComparisonUnit, bool]:
     return (row.data, row.case, min(a, b), max(a, b)), a > b
 
 
+def split_designs(judged: Sequence[JudgeRows]) -> dict[MetaDesign, list[JudgeRows]]:
+    """Split judges by design, without those that have rows of another one only."""
+    present = [{row.design for rows in judge.rows.values() for row in rows} & {*DESIGNS} for judge in judged]
+    designs = {
+        design: [
+            judge.select(design) for judge, own in zip(judged, present, strict=True) if design in (own or {"people"})
+        ]
+        for design in DESIGNS
+    }
+    return {design: judges for design, judges in designs.items() if judges}
+
+
 def places(judged: Iterable[JudgeRows]) -> list[DataPlace]:
     """List everything together first, then each of several data sets, and each of several subsets of one.
 
@@ -172,7 +201,7 @@ def places(judged: Iterable[JudgeRows]) -> list[DataPlace]:
     for judge in judged:
         for rows in judge.rows.values():
             for row in rows:
-                if row.design == "people":
+                if row.design in DESIGNS:
                     subsets[row.data].add(row.subset)
     listed: list[DataPlace] = [(None, None)] if len(subsets) != 1 else []
     for data in sorted(subsets):

@@ -19,16 +19,28 @@ from distract.studies.meta.comparisons import (
     Comparisons,
     DataPlace,
     JudgeRows,
+    MetaDesign,
     PairVerdicts,
     add_interval,
     collect_comparisons,
     places,
+    split_designs,
 )
+from distract.studies.meta.confusion import pass_figures
 from distract.studies.meta.differences import differences
 
 
 def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
     """Compute every figure that the rows support, in a total order."""
+    results = [
+        replace(figure, design=design)
+        for design, judges in split_designs(judged).items()
+        for figure in _design_figures(design, judges, controls)
+    ]
+    return sorted(results, key=lambda figure: figure.place)
+
+
+def _design_figures(design: MetaDesign, judged: Sequence[JudgeRows], controls: Sequence[str]) -> list[Agreement]:
     results, everywhere = list[Agreement](), places(judged)
     for judge in judged:
         for rule in judge.rules or (None,):
@@ -39,6 +51,7 @@ def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[A
                 part = whole.select(*place)
                 here = replace(empty, data=place[0], subset=place[1])
                 results += _accuracy_figures(here, part, _orders(whole))
+                results += pass_figures(here, part) if design == "pass" else [_both_orders(here, part)]
                 results += _order_figures(here, part, whole)
                 results += _costs(here, part, whole)
                 results += _published_figures(here, part, whole, judge.convention)
@@ -48,11 +61,11 @@ def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[A
             results += _parser_figures(judge, everywhere)
     for name in dict.fromkeys(judge.judge for judge in judged):
         results += differences([judge for judge in judged if judge.judge == name], everywhere)
-    return sorted(results, key=lambda figure: figure.place)
+    return results
 
 
 def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str | None]) -> Iterator[Agreement]:
-    """Accuracy over the orders and in all of them, and Cohen's kappa."""
+    """Accuracy over the orders, and Cohen's kappa."""
     known = [pair for pair in part.pairs if pair.label is not None]
     excluded = part.excluded.total() + len(part.pairs) - len(known)
     verdicts = [(pair, verdict) for pair in known for verdict in pair.verdicts]
@@ -60,12 +73,18 @@ def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str
     yield _accuracy(
         replace(empty, measure="accuracy"), [(p, verdict) for p, verdict in verdicts if verdict is not None]
     )
-    whole = [pair for pair in known if pair.is_valid]
-    empty = replace(empty, measure="accuracy_both_orders", invalid=len(known) - len(whole))
-    yield _share(empty, whole, lambda pair: pair.is_right)
     for order in orders:
         verdicts = [(pair, pair.verdicts[index]) for pair in known for index in _indices(pair, order)]
         yield _kappa(replace(here, measure="kappa", order=order, excluded=excluded, unit="kappa"), verdicts)
+
+
+def _both_orders(here: Agreement, part: Comparisons) -> Agreement:
+    """How often every order matches the label."""
+    known = [pair for pair in part.pairs if pair.label is not None]
+    whole = [pair for pair in known if pair.is_valid]
+    excluded = part.excluded.total() + len(part.pairs) - len(known)
+    empty = replace(here, measure="accuracy_both_orders", excluded=excluded, invalid=len(known) - len(whole))
+    return _share(empty, whole, lambda pair: pair.is_right)
 
 
 def _orders(whole: Comparisons) -> list[str | None]:

@@ -8,7 +8,15 @@ from statistics import fmean
 
 from distract.judging import BASE
 from distract.stats import agreement
-from distract.studies.meta.comparisons import Agreement, ComparisonUnit, JudgeRows, comparison_unit
+from distract.studies.meta.comparisons import (
+    Agreement,
+    ComparisonUnit,
+    JudgeRows,
+    MetaDesign,
+    comparison_unit,
+    split_designs,
+)
+from distract.studies.meta.confusion import Confusion, confusions
 from distract.studies.meta.difficulty import (
     Correlation,
     Difficulty,
@@ -196,13 +204,14 @@ def _orient_difference(figure: Agreement, base: str | None) -> tuple[str, Agreem
 
 @dataclass(frozen=True)
 class MetaResult:
-    """The result of a command; ``panel`` compares the judges, and is None with fewer than two."""
+    """The result of a command; ``panels`` compare several judges, by what people judged."""
 
     sources: tuple[JudgeSource, ...]
     figures: tuple[Agreement, ...]
     base: str | None
-    panel: Panel | None = None
+    panels: Mapping[MetaDesign, Panel]
     controls: tuple[str, ...] = ()
+    confusions: tuple[Confusion, ...] = ()
 
 
 def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> MetaResult:
@@ -211,4 +220,9 @@ def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> M
     controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
     measured = figures_of(judged, controls)
     base = find_base([one.protocol for one in judged], base)
-    return MetaResult(tuple(sources), tuple(measured), base, compare_judges(judged, measured, base), controls)
+    panels: dict[MetaDesign, Panel] = {}
+    for design, judges in split_designs(judged).items():
+        own = [figure for figure in measured if figure.design == design]
+        if (panel := compare_judges(judges, own, base)) is not None:
+            panels[design] = panel
+    return MetaResult(tuple(sources), tuple(measured), base, panels, controls, tuple(confusions(judged)))

@@ -17,9 +17,10 @@ from distract.core.printable import line
 from distract.core.records import RESAMPLED, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
+from distract.judging.pass_marks import COMPARES, find_mark
 from distract.rewriting import writers
 from distract.studies.eligibility import check_fit, sample
-from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
+from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs, list_judged
 from distract.studies.setup import SAMPLE, Setup
 
 
@@ -65,15 +66,25 @@ def select(
     cases: list[tuple[str, Case]] = []
     names = distinct_names([one.name for one in loaded], specs)
     for name, one in zip(names, loaded, strict=True):
-        labelled = [case for case in one.cases if labelled_pairs(case)]
+        labelled = [case for case in one.cases if list_judged(case)]
         if not labelled:
-            raise DataError("no case says which of two responses people prefer; name labelled data", path=name)
+            problem = "no case says which of two responses people prefer, or whether one passes; name labelled data"
+            raise DataError(problem, path=name)
         left_out += one.left_out
         left_out["nobody says which response is better"] += len(one.cases) - len(labelled)
         cases += [(name, case) for case in sample(labelled, limit, seed)]
     shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if is_one_sided(one.cases))
     reasons = {reason: n for reason, n in sorted(left_out.items()) if n}
     return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), reasons, shuffled, limit, seed)
+
+
+def _choose_protocols(protocols: Sequence[Protocol], is_named: bool) -> tuple[tuple[Protocol, ...], dict[str, str]]:
+    """Choose those that can judge one response alone, and say why others are not asked."""
+    scoring = tuple(protocol for protocol in protocols if protocol.rules)
+    others = [protocol.name for protocol in protocols if not protocol.rules]
+    if others and (is_named or not scoring):
+        raise UsageError(f"{others[0]} {COMPARES}; name a way of asking, or a judge, that scores one")
+    return scoring, dict.fromkeys(others, COMPARES)
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
@@ -96,9 +107,25 @@ def _distinct_part(spec: str, alike: Sequence[str]) -> str:
     return spec
 
 
-def prepare(selected: MetaSelection, setup: Setup, *, control: bool = False, base: str | None = None) -> Job[Any]:
-    """Prepare the job of one judge."""
-    check_fit(setup.protocols, {"flip"}, [case for _, case in selected.cases], helped=setup.helped)
+def prepare(
+    selected: MetaSelection,
+    setup: Setup,
+    *,
+    control: bool = False,
+    base: str | None = None,
+    pass_mark: float | None = None,
+    is_named: bool = True,
+) -> Job[Any]:
+    """Prepare the job of one judge; ``is_named``: whether the user named its protocols, so that each must fit."""
+    pairs = [case for _, case in selected.cases if labelled_pairs(case)]
+    alone = [case for _, case in selected.cases if not labelled_pairs(case)]
+    asked, not_asked = _choose_protocols(setup.protocols, is_named) if not pairs else (setup.protocols, {})
+    setup = replace(setup, protocols=asked)
+    if pass_mark is not None and not alone:
+        raise UsageError("--pass-mark: the data hold no response that people passed or failed")
+    marks = {one.name: find_mark(one, pass_mark) for one in asked if one.rules} if alone else {}
+    # A response that is judged alone needs no second one.
+    check_fit(asked, {"flip"} if pairs else {"fixed"}, pairs or alone, helped=setup.helped)
     controls = registry.controls() if control else ()
     design = MetaConfig(
         setup.judge,
@@ -109,6 +136,7 @@ def prepare(selected: MetaSelection, setup: Setup, *, control: bool = False, bas
         control,
         selected.seed,
         selected.shuffled,
+        {name: mark.value for name, mark in marks.items()},
     )
     parameters = {
         "data": selected.data,
@@ -118,6 +146,10 @@ def prepare(selected: MetaSelection, setup: Setup, *, control: bool = False, bas
         "base": base,
         "controls": [attack.name for attack in controls] + ([RESAMPLED] if control else []),
         "writing": writers.checksum(controls),
+        # Only with responses that are judged alone, so that other runs keep their identity.
+        **({"pass_marks": {name: mark.value for name, mark in marks.items()}} if marks else {}),
+        **({"pass_mark_origins": {name: mark.origin for name, mark in marks.items()}} if marks else {}),
+        **({"not_asked": not_asked} if not_asked else {}),
         "self_judging": setup.kin_notes((), {one.author for _, case in selected.cases for one in case.originals}),
     }
 

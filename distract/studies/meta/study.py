@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +10,7 @@ from distract.core.records import Row
 from distract.core.study import BufferedSums, Study
 from distract.stats.figure import flatten
 from distract.studies.meta.comparisons import JudgeRows
-from distract.studies.meta.panel import MetaResult, measure_judges
+from distract.studies.meta.panel import MetaResult, Panel, measure_judges
 from distract.studies.meta.published_judges import JudgeSource
 
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
@@ -30,7 +30,18 @@ def from_run(parameters: Mapping[str, Any], rows: Sequence[Row]) -> JudgeSource:
         for protocol, rules in parameters["protocols"].items()
     )
     record = {field: parameters[field] for field in _RECORD}
-    return JudgeSource(name, judged, record, tuple(parameters["controls"]))
+    if "pass_mark_origins" in parameters:
+        record |= {field: parameters[field] for field in ("pass_marks", "pass_mark_origins")}
+    if "not_asked" in parameters:
+        record["not_asked"] = parameters["not_asked"]
+    return JudgeSource(name, judged, record, tuple(parameters["controls"]), tuple(_list_notes(record)))
+
+
+def _list_notes(record: Mapping[str, Any]) -> Iterator[str]:
+    for protocol, mark in record.get("pass_marks", {}).items():
+        yield f"{protocol}: a score from {mark:g} passes ({record['pass_mark_origins'][protocol]})"
+    for protocol, reason in record.get("not_asked", {}).items():
+        yield f"{protocol} was not asked: it {reason}"
 
 
 def document(result: MetaResult) -> dict[str, Any]:
@@ -47,14 +58,21 @@ def document(result: MetaResult) -> dict[str, Any]:
         }
         for source in result.sources
     ]
+    pass_panel = {"pass_panel": _describe_panel(result.panels["pass"])} if "pass" in result.panels else {}
     return {
         "command": "meta",
         "base": result.base,
         "controls": list(result.controls),
         "judges": judges,
-        "panel": None if result.panel is None else _round_numbers(asdict(result.panel)),
+        "panel": _describe_panel(result.panels.get("people")),
+        "confusion": [one.document for one in result.confusions],
         "results": [flatten(figure, "compared") for figure in result.figures],
+        **pass_panel,
     }
+
+
+def _describe_panel(panel: Panel | None) -> dict[str, Any] | None:
+    return None if panel is None else _round_numbers(asdict(panel))
 
 
 def _round_numbers(value: Any) -> Any:

@@ -11,7 +11,9 @@ from distract.core.printable import count, format_exclusions, interval, line, p_
 from distract.report.blocks import Block, Cells, Detail, Heading, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
 from distract.report.phrases import VERDICTS, describe_rate, name_protocol
-from distract.studies.meta.comparisons import Agreement
+from distract.studies.meta.comparisons import DESIGNS, Agreement
+from distract.studies.meta.confusion import Confusion
+from distract.studies.meta.confusion_view import DESIGN_TITLES, PASS_NAMES, confusion_tables, pass_sentences
 from distract.studies.meta.panel import MetaResult
 from distract.studies.meta.panel_view import join_alike, panel_parts, panel_sentences
 from distract.studies.meta.published_judges import JudgeSource
@@ -34,6 +36,7 @@ PAIRS = 6
 NAMES = {
     "accuracy": "accuracy",
     "accuracy_both_orders": "right in both orders",
+    **PASS_NAMES,
     "kappa": "kappa",
     "self_agreement": "self-agreement (alpha)",
     "equal_verdicts": "equal verdicts",
@@ -52,14 +55,23 @@ NAMES = {
 
 def report_parts(result: MetaResult) -> Iterable[Block]:
     """The sentences and tables of a result, top to bottom."""
-    if result.panel is not None:
-        yield from panel_sentences(result.panel)
+    for panel in result.panels.values():
+        yield from panel_sentences(panel)
     for source in result.sources:
         yield Heading(f"judge {line(source.name)}", level=2)
-        yield from _judge_parts(source, [f for f in result.figures if f.judge == source.name], result.base)
-    if result.panel is not None:
-        yield from panel_parts(result.panel)
-    elif len(result.sources) > 1:
+        own = [f for f in result.figures if f.judge == source.name]
+        designs = [design for design in DESIGNS if any(f.design == design for f in own)]
+        for design in designs:
+            if len(designs) > 1:
+                yield Heading(DESIGN_TITLES[design], level=3)
+            matrices = [one for one in result.confusions if (one.judge, one.design) == (source.name, design)]
+            yield from _design_parts(source, [f for f in own if f.design == design], matrices, result.base)
+        yield from notes(_notes(source))
+    for design, panel in result.panels.items():
+        if len(result.panels) > 1:
+            yield Heading(f"{DESIGN_TITLES[design]}: judges side by side", level=2)
+        yield from panel_parts(panel)
+    if not result.panels and len(result.sources) > 1:
         yield from notes(
             [
                 "the judges are not compared: they have no labelled comparison in common, with a valid verdict "
@@ -68,21 +80,27 @@ def report_parts(result: MetaResult) -> Iterable[Block]:
         )
 
 
-def _judge_parts(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[Block]:
+def _design_parts(
+    source: JudgeSource, figures: Sequence[Agreement], matrices: Sequence[Confusion], base: str | None
+) -> Iterator[Block]:
     accuracies = [f for f in figures if f.measure == "accuracy" and f.against is None]
     places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
     whole = places[0] if places else (None, None)
     total = [f for f in figures if (f.data, f.subset) == whole]
+    own = [f for f in total if f.against is None]
     yield from sentences(_sentences(source, total, base), apart=False)
     if any(f.n for f in accuracies):
         yield from _accuracy_tables(source, accuracies, places, whole, figures, base)
-    yield Detail(_measure_table(source, [f for f in total if f.against is None]))
+    if rates := [f for f in own if f.measure in PASS_NAMES]:
+        kappas = [f for f in own if f.measure == "kappa"]
+        yield _measure_table(source, [*rates, *kappas], "A pass is positive; in % except kappa")
+    yield Detail(_measure_table(source, own, "Each figure, in % except alpha, kappa, calls and tokens"))
+    yield from confusion_tables([one for one in matrices if one.data == whole[0]])
     differences = [f for f in total if f.against is not None and f.n]
     if len(differences) > PAIRS:
         differences = [f for f in differences if base in (f.protocol, f.against)]
     if differences:
         yield Detail(_difference_table(differences))
-    yield from notes(_notes(source))
 
 
 def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[str]:
@@ -110,6 +128,7 @@ def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | No
             yield f"{line(f.protocol or '')}: both orders agree in only {f.k} of {count(f.n, 'comparison')}."
         elif f.measure == "invalid_rate" and f.k:
             yield f"{line(f.protocol or '')}: {f.k} of {count(f.n, 'comparison')} gave no readable verdict."
+    yield from pass_sentences(own)
 
 
 def _find_base_difference(figures: Sequence[Agreement], protocol: str | None, base: str | None) -> Agreement | None:
@@ -146,7 +165,8 @@ def _accuracy_tables(
                 rows.append(("", name_protocol(one.protocol, rule), empty_reason(total) if empty else [*cells, versus]))
         names = [_fold_title(subset or data or "") for data, subset in part]
         figure = ["95% CI", "k/n"] if not part else []
-        title = "" if start else "Accuracy: verdicts that match the label, over both orders, in %"
+        over = ", over both orders" if accuracies[0].design == "people" else ""
+        title = "" if start else f"Accuracy: verdicts that match the label{over}, in %"
         yield Table(title, ("", *names, "total", *figure, "vs base"), rows)
 
 
@@ -158,7 +178,7 @@ def _format_versus(against: Agreement | None, base: str | None) -> str:
     return VERDICTS[against.compared if against.against == base else turned.get(against.compared, against.compared)]
 
 
-def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
+def _measure_table(source: JudgeSource, figures: Sequence[Agreement], title: str) -> Table:
     """Every figure of each protocol, one line each, by its headline rule."""
     rows: list[TableRow] = [
         (name_protocol(one.protocol, one.headline), *_figure_row(f, name))
@@ -167,8 +187,8 @@ def _measure_table(source: JudgeSource, figures: Sequence[Agreement]) -> Table:
         for f in figures
         if (f.measure, f.protocol) == (measure, one.protocol) and f.rule in (one.headline, None)
     ]
-    names = [name for name in ("alpha", "kappa") if any(name in str(label) for _, label, _ in rows)]
-    title = "Each figure, in % except alpha, kappa, calls and tokens"
+    terms = ("alpha", "kappa", *PASS_NAMES.values())
+    names = [name for name in terms if any(name in str(label) for _, label, _ in rows)]
     return Table(title, ("", "value", "95% CI", "k/n", "inv.", "excl."), rows, names)
 
 
