@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from distract.core.records import Outcome
 from distract.stats.figure import fill_rate
 from distract.studies.meta.comparisons import (
     Agreement,
@@ -22,7 +23,7 @@ from distract.studies.meta.comparisons import (
     split_designs,
 )
 
-WORDS: Mapping[MetaDesign, Mapping[str, str]] = {
+WORDS: Mapping[MetaDesign, Mapping[Outcome, str]] = {
     "people": {"a": "a", "b": "b", "tie": "tie"},
     "pass": {"a": "pass", "b": "fail"},
 }
