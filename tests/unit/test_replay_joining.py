@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.core.records import Case, Judgment, Outcome, Response, Row, Side
+from distract.core.records import PASS_MARK, Case, Judgment, Outcome, Response, Row, Side
 from distract.judging import published as replay
 from distract.judging.published import PublishedRun, attach_labels
 from distract.studies.meta.comparisons import comparison_unit
@@ -85,7 +85,39 @@ def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
     assert joined_run == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
     named_row = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
     assert joined_run.rows == {"stored": (named_row,)}
-    assert joined_run.cases == {NAMED: COLOURS}
+    # So do the authors of its texts, which a report shows.
+    renamed = tuple(
+        replace(one, author=f"text-{number}") for number, one in zip((2, 1), COLOURS.responses, strict=True)
+    )
+    assert joined_run.cases == {NAMED: replace(COLOURS, responses=renamed)}
+
+
+ALONE = Case("c1", ("Hi.",), (Response("x", ("Hello.",)),))
+
+
+@pytest.mark.parametrize("passed", [True, False, None])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_verdict_on_one_response_gets_its_label(passed: bool | None, is_known: bool) -> None:
+    """With texts, a response is found whatever its names; without, by the id of its case and its author."""
+    others = [replace(ALONE, id="c2", responses=(Response("x", ("Bye.",)),), passed=True), COLOURS]
+    judged = replace(row("c1", "x", PASS_MARK), design="pass")
+    texts = (ALONE,) if is_known else ()
+    author = "model" if is_known else "x"
+    labelled_case = replace(ALONE, responses=(Response(author, ("Hello.",)),), passed=passed)
+    joined_run = attach_labels(published(judged, cases=texts), {"set": [*others, labelled_case]})
+    label = None if passed is None else "a" if passed else "b"
+    assert only_row(joined_run) == replace(
+        judged, a=Side(author), label=label, data="set", cluster=labelled_case.cluster, subset=""
+    )
+
+
+def test_verdict_on_an_unknown_response_keeps_the_pass_mark() -> None:
+    judged = replace(row("c1", "x", PASS_MARK, "b"), design="pass")
+    joined_run = attach_labels(published(judged, cases=(ALONE,)), {"set": [COLOURS]})
+    joined = only_row(joined_run)
+    assert (joined.a, joined.b, joined.label, joined.case[:6]) == (Side("text"), Side(PASS_MARK), "b", "texts-")
+    (renamed,) = joined_run.cases.values()
+    assert renamed.responses == (Response("text", ("Hello.",)),)
 
 
 def test_without_texts_the_id_and_both_authors_match() -> None:

@@ -1,6 +1,7 @@
 """Attach labels, clusters and data set names to published comparisons, most of which have none.
 
-A comparison is found by its texts, in either order; if they are unknown, by its case's id and its two authors.
+A comparison is found by its texts, in either order; if they are unknown, by its case's id and its two authors. The pass
+mark counts as a response without a text.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from distract.core.printable import count
-from distract.core.records import Case, Outcome, Response, Row, Side
+from distract.core.records import PASS_MARK, Case, Outcome, Response, Row, Side
 from distract.judging import comparison as judging
 from distract.judging.published.published_runs import PublishedRun
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]
+
+
+MARK = Response(PASS_MARK, ())
+"""Stands in for the second response where one is judged alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,8 @@ class _DataPair:
 
     @property
     def label(self) -> Outcome | None:
+        if MARK in (self.a, self.b):
+            return None if self.case.passed is None else "a" if self.case.passed == (self.b == MARK) else "b"
         return judging.label(self.case, self.a, self.b)
 
 
@@ -51,6 +58,8 @@ def attach_labels(published: PublishedRun, cases: Mapping[str, Sequence[Case]]) 
             unknown += not pairs and (case is not None or row.label is None)
             ambiguous += len({pair.label for pair in pairs} - {None}) > 1
             new = _fill_row(row, pairs[0]) if pairs else _name_by_texts(row, case)
+            if case is not None and not pairs:
+                case = _rename_authors(case, row, new)
             if case is not None:
                 # The same texts may occur twice.
                 key = (new.data, new.case, *sorted((new.a.author, new.b.author)), new.attack)
@@ -78,9 +87,18 @@ def _name_by_texts(row: Row, case: Case | None) -> Row:
     digest = hashlib.sha256(json.dumps([case.prompt, texts]).encode()).hexdigest()[:16]
     if a.turns == b.turns:
         return replace(row, case=f"texts-{digest}")
+    if b == MARK:
+        return replace(row, case=f"texts-{digest}", a=Side("text"))
     # The author names denote positions in a file, so they are replaced too.
     first, second = (Side(f"text-{1 + texts.index(response.turns)}") for response in (a, b))
     return replace(row, case=f"texts-{digest}", a=first, b=second)
+
+
+def _rename_authors(case: Case, before: Row, after: Row) -> Case:
+    """Rename the authors of a case as those of its row were."""
+    names = {before.a.author: after.a.author, before.b.author: after.b.author}
+    renamed = tuple(replace(one, author=names.get(one.author, one.author)) for one in case.responses)
+    return replace(case, responses=renamed)
 
 
 def _fill_row(row: Row, pair: _DataPair) -> Row:
@@ -129,7 +147,8 @@ class _PairIndex:
 def _list_pairs(cases: Mapping[str, Sequence[Case]]) -> Iterator[_DataPair]:
     for data, data_cases in cases.items():
         for case in data_cases:
-            for a, b in combinations([response for response in case.originals if response.severity is None], 2):
+            originals = [response for response in case.originals if response.severity is None]
+            for a, b in combinations(originals if len(originals) > 1 else [*originals, MARK], 2):
                 yield _DataPair(data, case, a, b)
 
 
@@ -139,4 +158,6 @@ def _orient_pair(pair: _DataPair, turn: bool) -> _DataPair:
 
 def _find_response(case: Case | None, author: str) -> Response | None:
     originals = case.originals if case else ()
-    return next((r for r in originals if r.author == author and r.severity is None), None)
+    return next(
+        (r for r in originals if r.author == author and r.severity is None), MARK if author == PASS_MARK else None
+    )

@@ -1,8 +1,8 @@
 """Run folders of distract: comparisons of two authors before any rewrite, as rows of the design ``people``.
 
-Swap convention: none, rows are in terms of a and b. A row of the design ``people`` is kept; a row of ``flip`` from
-before a rewrite compares the same two authors and becomes one. A run folder stores no texts, so only the protocol's own
-rules apply.
+Swap convention: none, rows are in terms of a and b. Rows of the designs ``people`` and ``pass`` are kept; a row of
+``flip`` from before a rewrite compares the same two authors and becomes one of ``people``. A run folder may store no
+answers of the judge, so only the protocol's own rules apply.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from distract.core.errors import DataError, UsageError
 from distract.core.records import BASELINE, Row
 from distract.judging.published.output_files import check_name, checksum, read_output
 from distract.judging.published.published_runs import PublishedRun
+from distract.judging.texts import find_run_texts
 
 
 def can_read(path: Path) -> bool:
@@ -33,13 +34,18 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     data = _data_name(parameters["data"], path)
     judge = check_name(parameters["judge"], path, "judge")
     sha256 = checksum([read_output(path / "run.json"), read_output(path / "rows.jsonl")])
-    rows = [replace(row, design="people", data=row.data or data) for row in loaded.rows if _is_between_authors(row)]
+    rows = [
+        replace(row, design="pass" if row.design == "pass" else "people", data=row.data or data)
+        for row in loaded.rows
+        if _is_kept(row)
+    ]
+    texts = find_run_texts(loaded)
     published = []
     for protocol, rules in parameters["protocols"].items():
         if protocol_rows := tuple(row for row in rows if row.protocol == protocol):
             name, ties = check_name(protocol, path, "protocols"), protocol in parameters["ties"]
             run = PublishedRun(judge, name, data, tuple(rules), {"": protocol_rows}, ties, str(path), sha256)
-            published.append(run)
+            published.append(replace(run, texts=texts))
     if not published:
         raise DataError("holds no comparison of two authors before a rewrite", path=path)
     return tuple(published)
@@ -52,6 +58,6 @@ def _data_name(value: object, path: Path) -> str:
     return check_name(name, path, "data.name") if isinstance(name, str) else ""
 
 
-def _is_between_authors(row: Row) -> bool:
+def _is_kept(row: Row) -> bool:
     baseline = row.attack == BASELINE and row.target is None
-    return row.design == "people" or (row.design == "flip" and baseline)
+    return row.design in ("people", "pass") or (row.design == "flip" and baseline)

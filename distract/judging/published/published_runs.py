@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from distract.core.errors import DataError
-from distract.core.records import BASELINE, MIRROR, Case, Judgment, Outcome, Reply, Row, Side
+from distract.core.records import BASELINE, MIRROR, Answer, Case, Judgment, Outcome, Reply, Row, Side
 from distract.judging import comparison as judging
 from distract.judging import verdicts
 from distract.judging.parsers import Format
 from distract.judging.published.output_files import OutputFile, checksum
+from distract.judging.texts import Texts
 
 STORED = "stored"
 PARSED = "parsed"
@@ -51,6 +52,15 @@ class PublishedRun:
     statistics: Mapping[str, object] = field(default_factory=dict)  # LLMBar's ``statistics.json``, unchanged
     calls: int | None = None  # requests behind one comparison in both orders, if the file shows them
     notes: tuple[str, ...] = ()  # remarks for a reader of the figures, one line each
+    texts: Texts = field(default_factory=Texts)  # more texts to show, by which no comparison is found
+
+    @property
+    def all_texts(self) -> Texts:
+        """All texts behind its rows."""
+        rows = [row for rows in self.rows.values() for row in rows if row.case in self.cases]
+        return replace(
+            self.texts, cases={**self.texts.cases, **{(row.data, row.case): self.cases[row.case] for row in rows}}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,11 @@ class OrderJudgments:
     first: Slot  # side shown first
     stored: Judgment  # the published winner
     parsed: Judgment | None = None  # the verdict of distract's parser, if there is a text in a format that it reads
+
+    @property
+    def stored_with_words(self) -> Judgment:
+        """The published winner with the judge's words."""
+        return replace(self.stored, answers=self.parsed.answers) if self.parsed else self.stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +96,8 @@ def parse_judgment(
 ) -> Judgment:
     """Parse a stored text, which may quote the case."""
     reply = Reply(text, finish="length" if cut else "stop")
-    return verdicts.read_comparison(reply, "", outcomes, form, quotable_texts(case))
+    judgment = verdicts.read_comparison(reply, "", outcomes, form, quotable_texts(case))
+    return replace(judgment, answers=(Answer("", reply, (), judgment.failure),))
 
 
 def map_outcomes(outcomes: Mapping[str, Outcome], first: Slot) -> dict[str, Outcome]:
@@ -141,7 +157,7 @@ def assemble_run(
         raise DataError("holds no comparisons", path=source)
     if repeats:
         notes = (f"left out: {repeats} more judgments of pairs that are judged twice (the first one counts)", *notes)
-    rows = {STORED: tuple(_build_row(c, [order.stored for order in c.orders]) for c in first.values())}
+    rows = {STORED: tuple(_build_row(c, [order.stored_with_words for order in c.orders]) for c in first.values())}
     if all(order.parsed for c in first.values() for order in c.orders):
         rows[PARSED] = tuple(_build_row(c, [j for order in c.orders if (j := order.parsed)]) for c in first.values())
     cases = {c.case.id: c.case for c in first.values() if c.case}

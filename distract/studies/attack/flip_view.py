@@ -8,7 +8,8 @@ from typing import Any
 
 from distract.core.printable import clean_text, count, count_decimals, line, shorten
 from distract.core.records import Case, Judgment, Row
-from distract.core.runs import LoadedRun, read_texts
+from distract.core.runs import LoadedRun
+from distract.judging.texts import Sayings, collect_sayings, read_said
 from distract.report.blocks import Block, Heading, Note, Sentence, Span, Words
 from distract.report.phrases import name_protocol
 from distract.stats.figure import headline
@@ -29,10 +30,6 @@ COLUMNS = (
     *("question", "original", "rewrite", "rival_text", "said_before", "said_after"),
 )
 """The columns of ``distract flips --csv``: names, strengths (probability, or score under a rule), texts."""
-
-
-Sayings = tuple[tuple[str, str], ...]
-"""Answers of the judge, each with the author shown first; without one if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +54,7 @@ def collect_flips(
     chosen = flips[:most]
     names = {flip.case for flip in chosen}
     cases = {case.id: case for case in run.cases if case.id in names}
-    keys = {key for flip in chosen for row in flip.rows for key in row.keys}
-    said = {key: str(text.get("text") or "") for text in read_texts(run.path) if (key := str(text.get("key"))) in keys}
+    said = read_said([run.path], (row for flip in chosen for row in flip.rows))
     return [_collect(flip, cases.get(flip.case), said) for flip in chosen], len(flips)
 
 
@@ -67,15 +63,8 @@ def _collect(flip: Flip, case: Case | None, said: Mapping[str, str]) -> ShownFli
     rivals = (
         [response.text for response in case.originals if (response.author, response.severity) == author] if case else []
     )
-    before, after = (_collect_sayings(row, said) for row in flip.rows)
+    before, after = (collect_sayings(row, said) for row in flip.rows)
     return ShownFlip(flip, "\n\n".join(case.prompt) if case else "", rivals[0] if rivals else "", (before, after))
-
-
-def _collect_sayings(row: Row, said: Mapping[str, str]) -> Sayings:
-    # Only a protocol with one request for each order asks in the order of its judgments.
-    is_one_each = len(row.keys) == len(row.judgments) == len(row.shown)
-    first = [getattr(row, side).author for side in row.shown] if is_one_each else [""] * len(row.keys)
-    return tuple((author, said[key]) for author, key in zip(first, row.keys, strict=True) if said.get(key))
 
 
 def flips_document(shown: Iterable[ShownFlip], total: int) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from distract.core.errors import UsageError
 from distract.core.records import BASELINE, Row
 from distract.judging.published import PublishedRun
+from distract.judging.texts import Texts
 from distract.studies.meta.comparisons import (
     ComparisonUnit,
     JudgeRows,
@@ -111,6 +112,7 @@ class JudgeSource:
     record: Mapping[str, Any]  # the parameters behind the verdicts, as JSON values
     controls: tuple[str, ...] = ()  # names of the controls in its rows
     notes: tuple[str, ...] = ()  # warnings for the reader, one line each
+    texts: Texts = field(default_factory=Texts)
 
     def reasons(self, kind: Literal["excluded", "invalid"]) -> Counter[str]:
         """Count exclusions, also under a control, or invalid verdicts, by reason."""
@@ -140,5 +142,9 @@ def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
         notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in own for note in run.notes)
         attacks = {row.attack for run in own for rows in run.rows.values() for row in rows}
         controls = tuple(sorted(attacks - {BASELINE}))
-        judges.append(JudgeSource(name, group_runs(own), {"replayed": sources}, controls, notes=notes))
+        known = [run.all_texts for run in own]
+        cases = {place: case for texts in known for place, case in texts.cases.items()}
+        folders = tuple(dict.fromkeys(folder for texts in known for folder in texts.runs))
+        record = {"replayed": sources}
+        judges.append(JudgeSource(name, group_runs(own), record, controls, notes, Texts(cases, folders)))
     return judges
