@@ -167,11 +167,13 @@ class Detail:
 
 
 @dataclass(frozen=True)
-class FlipBrowser:
-    """The place of the flips of a run on its page, which shows them side by side; nothing elsewhere."""
+class Browser:
+    """The place of a run's verdicts on its page, which shows them side by side; Markdown shows some ``instead``."""
+
+    instead: tuple[Heading | Sentence | Note | Diff, ...] = ()
 
 
-Block = Heading | Sentence | Note | Table | Diff | Plot | Detail | FlipBrowser
+Block = Heading | Sentence | Note | Table | Diff | Plot | Detail | Browser
 
 
 def sentences(texts: Iterable[Prose], apart: bool = True) -> Iterator[Sentence]:

@@ -17,9 +17,9 @@ from typing import Any
 from distract.core.printable import clean_text
 from distract.report.blocks import (
     Block,
+    Browser,
     Detail,
     Diff,
-    FlipBrowser,
     Heading,
     Note,
     Plot,
@@ -37,7 +37,7 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u202
 def render(
     blocks: Iterable[Block], title: str, data: Mapping[str, Any] | None = None, after: Iterable[Block] = ()
 ) -> str:
-    """Return a page of blocks, and those ``after`` a run's own; ``data`` are the flips to browse, at their place."""
+    """Return a page of blocks, and those ``after`` a run's own; ``data`` are the verdicts to browse, at their place."""
     from jinja2 import DictLoader, Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -54,18 +54,19 @@ def render(
         policy=policy,
         style=Markup(style),  # our own file
         script=Markup(script),
+        browser=data,
         data=None if data is None else Markup(dump(data)),  # escaped there
-        blocks=[_describe(block, numbers) for block in _place_flips(blocks, after)],
+        blocks=[_describe(block, numbers) for block in _place_browser(blocks, after)],
     )
 
 
-def _place_flips(blocks: Iterable[Block], after: Iterable[Block]) -> list[Block]:
-    """Put the flips below a report that has no place for them."""
+def _place_browser(blocks: Iterable[Block], after: Iterable[Block]) -> list[Block]:
+    """Put the browser below a report that has no place for it."""
     own = list(blocks)
-    if FlipBrowser() not in own:
-        return [*own, FlipBrowser(), *after]
-    at = own.index(FlipBrowser()) + 1
-    return [*own[:at], Heading("Tables", level=2), *own[at:], *after]
+    at = next((at for at, block in enumerate(own, 1) if isinstance(block, Browser)), None)
+    if at is None:
+        return [*own, Browser(), *after]
+    return [*own[:at], Heading("Tables", level=2), *own[at:], *after] if own[at:] else [*own, *after]
 
 
 def _describe(block: Block, numbers: Iterable[int]) -> dict[str, Any]:
@@ -96,8 +97,8 @@ def _describe(block: Block, numbers: Iterable[int]) -> dict[str, Any]:
             return {"kind": "detail", "block": _describe(part, numbers)}
         case Table():
             return _describe_table(block)
-        case FlipBrowser():
-            return {"kind": "flips"}
+        case Browser():
+            return {"kind": "browser"}
 
 
 def _describe_table(table: Table) -> dict[str, Any]:

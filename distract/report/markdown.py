@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from distract.core.printable import clean_text, line
 from distract.report.blocks import (
     Block,
+    Browser,
     Detail,
     Diff,
     Heading,
@@ -85,6 +86,9 @@ def _render(block: Block) -> Iterator[str]:
             yield "<details><summary>more</summary>"
             yield from _render(part)
             yield "</details>"
+        case Browser(instead):
+            for part in instead:
+                yield from _render(part)
 
 
 def _render_table(table: Table) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from distract.report.blocks import Axis, Block, Detail, Heading, Mark, Note, Plot, Sentence, Table
+from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
 from distract.report.html import render
 
 CHROMIUM = shutil.which("chromium")
@@ -64,33 +65,39 @@ def read_texts() -> list[str]:
     return [*HOSTILE, *ANSI, *dict.fromkeys(texts)][:80]
 
 
-def make_flips(texts: list[str], number: int) -> dict[str, Any]:
-    """Return the data of a page with a flip for each number, each of whose texts is hostile."""
-    all_texts = [*texts, *(f"It is perhaps number {at}, and so on." for at in range(number))]
+def make_verdicts(texts: list[str], number: int) -> dict[str, Any]:
+    """Return the data of a page with a verdict for each number, each of whose texts is hostile."""
     size = len(texts)
-    flips = [
-        {
-            "id": f"flip-{at:04}",
-            "case": f"case {at}: {texts[at % size][:60]}",
-            "attack": ("assertiveness", "prolixity")[at % 2],
-            "protocol": ("pairwise", "pointwise by score")[at // 2 % 2],
-            "rule": "",
-            "outcome": "flip",
-            "label": "",
-            "rewritten": texts[(at + 1) % size][:40],
-            "other": "rival",
-            "before": [0.25, 0.75],
-            "after": [0.75, 0.25],
-            "margin": round(1 - at / number / 2, 6),
-            "prompt": at % size,
-            "original": size + at,
-            "rewrite": (at + 2) % size,
-            "rival": (at + 3) % size,
-            "said": [[(at + 4) % size], []],
-        }
+    verdicts = [
+        BrowsedVerdict(
+            id=f"flip-{at:04}",
+            case=f"case {at}: {texts[at % size][:60]}",
+            title=f"case {at}: {texts[at % size][:60]} · {texts[(at + 5) % size][:40]}",
+            note=texts[(at + 1) % size][:40],
+            filters={
+                "attack": ("assertiveness", "prolixity")[at % 2],
+                "protocol": ("pairwise", "pointwise by score")[at // 2 % 2],
+                "outcome": texts[2][:40],
+            },
+            parts=(
+                Part("text", "Question", (texts[at % size],)),
+                Part(
+                    "change",
+                    f"Rewritten: {texts[(at + 1) % size][:40]}",
+                    (f"It is perhaps number {at}, and so on.", texts[(at + 2) % size]),
+                ),
+                Part("text", "Rival", (texts[(at + 3) % size],)),
+                Part("compare", "compare with the original", (texts[(at + 2) % size], texts[(at + 3) % size])),
+                Part("heading", texts[(at + 6) % size][:40]),
+                Part("line", texts[(at + 7) % size][:40]),
+                Part("strong", texts[(at + 8) % size][:40]),
+                Part("text", "The judge said", (texts[(at + 4) % size],)),
+            ),
+        )
         for at in range(number)
     ]
-    return {"about": "all flips", "digits": 3, "flips": flips, "texts": all_texts}
+    filters = {"attack": "Attack", "protocol": "Way of asking", "outcome": "Outcome"}
+    return build_data(Browsing("Flips", verdicts, texts[0], filters, {}))
 
 
 def make_page(number: int = 80) -> str:
@@ -106,7 +113,7 @@ def make_page(number: int = 80) -> str:
         Plot("forest", texts[0], texts[0], Axis(texts[0]), places, marks),
         Plot("slope", texts[2], texts[2], Axis(texts[2]), places, marks),
     ]
-    return render(blocks, texts[1], make_flips(texts, number))
+    return render(blocks, texts[1], make_verdicts(texts, number))
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +142,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda message: self.errors.append(message.text))
         self.page.goto(f"file://{path}{mark}")
-        self.page.wait_for_selector("#flip h3")
+        self.page.wait_for_selector("#verdict h3")
 
     def keep(self, name: str) -> None:
         """Keep a screenshot."""
@@ -158,7 +165,7 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Any, path: Path) -> Non
     assert page.evaluate("window.broken") is None
     assert len(visit.requests) == 1
     assert visit.errors == []
-    assert page.locator("#flip script, #flip img, #flip iframe, main img, main iframe, main link").count() == 0
+    assert page.locator("#verdict script, #verdict img, #verdict iframe, main img, main iframe, main link").count() == 0
     shown = page.inner_text("main")
     for text in HOSTILE:
         assert text in shown
@@ -167,7 +174,7 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Any, path: Path) -> Non
         assert text not in shown
     page.goto(f"file://{path}#flip-0001")
     texts = read_texts()
-    answers = page.locator("#flip p.text").all_text_contents()
+    answers = page.locator("#verdict p.text").all_text_contents()
     assert texts[1] in answers
     assert texts[5] in answers
 
@@ -187,13 +194,13 @@ def test_filters_keyboard_and_order(browser: Any, path: Path) -> None:
     page.keyboard.press("/")
     page.keyboard.type("number 7,")
     assert "1 of 80" in page.inner_text("#count")
-    assert page.inner_text("#flip h3").startswith("case 7: ")
+    assert page.inner_text("#verdict h3").startswith("case 7: ")
     page.fill("#search", "")
     page.select_option("#order", "least clear first")
-    assert page.inner_text("#flip h3").startswith("case 79: ")
+    assert page.inner_text("#verdict h3").startswith("case 79: ")
     page.keyboard.press("Escape")
     page.keyboard.press("j")
-    assert page.inner_text("#flip h3").startswith("case 78: ")
+    assert page.inner_text("#verdict h3").startswith("case 78: ")
     page.keyboard.press("k")
     assert page.url.endswith("#flip-0079")
     page.locator("#list li").nth(4).click()
@@ -202,9 +209,9 @@ def test_filters_keyboard_and_order(browser: Any, path: Path) -> None:
 
 def test_link_leads_to_its_flip(browser: Any, path: Path) -> None:
     page = Visit(browser, path, "#flip-0055").page
-    assert page.inner_text("#flip h3").startswith("case 55: ")
+    assert page.inner_text("#verdict h3").startswith("case 55: ")
     assert page.locator("#list [aria-current]").count() == 1
-    assert Visit(browser, path, "#flip-none").page.inner_text("#flip h3").startswith("case 0: ")
+    assert Visit(browser, path, "#flip-none").page.inner_text("#verdict h3").startswith("case 0: ")
 
 
 def test_dark_mode_phone_and_print(browser: Any, path: Path) -> None:
@@ -219,7 +226,7 @@ def test_dark_mode_phone_and_print(browser: Any, path: Path) -> None:
     visit.keep("phone")
     visit.page.emulate_media(media="print")
     assert not visit.page.is_visible("#filters")
-    assert visit.page.is_visible("#flip h3")
+    assert visit.page.is_visible("#verdict h3")
     visit.keep("print")
 
 

@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 from distract.core.printable import clean_text, percent
 from distract.core.runs import load
+from distract.report import browser
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Note, Plot, Sentence, Span, Table
+from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
 from distract.report.html import dump, render
 from distract.report.plots import draw
-from distract.studies.attack import flip_data
 
 Run = Callable[..., CommandResult]
 
@@ -67,6 +68,9 @@ class Page(HTMLParser):
         {"script": self.scripts, "style": self.styles}.get(self._open, self.texts).append(data)
 
 
+EMPTY = build_data(Browsing("Flips", (), "", {"attack": "Attack"}, {}))
+
+
 def make_blocks(text: str) -> list[Block]:
     axis = Axis(text)
     return [
@@ -81,22 +85,23 @@ def make_blocks(text: str) -> list[Block]:
 
 @given(HOSTILE)
 def test_no_text_becomes_an_element(text: str) -> None:
-    data = {"flips": [{"case": text}], "texts": [text]}
+    verdict = BrowsedVerdict("id", text, text, text, {"attack": text}, (Part("text", text, (text,)),))
+    data = build_data(Browsing("Flips", (verdict,) if text else (), "all", {"attack": "Attack"}, {}))
     page = Page(render(make_blocks(text), text, data))
-    plain = Page(render(make_blocks("plain"), "plain", {"flips": [], "texts": []}))
+    plain = Page(render(make_blocks("plain"), "plain", EMPTY))
     assert {tag for tag, _ in page.elements} <= {tag for tag, _ in plain.elements} | {"p"}
     assert len(page.scripts) == 2
     names = {name for _, attributes in plain.elements for name in attributes}
     assert {name for _, attributes in page.elements for name in attributes} <= names
     assert not any(name.startswith("on") or name == "style" for _, given in page.elements for name in given)
     loaded = json.loads(page.scripts[0])
-    assert loaded["texts"] == [text.encode(errors="replace").decode()]
+    assert loaded["texts"] == [text.encode(errors="replace").decode()] * bool(text)
     shown = "".join(page.texts)
     assert "".join(clean_text(text).split()) in "".join(shown.split())
 
 
 def test_policy_allows_exactly_the_style_and_the_script() -> None:
-    page = Page(render(make_blocks("x"), "x", {"flips": [], "texts": []}))
+    page = Page(render(make_blocks("x"), "x", EMPTY))
     policy = next(a["content"] for tag, a in page.elements if tag == "meta" and "http-equiv" in a) or ""
     assert policy.startswith("default-src 'none';")
     for text, name in ((page.styles[0], "style-src"), (page.scripts[1], "script-src")):
@@ -109,7 +114,7 @@ def test_page_and_script_are_small() -> None:
     script = resources.files("distract.report").joinpath("page", "page.js").read_bytes()
     assert len(script) < 15_000
     assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
-    assert len(render(make_blocks("x"), "x", {"flips": [], "texts": []})) < 100_000
+    assert len(render(make_blocks("x"), "x", EMPTY)) < 100_000
 
 
 NUMBERS = st.floats(0, 1)
@@ -152,15 +157,17 @@ def test_page_has_the_flips_of_the_command(run: Run) -> None:
     assert run(*ATTACK, "--html", "p.html").code == 0
     data = read_data("p.html")
     flips = json.loads(run("flips", "r", "--top", "all", "--json").out)["flips"]
-    assert len(flips) == len(data["flips"]) > 2
-    assert len({one["id"] for one in data["flips"]}) == len(flips)
+    assert len(flips) == len(data["verdicts"]) > 2
+    assert len({one["id"] for one in data["verdicts"]}) == len(flips)
     assert len({*data["texts"]}) == len(data["texts"])
-    for shown, one in zip(data["flips"], flips, strict=True):
-        assert [shown[name] for name in ("case", "attack", "rewritten")] == [
-            one[name] for name in ("case", "attack", "rewritten")
-        ]
-        texts = [data["texts"][shown[name]] for name in ("prompt", "original", "rewrite", "rival")]
-        assert texts == [one[name] for name in ("question", "original", "rewrite", "rival_text")]
+    for shown, one in zip(data["verdicts"], flips, strict=True):
+        assert [shown[name] for name in ("case", "attack")] == [one[name] for name in ("case", "attack")]
+        parts = {kind: (title, [data["texts"][at] for at in texts]) for kind, title, *texts in shown["parts"]}
+        title, texts = parts["change"]
+        assert title.startswith(f"Rewritten: {one['rewritten']}")
+        assert texts == [one["original"], one["rewrite"]]
+        assert parts["compare"][1] == [one["original"], one["rival_text"]]
+        assert shown["parts"][0][1:] == ["Question", data["texts"].index(one["question"])]
     assert run("report", "r", "--html", "q.html").code == 0
     first, second = (Path(name).read_text(encoding="utf-8") for name in ("p.html", "q.html"))
     assert first == second
@@ -191,7 +198,7 @@ def test_gate_page_has_the_rates_of_a_finished_run(run: Run) -> None:
     assert run(*ATTACK).code == 0
     assert run("gate", "r", "--max-flip-rate", "0.1", "--html", "p.html").code in (1, 3)
     page = Path("p.html").read_text(encoding="utf-8")
-    assert page.index("p (Holm)") < page.index("Skill under attack: 100%") < page.index('id="flips"')
+    assert page.index("p (Holm)") < page.index("Skill under attack: 100%") < page.index('id="verdicts"')
     live = run("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1", "--out", "g", "--html", "q.html")
     assert live.code == 1
     assert "Skill under attack: 100%" not in Path("q.html").read_text(encoding="utf-8")
@@ -250,20 +257,20 @@ def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.Monk
     assert run(*attack, "--html", "p.html").code == 0
     whole = read_data("p.html")
     assert "Shown" not in whole["about"]
-    most = len(whole["flips"]) // 2
-    monkeypatch.setattr(flip_data, "MOST", most)
+    most = len(whole["verdicts"]) // 2
+    monkeypatch.setattr(browser, "MOST", most)
     assert run("report", "r", "--html", "q.html").code == 0
     part = read_data("q.html")
-    assert most // 2 < len(part["flips"]) <= most
-    assert f"Shown: {len(part['flips'])}, half of them the clearest" in part["about"]
-    ids = [one["id"] for one in whole["flips"]]
-    chosen = [one["id"] for one in part["flips"]]
+    assert most // 2 < len(part["verdicts"]) <= most
+    assert f"Shown: {len(part['verdicts'])}, half of them the clearest" in part["about"]
+    ids = [one["id"] for one in whole["verdicts"]]
+    chosen = [one["id"] for one in part["verdicts"]]
     assert chosen[: most // 2] == ids[: most // 2]
     assert chosen == [one for one in ids if one in {*chosen}]
-    monkeypatch.setattr(flip_data, "LARGEST", 9000)
+    monkeypatch.setattr(browser, "LARGEST", 9000)
     assert run("report", "r", "--html", "q.html").code == 0
     small = read_data("q.html")
-    assert 0 < len(small["flips"]) < len(part["flips"])
+    assert 0 < len(small["verdicts"]) < len(part["verdicts"])
     assert len(dump(small).encode()) <= 9000
 
 
@@ -271,7 +278,7 @@ def test_page_tells_outcomes_apart(run: Run) -> None:
     attack = (*ATTACK[:3], "--limit", "24", "--measure", "net", "--out", "r", "--protocol", "pairwise")
     assert run(*attack, "--html", "p.html").code == 0
     data = read_data("p.html")
-    outcomes = [one["outcome"] for one in data["flips"]]
+    outcomes = [one["outcome"] for one in data["verdicts"]]
     assert outcomes == sorted(outcomes, key=["flip", "softened", "counter-flip"].index)
     for outcome in ("flip", "counter-flip"):
         listed = json.loads(run("flips", "r", "--top", "all", "--outcome", outcome, "--json").out)["total"]
@@ -284,10 +291,11 @@ def test_page_says_what_the_labels_make_of_a_flip(run: Run) -> None:
     data = read_data("p.html")
     rows = [row for row in load(Path("r")).rows if row.design == "flip" and row.target is None]
     labels = {row.case: {row.a.author: row.label == "a", row.b.author: row.label == "b"} for row in rows}
-    for flip in data["flips"]:
-        better = "better" if labels[flip["case"]][flip["rewritten"]] else "worse"
-        assert flip["label"] == better
-    worse = sum(flip["label"] == "worse" for flip in data["flips"])
+    for flip in data["verdicts"]:
+        title = next(title for kind, title, *_ in flip["parts"] if kind == "change")
+        author = title.removeprefix("Rewritten: ").partition(",")[0]
+        assert flip["label"] == ("better" if labels[flip["case"]][author] else "worse")
+    worse = sum(flip["label"] == "worse" for flip in data["verdicts"])
     assert f"{worse} rewrote the worse response" in data["about"]
 
 

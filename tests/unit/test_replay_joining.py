@@ -105,7 +105,7 @@ def test_verdict_on_one_response_gets_its_label(passed: bool | None, is_known: b
     author = "model" if is_known else "x"
     labelled_case = replace(ALONE, responses=(Response(author, ("Hello.",)),), passed=passed)
     joined_run = attach_labels(published(judged, cases=texts), {"set": [*others, labelled_case]})
-    label = None if passed is None else "a" if passed else "b"
+    label: Outcome | None = None if passed is None else "a" if passed else "b"
     assert only_row(joined_run) == replace(
         judged, a=Side(author), label=label, data="set", cluster=labelled_case.cluster, subset=""
     )

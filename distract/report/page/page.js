@@ -1,9 +1,9 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const flips = data.flips, texts = data.texts;
+  const verdicts = data.verdicts, texts = data.texts, filters = data.filters.map(([name]) => name);
   const element = (name) => document.getElementById(name);
-  const list = element("list"), panel = element("flip"), PAGE = 100;
+  const list = element("list"), panel = element("verdict"), PAGE = 100;
   let shown = [], current = -1, drawn = 0;
 
   // Texts come from the judged responses: they are only ever inserted as text.
@@ -56,13 +56,23 @@
     make("p", text, parent, "text");
   };
 
-  const number = (value) => value.toFixed(data.digits);
-  const describe = (flip) => `${flip.case} · ${flip.attack} · ${flip.protocol}`;
+  const PARTS = {
+    heading: (box, title) => make("h4", title, box),
+    line: (box, title) => make("p", title, box, "near"),
+    strong: (box, title) => make("p", title, box, "near strong"),
+    text: (box, title, text) => showText(title, text, box),
+    change: (box, title, before, after) => { make("h4", title, box); showDifference(before, after, box); },
+    compare: (box, title, before, after) => {
+      const choice = make("details", undefined, box);
+      make("summary", title, choice);
+      choice.addEventListener("toggle", () => { if (choice.children.length < 2) showDifference(before, after, choice); });
+    },
+  };
   const open = (at, isFocused, isAsked) => {
     if (at < 0 || at >= shown.length) { panel.replaceChildren(); current = -1; return; }
     current = at;
     while (drawn <= at) drawMore();
-    const flip = shown[at], original = texts[flip.original], unit = flip.rule || "probability";
+    const verdict = shown[at];
     for (const link of list.querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
     const link = list.children[at].firstChild;
     link.setAttribute("aria-current", "true");
@@ -73,34 +83,19 @@
       list.scrollTop = top + link.offsetHeight - list.clientHeight;
     const box = document.createDocumentFragment();
     const heading = make("h3", undefined, box);
-    make("a", describe(flip), heading).href = `#${flip.id}`;
-    showText("Question", texts[flip.prompt], box);
-    make("h4", `Rewritten: ${flip.rewritten}${flip.label && `, the ${flip.label} one by the label`} (struck out: original; underlined: rewrite)`, box);
-    showDifference(original, texts[flip.rewrite], box);
-    if (flip.rival >= 0) {
-      make("h4", `Rival: ${flip.other}`, box);
-      const choice = make("details", undefined, box);
-      make("summary", "compare with the original", choice);
-      make("p", texts[flip.rival], box, "text");
-      choice.addEventListener("toggle", () => { if (choice.children.length < 2) showDifference(original, texts[flip.rival], choice); });
-    }
-    make("h4", `Verdict (${unit})`, box);
-    const [a, b] = flip.before, [c, d] = flip.after;
-    make("p", `before: ${flip.other} ${number(b)}, ${flip.rewritten} ${number(a)}`, box, "near");
-    make("p", `after: ${flip.rewritten} ${number(c)}, ${flip.other} ${number(d)} (${flip.outcome})`, box, "near strong");
-    for (const [when, said] of [["before", flip.said[0]], ["after", flip.said[1]]])
-      for (const text of said) showText(`The judge said ${when}`, texts[text], box);
+    make("a", verdict.title, heading).href = `#${verdict.id}`;
+    for (const [kind, title, ...numbers] of verdict.parts) PARTS[kind](box, title, ...numbers.map((one) => texts[one]));
     panel.replaceChildren(box);
-    if (isAsked) history.replaceState(null, "", `#${flip.id}`);
+    if (isAsked) history.replaceState(null, "", `#${verdict.id}`);
     if (isFocused) panel.focus();
   };
 
   const drawMore = () => {
     const part = document.createDocumentFragment();
-    for (const flip of shown.slice(drawn, drawn + PAGE)) {
-      const link = make("a", flip.case, make("li", undefined, part));
-      link.href = `#${flip.id}`;
-      make("small", `${flip.attack} · ${flip.protocol} · ${flip.outcome}, gained ${number(flip.margin)} ${flip.rule ? "points" : "in probability"}`, link);
+    for (const verdict of shown.slice(drawn, drawn + PAGE)) {
+      const link = make("a", verdict.case, make("li", undefined, part));
+      link.href = `#${verdict.id}`;
+      make("small", verdict.note, link);
     }
     list.append(part);
     drawn = Math.min(drawn + PAGE, shown.length);
@@ -108,39 +103,41 @@
   const ORDERS = {
     "clearest first": () => 0,
     "by case": (a, b) => a.case.localeCompare(b.case) || a.at - b.at,
-    "by attack": (a, b) => a.attack.localeCompare(b.attack) || a.at - b.at,
+    [`by ${data.filters[0][1].toLowerCase()}`]: (a, b) => a[filters[0]].localeCompare(b[filters[0]]) || a.at - b.at,
     "least clear first": (a, b) => b.at - a.at,
   };
   const filter = (wanted) => {
     const search = element("search").value.trim().toLowerCase();
-    const chosen = ["attack", "protocol", "outcome", "label"].map((name) => [name, element(name).value]);
-    shown = flips.filter((flip) => chosen.every(([name, value]) => !value || flip[name] === value)
-      && (!search || flip.search.includes(search)));
+    const chosen = filters.map((name) => [name, element(name).value]);
+    shown = verdicts.filter((verdict) => chosen.every(([name, value]) => !value || verdict[name] === value)
+      && (!search || verdict.search.includes(search)));
     shown.sort(ORDERS[element("order").value]);
     list.replaceChildren();
     drawn = 0;
     drawMore();
-    element("count").textContent = `${shown.length} of ${flips.length} shown · j and k move, / searches, Enter reads`;
-    const at = shown.findIndex((flip) => flip.id === wanted);
+    element("count").textContent = `${shown.length} of ${verdicts.length} shown · j and k move, / searches, Enter reads`;
+    const at = shown.findIndex((verdict) => verdict.id === wanted);
     open(at < 0 ? (shown.length ? 0 : -1) : at, false);
   };
 
-  flips.forEach((flip, at) => {
-    flip.at = at;
-    flip.search = [flip.case, flip.rewritten, flip.other, ...[flip.prompt, flip.original, flip.rewrite, flip.rival]
-      .map((text) => texts[text] || "")].join("\n").toLowerCase();
+  verdicts.forEach((verdict, at) => {
+    verdict.at = at;
+    const numbers = verdict.parts.flatMap((part) => part.slice(2));
+    verdict.search = [verdict.title, ...verdict.parts.map((part) => part[1]), ...numbers.map((one) => texts[one])]
+      .join("\n").toLowerCase();
   });
-  for (const name of ["attack", "protocol", "outcome", "label"]) {
+  for (const name of filters) {
     make("option", "all", element(name)).value = "";
-    for (const value of new Set(flips.map((flip) => flip[name]).filter(Boolean))) make("option", value, element(name)).value = value;
+    for (const value of new Set(verdicts.map((verdict) => verdict[name]).filter(Boolean)))
+      make("option", value, element(name)).value = value;
     element(name).addEventListener("change", () => filter());
   }
-  if (flips.length && flips[0].outcome === "flip") element("outcome").value = "flip";
+  for (const [name, value] of Object.entries(data.chosen)) element(name).value = value;
   for (const name of Object.keys(ORDERS)) make("option", name, element("order")).value = name;
   element("order").addEventListener("change", () => filter());
   element("search").addEventListener("input", () => filter());
   element("filters").addEventListener("submit", (event) => event.preventDefault());
-  element("flips-about").textContent = data.about;
+  element("about").textContent = data.about;
   list.addEventListener("scroll", () => {
     if (drawn < shown.length && list.scrollTop + list.clientHeight > list.scrollHeight - 400) drawMore();
   });
@@ -150,10 +147,10 @@
   });
   const follow = () => {
     const wanted = decodeURIComponent(location.hash.slice(1));
-    if (!flips.some((flip) => flip.id === wanted)) return filter();
-    for (const name of ["attack", "protocol", "outcome", "label", "search"]) element(name).value = "";
+    if (!verdicts.some((verdict) => verdict.id === wanted)) return filter();
+    for (const name of [...filters, "search"]) element(name).value = "";
     filter(wanted);
-    element("flips").scrollIntoView();
+    element("verdicts").scrollIntoView();
   };
   addEventListener("hashchange", follow);
   addEventListener("keydown", (event) => {

@@ -8,7 +8,7 @@ from typing import Any
 
 from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
-from distract.report.blocks import Block, Detail, FlipBrowser, Heading, Sentence, Table, TableRow, notes, sentences
+from distract.report.blocks import Block, Browser, Detail, Heading, Sentence, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
 from distract.report.phrases import (
     FEW,
@@ -68,7 +68,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield from margin_plots(measured.curves, figures)
     yield from comparison_plots(figures, rules)
     yield from severity_plots(figures, rules)
-    yield FlipBrowser()
+    yield Browser()
     yield from headline_tables(figures, rules)
     yield from notes(scale_sentences(figures, parameters.get("scales", {})))
     if flips := _select_figures(figures, "flip_rate"):
