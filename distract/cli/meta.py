@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,7 @@ def meta(
     from distract.judging.providers.stored_verdicts import PREFIX as REPLAY
     from distract.studies.meta import panel, study
     from distract.studies.meta import view as report
+    from distract.studies.meta.disagreement_view import browser_block, build_disagreement_data
     from distract.studies.meta.session import select
 
     pages = Pages.take(more)
@@ -111,7 +113,9 @@ def meta(
     sources = [*_run_judges(live, selected, out, prepare_options, more), *replayed]
     result = panel.measure_judges(sources, base)
     echo_more(print_result(as_json, study.document(result), report.report_parts(result), verbose))
-    pages.write(lambda: report.report_parts(result))
+    pages.write(
+        lambda: (*report.report_parts(result), browser_block(sources)), data=lambda: build_disagreement_data(sources)
+    )
     judged = [protocol for source in sources for protocol in source.judged]
     check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
 
@@ -152,12 +156,14 @@ def _run_judges(
 
 
 def _run_judge(job: Job[MetaResult], store: Path | None) -> Iterable[JudgeSource]:
+    from distract.judging.texts import find_run_texts
     from distract.report.unread import unread_lines
 
     finished = run_in_terminal(job, store)
     echo(f"run folder: {safe_line(str(finished.run.path))}", err=True)
     print_lines(unread_lines(finished.run.path))
-    return finished.result.sources
+    texts = find_run_texts(finished.run)
+    return [replace(source, texts=texts) for source in finished.result.sources]
 
 
 def _folder_name(name: str) -> str:

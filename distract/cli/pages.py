@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from distract.report.blocks import Block
 
 page_options = group_options(
-    option("--html", type=PATH, panel="Output", help="HTML file to write: one page to open from disk, flips included."),
+    option(
+        "--html",
+        type=PATH,
+        panel="Output",
+        help="HTML file to write: one page to open from disk, its verdicts included.",
+    ),
     option("--markdown", type=PATH, panel="Output", help="Markdown file to write: the report with its details."),
 )
 
@@ -55,28 +60,46 @@ class Pages:
                     files.write(path, "", name)
         return pages
 
-    def write(self, blocks: Callable[[], Iterable[Block]], run: LoadedRun | None = None) -> None:
-        """Write a report to each file; a page also shows the flips of its run, and how it was made."""
+    def write(
+        self,
+        blocks: Callable[[], Iterable[Block]],
+        run: LoadedRun | None = None,
+        data: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
+        """Write a report to each file; a page also shows how its run was made, and verdicts of it or of ``data``."""
         if self.html is not None:
-            files.write(self.html, _render_html(blocks(), run), "--html")
+            files.write(self.html, _render_html(blocks(), run, data() if data else None), "--html")
         if self.markdown is not None:
             from distract.report import markdown
 
             files.write(self.markdown, markdown.render(blocks()), "--markdown")
 
 
-def _render_html(blocks: Iterable[Block], run: LoadedRun | None) -> str:
+def _render_html(blocks: Iterable[Block], run: LoadedRun | None, data: dict[str, Any] | None) -> str:
     from distract.report import html
 
     if run is None:
-        return html.render(blocks, "distract")
-    from distract.studies.attack.flip_data import build_flip_data
+        return html.render(blocks, "distract", data)
     from distract.studies.origin import origin_blocks
     from distract.studies.rewrite_view import example_blocks
 
-    data = build_flip_data(run) if run.command in ("attack", "gate") else None
     title = f"distract {run.command}: {run.parameters['judge']}"
-    return html.render(blocks, title, data, chain(example_blocks(run.rewrites), origin_blocks(run)))
+    more = chain(example_blocks(run.rewrites), origin_blocks(run))
+    return html.render(blocks, title, _build_data(run) if data is None else data, more)
+
+
+def _build_data(run: LoadedRun) -> dict[str, Any] | None:
+    """Build the verdicts of a run that its page shows side by side."""
+    if run.command in ("attack", "gate"):
+        from distract.studies.attack.flip_data import build_flip_data
+
+        return build_flip_data(run)
+    if run.command == "meta":
+        from distract.studies.meta.disagreement_view import build_disagreement_data
+        from distract.studies.meta.disagreements import read_source
+
+        return build_disagreement_data([read_source(run)])
+    return None
 
 
 def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:

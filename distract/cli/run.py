@@ -50,8 +50,17 @@ def print_run(
 
 
 def report_blocks(finished: FinishedRun[Any], more: Sequence[Block] = ()) -> Iterable[Block]:
-    """The report of a run, an unreadable answer and ``more`` blocks."""
-    return chain(finished.report, unread_parts(finished.run), more)
+    """The report of a run, an unreadable answer, the clearest disagreements with people and ``more`` blocks."""
+    return chain(finished.report, unread_parts(finished.run), disagreement_parts(finished.run), more)
+
+
+def disagreement_parts(run: LoadedRun) -> Iterator[Block]:
+    """Show where the judge of a run of ``distract meta`` disagrees with people."""
+    if run.command == "meta":
+        from distract.studies.meta.disagreement_view import browser_block
+        from distract.studies.meta.disagreements import read_source
+
+        yield browser_block([read_source(run)])
 
 
 def unread_parts(run: LoadedRun) -> Iterable[Block]:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from distract.core.printable import count, interval, line, percent
-from distract.report.blocks import Cells, Note, Prose, notes
+from distract.core.printable import clean_text, count, interval, line, percent, shorten
+from distract.report.blocks import Cells, Note, Prose, Sentence, Span, Words, notes
 from distract.report.glossary import describe_excluded, empty_reason
 from distract.stats.figure import Figure
 
@@ -16,6 +16,18 @@ VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 
 FEW = 30
 """Number of units below which a sentence calls them too few, and intervals are rough."""
+
+
+LONGEST = 300
+"""Characters of a text to quote, unless all is wanted."""
+
+UNSAID = "the judge's words are not in the run; the command that made it adds them with --keep-text all"
+
+
+def quote_text(name: str, text: str, whole: bool) -> Sentence:
+    """Quote a text below its name, on one line unless the ``whole`` is wanted."""
+    shown = clean_text(text) if whole else shorten(line(text), LONGEST)
+    return Sentence(Words((Span(f"{name}: ", "dim"), Span(shown))), apart=False)
 
 
 def join_names(names: Iterable[str]) -> str:

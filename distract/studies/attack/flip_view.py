@@ -6,20 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distract.core.printable import clean_text, count, count_decimals, line, shorten
+from distract.core.printable import count, count_decimals, line
 from distract.core.records import Case, Judgment, Row
 from distract.core.runs import LoadedRun
 from distract.judging.texts import Sayings, collect_sayings, read_said
 from distract.report.blocks import Block, Heading, Note, Sentence, Span, Words
-from distract.report.phrases import name_protocol
+from distract.report.phrases import UNSAID, name_protocol, quote_text
 from distract.stats.figure import headline
 from distract.studies.attack.flips import Flip, FlipOutcome, strengths
 from distract.studies.attack.minimal.clearest import distractors, find_run_flips
 from distract.studies.attack.outcomes import count_flips
 from distract.studies.differences import mark_difference
-
-LONGEST = 300
-"""Characters of a question, a rival or an answer of the judge to show, unless all is wanted."""
 
 NEAR = 120
 """Characters around a change to show, unless all is wanted."""
@@ -107,7 +104,7 @@ def flips_report(
     if total > len(shown):
         yield Note(f"shown: {len(shown)} of {total:,}; --top N shows more, --top all shows all")
     if not any(words for one in shown for words in one.said) and any(map(_is_said, shown)):
-        yield Note("the judge's words are not in the run; the command that made it adds them with --keep-text all")
+        yield Note(UNSAID)
 
 
 def _is_said(one: ShownFlip) -> bool:
@@ -133,9 +130,9 @@ def _flip_blocks(number: int, one: ShownFlip, whole: bool) -> Iterator[Block]:
     place += "" if flip.outcome == "flip" else f" · {flip.outcome}"
     yield Heading(f"{number}. {place}", level=2)
     if one.question:
-        yield _describe_text("question", one.question, whole)
+        yield quote_text("question", one.question, whole)
     if one.rival:
-        yield _describe_text(f"rival ({line(flip.other)})", one.rival, whole)
+        yield quote_text(f"rival ({line(flip.other)})", one.rival, whole)
     yield mark_difference(
         flip.original, flip.rewrite, f"rewritten ({line(flip.rewritten)}):", apart=False, near=None if whole else NEAR
     )
@@ -144,12 +141,7 @@ def _flip_blocks(number: int, one: ShownFlip, whole: bool) -> Iterator[Block]:
     for when, words in zip(("before", "after"), one.said, strict=True):
         for author, text in words:
             order = f", {line(author)} first" if author else ""
-            yield _describe_text(f"the judge said {when}{order}", text, whole)
-
-
-def _describe_text(name: str, text: str, whole: bool) -> Sentence:
-    shown = clean_text(text) if whole else shorten(line(text), LONGEST)
-    return Sentence(Words((Span(f"{name}: ", "dim"), Span(shown))), apart=False)
+            yield quote_text(f"the judge said {when}{order}", text, whole)
 
 
 def _describe_verdict(flip: Flip, at: int) -> str:

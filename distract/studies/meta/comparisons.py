@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from distract.core.records import BASELINE, Outcome, Row
+from distract.core.records import BASELINE, Judgment, Outcome, Row
 from distract.judging.pass_marks import read_pass
 from distract.judging.published.published_runs import Convention
 from distract.judging.verdicts import outcome
@@ -148,7 +148,6 @@ def collect_comparisons(
     rows = [row for row in rows if row.design in DESIGNS and row.attack == attack]
     shared = Counter(key for row in rows for key in row.keys)
     pairs, excluded = list[PairVerdicts](), Counter[tuple[str, str]]()
-    scoring = rule if rule in ("score", "rating") else None
     for row in rows:
         if row.excluded is not None:
             excluded[row.data, row.subset] += 1
@@ -156,7 +155,6 @@ def collect_comparisons(
         parts = [1 / shared[key] for key in row.keys]
         tokens = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
         unit, turned = comparison_unit(row)
-        read = read_pass if row.design == "pass" else outcome
         pairs.append(
             PairVerdicts(
                 unit=unit,
@@ -164,14 +162,25 @@ def collect_comparisons(
                 cluster=row.cluster,
                 subset=row.subset,
                 label=row.label,
-                verdicts=tuple(read((judgment,), scoring) for judgment in row.judgments),
+                verdicts=tuple(read_verdict(row, (judgment,), rule) for judgment in row.judgments),
                 shown=row.shown,
-                overall=read(row.judgments, scoring),
+                overall=read_verdict(row, row.judgments, rule),
                 calls=sum(parts) if parts else calls,
                 tokens=tokens or None,
             )
         )
     return Comparisons(tuple(pairs), excluded)
+
+
+def is_scoring(rule: str | None) -> bool:
+    """Whether a rule compares scores; others name the source of a stored verdict."""
+    return rule in ("score", "rating")
+
+
+def read_verdict(row: Row, judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
+    """Read the verdict of judgments of a row."""
+    read = read_pass if row.design == "pass" else outcome
+    return read(judgments, rule if is_scoring(rule) else None)
 
 
 def comparison_unit(row: Row) -> tuple[ComparisonUnit, bool]:

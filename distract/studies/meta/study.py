@@ -8,6 +8,7 @@ from typing import Any
 
 from distract.core.records import Row
 from distract.core.study import BufferedSums, Study
+from distract.judging.texts import Texts
 from distract.stats.figure import flatten
 from distract.studies.meta.comparisons import JudgeRows
 from distract.studies.meta.panel import MetaResult, Panel, measure_judges
@@ -16,8 +17,8 @@ from distract.studies.meta.published_judges import JudgeSource
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
 
 
-def from_run(parameters: Mapping[str, Any], rows: Sequence[Row]) -> JudgeSource:
-    """Build a judge from its run."""
+def from_run(parameters: Mapping[str, Any], rows: Sequence[Row], texts: Texts | None = None) -> JudgeSource:
+    """Build a judge from its run; ``texts`` are those behind its rows, if they are to be shown."""
     name = parameters["judge"]
     judged = tuple(
         JudgeRows(
@@ -34,7 +35,9 @@ def from_run(parameters: Mapping[str, Any], rows: Sequence[Row]) -> JudgeSource:
         record |= {field: parameters[field] for field in ("pass_marks", "pass_mark_origins")}
     if "not_asked" in parameters:
         record["not_asked"] = parameters["not_asked"]
-    return JudgeSource(name, judged, record, tuple(parameters["controls"]), tuple(_list_notes(record)))
+    return JudgeSource(
+        name, judged, record, tuple(parameters["controls"]), tuple(_list_notes(record)), texts or Texts()
+    )
 
 
 def _list_notes(record: Mapping[str, Any]) -> Iterator[str]:
