@@ -18,7 +18,7 @@ from distract.core.records import Judgment, Outcome, Row
 from distract.judging.comparison import RowFactory
 from distract.judging.verdicts import outcome
 
-COMPARES = "compares responses, and people passed or failed each alone"
+COMPARES = "compares two responses, and cannot pass or fail one"
 """Why a protocol cannot say whether a response passes."""
 
 

@@ -16,7 +16,7 @@ from distract.core.plugin import Attack, Comparison, Protocol
 from distract.core.records import BASELINE, PASS_MARK, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row, Side
 from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side
 from distract.judging.orders import DEFAULT, Manner
-from distract.judging.pass_marks import COMPARES, against_mark
+from distract.judging.pass_marks import against_mark
 from distract.rewriting.memory import Memory, obtain_rewrite
 from distract.rewriting.writers import WRITERS, Verifier, Writer
 
@@ -66,7 +66,12 @@ def judge_labelled(data: str, case: Case, p: MetaConfig) -> Plan[CaseResult]:
     judged = list_judged(case)
     if data in p.shuffled:
         judged = [_draw_order(case, responses, p.seed) for responses in judged]
-    jobs = [_judge(data, case, responses, protocol, p, memory) for protocol in p.protocols for responses in judged]
+    jobs = [
+        _judge(data, case, responses, protocol, p, memory)
+        for protocol in p.protocols
+        for responses in judged
+        if len(responses) > 1 or protocol.name in p.marks
+    ]
     parts: Sequence[list[Row]] = yield from gather(jobs)
     return CaseResult([row for part in parts for row in part], [rewrite for rewrite in memory.values() if rewrite])
 
@@ -103,8 +108,6 @@ def _judge(data: str, case: Case, judged: Judged, protocol: Protocol, p: MetaCon
         data=data,
         subset=case.source or "",
     )
-    if is_alone and protocol.name not in p.marks:
-        return [replace(row, excluded=COMPARES)]
     comparison = Comparison(case, a, b)
     before = yield from judge_comparison(_make_factory(row, p), protocol, comparison, p.manner, p.helped)
     rows = [before]

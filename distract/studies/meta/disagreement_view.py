@@ -10,7 +10,7 @@ from distract.core.records import Judgment, Outcome
 from distract.report.blocks import Block, Browser, Heading, Note, Sentence, Span, Words
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, name_place
 from distract.report.phrases import UNSAID, name_protocol, quote_text
-from distract.studies.meta.comparisons import is_scoring, read_verdict
+from distract.studies.meta.comparisons import read_verdict
 from distract.studies.meta.confusion import WORDS
 from distract.studies.meta.disagreements import Disagreement, ShownDisagreement, collect_disagreements
 from distract.studies.meta.published_judges import JudgeSource
@@ -141,11 +141,11 @@ def _describe_strengths(disagreement: Disagreement, judgments: Sequence[Judgment
     values = [f"{value:.{digits}f}" for value in disagreement.strengths(judgments)]
     if not values:
         return ""
-    if is_scoring(disagreement.rule):
+    if disagreement.unit:
         if disagreement.is_alone:
-            return f"{disagreement.rule} {values[0]}, the mark is {values[1]}"
+            return f"{disagreement.unit} {values[0]}, the mark is {values[1]}"
         a, b = disagreement.authors
-        return f"{disagreement.rule} {values[0]} for {line(a)}, {values[1]} for {line(b)}"
+        return f"{disagreement.unit} {values[0]} for {line(a)}, {values[1]} for {line(b)}"
     if disagreement.is_alone:
         return ""
     a, b = disagreement.authors
@@ -198,7 +198,7 @@ def _has_several(verdicts: Sequence[BrowsedVerdict], name: str) -> bool:
 def _browse(one: ShownDisagreement, digits: int) -> BrowsedVerdict:
     disagreement, row = one.disagreement, one.disagreement.row
     protocol = name_protocol(row.protocol, disagreement.rule)
-    unit = "points" if is_scoring(disagreement.rule) else "in probability"
+    unit = "points" if disagreement.unit else "in probability"
     kind = _classify(disagreement)
     return BrowsedVerdict(
         id=name_place("verdict", disagreement.place),

@@ -11,7 +11,7 @@ from distract.core.errors import UnknownName
 from distract.core.records import BASELINE, PASS_MARK, Judgment, Outcome, Row
 from distract.core.runs import LoadedRun
 from distract.judging.texts import Sayings, collect_sayings, find_run_texts, read_said
-from distract.studies.meta.comparisons import DESIGNS, JudgeRows, read_verdict
+from distract.studies.meta.comparisons import DESIGNS, JudgeRows, is_scoring, read_verdict
 from distract.studies.meta.published_judges import JudgeSource
 from distract.studies.meta.study import from_run
 
@@ -21,17 +21,13 @@ OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A verdict over all orders that differs from the label; ``margin`` is how clearly.
-
-    The margin is the distance of the two scores, or the probability of the verdict minus that of the label.
-    """
+    """A verdict over all orders that differs from the label."""
 
     judge: str
     row: Row
     rule: str | None
     label: Outcome
     verdict: Outcome
-    margin: float
 
     @property
     def is_alone(self) -> bool:
@@ -56,9 +52,29 @@ class Disagreement:
         strengths = self.strengths(self.row.judgments)
         return (strengths[0], strengths[1]) if strengths else (float(self.verdict == "a"), float(self.verdict == "b"))
 
+    @property
+    def unit(self) -> str | None:
+        """What decided the verdict: ``score`` or ``rating``; None for probabilities."""
+        has_scores = self.is_alone and all(judgment.scores for judgment in self.row.judgments)
+        return self.rule if is_scoring(self.rule) else "score" if has_scores else None
+
     def strengths(self, judgments: Sequence[Judgment]) -> tuple[float, ...]:
-        """Return the mean strengths in these orders: scores of a and b, or probabilities of a, b and a tie."""
-        return measure_strengths(judgments, self.rule)
+        """Average what decided a verdict over orders: scores of a and b, or probabilities of a, b and a tie.
+
+        Empty if no judgment holds any such number.
+        """
+        field = {"score": "scores", "rating": "ratings", None: "probabilities"}[self.unit]
+        known = [values for judgment in judgments if (values := getattr(judgment, field)) is not None]
+        return tuple(math.fsum(column) / len(known) for column in zip(*known, strict=True))
+
+    @property
+    def margin(self) -> float:
+        """How clearly the verdict differs: the distance of the scores, or its probability minus that of the label."""
+        strengths = self.strengths(self.row.judgments)
+        if len(strengths) == len(OUTCOMES):
+            return strengths[OUTCOMES.index(self.verdict)] - strengths[OUTCOMES.index(self.label)]
+        # A stored verdict without numbers is certain.
+        return abs(strengths[0] - strengths[1]) if strengths else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +85,6 @@ class ShownDisagreement:
     prompt: str
     responses: tuple[str, ...]  # one for each author
     said: Sayings
-
-
-def measure_strengths(judgments: Sequence[Judgment], rule: str | None) -> tuple[float, ...]:
-    """Average what decided a verdict over orders; empty if no judgment holds any such number."""
-    numbers = {"score": "scores", "rating": "ratings"}.get(rule or "", "probabilities")
-    known = [values for judgment in judgments if (values := getattr(judgment, numbers)) is not None]
-    return tuple(math.fsum(column) / len(known) for column in zip(*known, strict=True))
 
 
 def read_source(run: LoadedRun) -> JudgeSource:
@@ -114,15 +123,7 @@ def _list_disagreements(judge: JudgeRows) -> Iterator[Disagreement]:
             continue
         verdict = read_verdict(row, row.judgments, rule)
         if verdict is not None and verdict != row.label:
-            margin = _measure_margin(measure_strengths(row.judgments, rule), row.label, verdict)
-            yield Disagreement(judge.judge, row, rule, row.label, verdict, margin)
-
-
-def _measure_margin(strengths: Sequence[float], label: Outcome, verdict: Outcome) -> float:
-    if len(strengths) == len(OUTCOMES):
-        return strengths[OUTCOMES.index(verdict)] - strengths[OUTCOMES.index(label)]
-    # A stored verdict without numbers is certain.
-    return abs(strengths[0] - strengths[1]) if strengths else 1.0
+            yield Disagreement(judge.judge, row, rule, row.label, verdict)
 
 
 def collect_disagreements(

@@ -78,13 +78,13 @@ def select(
     return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), reasons, shuffled, limit, seed)
 
 
-def _choose_protocols(protocols: Sequence[Protocol], is_named: bool) -> tuple[tuple[Protocol, ...], dict[str, str]]:
-    """Choose those that can judge one response alone, and say why others are not asked."""
+def _choose_scoring(protocols: Sequence[Protocol], is_named: bool) -> tuple[Protocol, ...]:
+    """Choose the protocols that can judge one response alone."""
     scoring = tuple(protocol for protocol in protocols if protocol.rules)
     others = [protocol.name for protocol in protocols if not protocol.rules]
     if others and (is_named or not scoring):
         raise UsageError(f"{others[0]} {COMPARES}; name a way of asking, or a judge, that scores one")
-    return scoring, dict.fromkeys(others, COMPARES)
+    return scoring
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
@@ -119,13 +119,14 @@ def prepare(
     """Prepare the job of one judge; ``is_named``: whether the user named its protocols, so that each must fit."""
     pairs = [case for _, case in selected.cases if labelled_pairs(case)]
     alone = [case for _, case in selected.cases if not labelled_pairs(case)]
-    asked, not_asked = _choose_protocols(setup.protocols, is_named) if not pairs else (setup.protocols, {})
-    setup = replace(setup, protocols=asked)
+    not_asked = {one.name: COMPARES for one in setup.protocols if not one.rules} if alone else {}
+    if not pairs:
+        setup = replace(setup, protocols=_choose_scoring(setup.protocols, is_named))
     if pass_mark is not None and not alone:
         raise UsageError("--pass-mark: the data hold no response that people passed or failed")
-    marks = {one.name: find_mark(one, pass_mark) for one in asked if one.rules} if alone else {}
+    marks = {one.name: find_mark(one, pass_mark) for one in setup.protocols if one.rules} if alone else {}
     # A response that is judged alone needs no second one.
-    check_fit(asked, {"flip"} if pairs else {"fixed"}, pairs or alone, helped=setup.helped)
+    check_fit(setup.protocols, {"flip"} if pairs else {"fixed"}, pairs or alone, helped=setup.helped)
     controls = registry.controls() if control else ()
     design = MetaConfig(
         setup.judge,

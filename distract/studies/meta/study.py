@@ -44,7 +44,7 @@ def _list_notes(record: Mapping[str, Any]) -> Iterator[str]:
     for protocol, mark in record.get("pass_marks", {}).items():
         yield f"{protocol}: a score from {mark:g} passes ({record['pass_mark_origins'][protocol]})"
     for protocol, reason in record.get("not_asked", {}).items():
-        yield f"{protocol} was not asked: it {reason}"
+        yield f"left out of pass or fail: {protocol} {reason}"
 
 
 def document(result: MetaResult) -> dict[str, Any]:
