@@ -183,13 +183,13 @@ def test_filters_keyboard_and_order(browser: Any, path: Path) -> None:
     page = Visit(browser, path).page
     assert page.evaluate("scrollY") == 0
     assert "80 of 80" in page.inner_text("#count")
-    page.select_option("#attack", "prolixity")
+    page.select_option("#filter-attack", "prolixity")
     assert "40 of 80" in page.inner_text("#count")
-    page.select_option("#protocol", "pairwise")
+    page.select_option("#filter-protocol", "pairwise")
     assert "20 of 80" in page.inner_text("#count")
     assert page.url.endswith("page.html")
-    page.select_option("#attack", "")
-    page.select_option("#protocol", "")
+    page.select_option("#filter-attack", "")
+    page.select_option("#filter-protocol", "")
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     page.keyboard.type("number 7,")

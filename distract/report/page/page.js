@@ -3,6 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const verdicts = data.verdicts, texts = data.texts, filters = data.filters.map(([name]) => name);
   const element = (name) => document.getElementById(name);
+  const choice = (name) => element(`filter-${name}`);
   const list = element("list"), panel = element("verdict"), PAGE = 100;
   let shown = [], current = -1, drawn = 0;
 
@@ -63,9 +64,9 @@
     text: (box, title, text) => showText(title, text, box),
     change: (box, title, before, after) => { make("h4", title, box); showDifference(before, after, box); },
     compare: (box, title, before, after) => {
-      const choice = make("details", undefined, box);
-      make("summary", title, choice);
-      choice.addEventListener("toggle", () => { if (choice.children.length < 2) showDifference(before, after, choice); });
+      const fold = make("details", undefined, box);
+      make("summary", title, fold);
+      fold.addEventListener("toggle", () => { if (fold.children.length < 2) showDifference(before, after, fold); });
     },
   };
   const open = (at, isFocused, isAsked) => {
@@ -108,7 +109,7 @@
   };
   const filter = (wanted) => {
     const search = element("search").value.trim().toLowerCase();
-    const chosen = filters.map((name) => [name, element(name).value]);
+    const chosen = filters.map((name) => [name, choice(name).value]);
     shown = verdicts.filter((verdict) => chosen.every(([name, value]) => !value || verdict[name] === value)
       && (!search || verdict.search.includes(search)));
     shown.sort(ORDERS[element("order").value]);
@@ -127,12 +128,12 @@
       .join("\n").toLowerCase();
   });
   for (const name of filters) {
-    make("option", "all", element(name)).value = "";
+    make("option", "all", choice(name)).value = "";
     for (const value of new Set(verdicts.map((verdict) => verdict[name]).filter(Boolean)))
-      make("option", value, element(name)).value = value;
-    element(name).addEventListener("change", () => filter());
+      make("option", value, choice(name)).value = value;
+    choice(name).addEventListener("change", () => filter());
   }
-  for (const [name, value] of Object.entries(data.chosen)) element(name).value = value;
+  for (const [name, value] of Object.entries(data.chosen)) choice(name).value = value;
   for (const name of Object.keys(ORDERS)) make("option", name, element("order")).value = name;
   element("order").addEventListener("change", () => filter());
   element("search").addEventListener("input", () => filter());
@@ -148,7 +149,7 @@
   const follow = () => {
     const wanted = decodeURIComponent(location.hash.slice(1));
     if (!verdicts.some((verdict) => verdict.id === wanted)) return filter();
-    for (const name of [...filters, "search"]) element(name).value = "";
+    for (const control of [...filters.map(choice), element("search")]) control.value = "";
     filter(wanted);
     element("verdicts").scrollIntoView();
   };

@@ -69,10 +69,13 @@ class Disagreement:
 
     @property
     def margin(self) -> float:
-        """How clearly the verdict differs: the distance of the scores, or its probability minus that of the label."""
+        """How clearly the verdict differs: the distance of the scores, or how much more probable it is than the label.
+
+        0 for a tie of equal probabilities.
+        """
         strengths = self.strengths(self.row.judgments)
         if len(strengths) == len(OUTCOMES):
-            return strengths[OUTCOMES.index(self.verdict)] - strengths[OUTCOMES.index(self.label)]
+            return max(strengths) - strengths[OUTCOMES.index(self.label)]
         # A stored verdict without numbers is certain.
         return abs(strengths[0] - strengths[1]) if strengths else 1.0
 
