@@ -71,7 +71,7 @@ def flips(
         sources = [read_source(loaded)]
         listed, total = collect_disagreements(sources, top or None, protocols)
         document, records = view.disagreements_document(listed, total), map(view.flatten_shown, listed)
-        columns, report = view.COLUMNS, view.disagreements_report(sources, listed, total, verbose)
+        columns, report = view.COLUMNS, view.disagreements_report(sources, listed, total, verbose, protocols)
     else:
         from distract.studies.attack import flip_view
 

@@ -81,3 +81,14 @@ def read_pass(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None
         return "a" if outcome(judgments, rule) == "tie" else outcome(judgments, rule)
     stored = {judgment.preferred for judgment in judgments}
     return stored.pop() if len(stored) == 1 else None
+
+
+def is_scoring(rule: str | None) -> bool:
+    """Whether a rule compares scores; others name the source of a stored verdict."""
+    return rule in ("score", "rating")
+
+
+def read_verdict(row: Row, judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
+    """Read the verdict of judgments of a row."""
+    read = read_pass if row.design == "pass" else outcome
+    return read(judgments, rule if is_scoring(rule) else None)

@@ -43,7 +43,7 @@ def card_report(finished: Sequence[FinishedRun[Any]], gates: Sequence[Block] = (
             cells = [
                 line(run.command),
                 line(str(data["name"])),
-                f"{run.parameters['limit']} of {data['cases']}",
+                f"{data['drawn']} of {data['cases']}",
                 str(run.parameters["seed"]),
                 checksum,
             ]
@@ -95,8 +95,9 @@ def _list_limits(runs: Sequence[LoadedRun]) -> Iterator[str]:
         p = run.parameters
         if run.flaw or run.gap:
             yield f"Run {number}: {line(run.flaw or run.gap or '')}."
-        if p["limit"] < FEW:
-            yield f"Run {number} has {count(p['limit'], 'case')}: too few to be sure of a rate."
+        drawn = sum(one["drawn"] for one in list_data_sets(run))
+        if drawn < FEW:
+            yield f"Run {number} has {count(drawn, 'case')}: too few to be sure of a rate."
         if p.get("attacks") and not p.get("controls"):
             yield f"Run {number} measured no noise: some of its flips may be chance."
         yield from (f"Run {number}: {line(note)}." for note in p["self_judging"])

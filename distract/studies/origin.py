@@ -41,9 +41,9 @@ def describe_versions(run: LoadedRun) -> dict[str, str]:
 
 
 def list_data_sets(run: LoadedRun) -> list[dict[str, Any]]:
-    """Return the record of each data set of a run."""
+    """Return the record of each data set of a run, with the number of cases drawn."""
     data = run.parameters["data"]
-    return data if isinstance(data, list) else [data]
+    return data if isinstance(data, list) else [{**data, "drawn": run.parameters.get("limit")}]
 
 
 def origin_blocks(run: LoadedRun) -> Iterator[Block]:

@@ -9,14 +9,23 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from distract.core.records import BASELINE, PASS_MARK, Answer, Case, Reply, Response, Row, Side
+from distract.judging.texts import Texts
+from distract.judging.verdicts import certain_judgment
 from distract.report.blocks import Axis, Block, Detail, Heading, Mark, Note, Plot, Sentence, Table
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
 from distract.report.html import render
+from distract.studies.meta.comparisons import JudgeRows
+from distract.studies.meta.disagreement_view import browser_block, build_disagreement_data
+from distract.studies.meta.panel import measure_judges
+from distract.studies.meta.published_judges import JudgeSource
+from distract.studies.meta.view import report_parts
 
 CHROMIUM = shutil.which("chromium")
 
@@ -257,3 +266,65 @@ def test_axe_finds_no_violation(browser: Any, path: Path) -> None:
         page = Visit(browser, path, color_scheme=scheme).page
         results = axe.Axe().run(page)
         assert results.violations_count == 0, results.generate_report()
+
+
+def make_disagreement_page(texts: list[str]) -> str:
+    """Return the page of a judge that disagrees about pairs and single responses, all of whose texts are hostile."""
+    size, rows, cases = len(texts), list[Row](), dict[tuple[str, str], Case]()
+    for at in range(40):
+        name, is_alone = f"case {at}: {texts[at % size][:60]}", at % 2 == 1
+        x, y = texts[(at + 1) % size][:40], texts[(at + 2) % size][:40]
+        responses = (Response(f"x {x}", (f"number {at}, {texts[(at + 3) % size]}",)), Response(y, (texts[at % size],)))
+        answers = tuple(Answer("", Reply(texts[(at + number) % size]), (), None) for number in (4, 5))
+        judgment = certain_judgment("a")
+        row = Row(
+            name, name, "pass" if is_alone else "people", "cot" if at % 3 else "base", texts[2], BASELINE,
+            Side(responses[0].author), Side(PASS_MARK if is_alone else y),
+            judgments=tuple(replace(judgment, answers=(one,)) for one in (answers[:1] if is_alone else answers)),
+            label="b", data=texts[0], shown=() if is_alone else ("a", "b"),
+        )  # fmt: skip
+        rows.append(row)
+        cases[texts[0], name] = Case(name, (texts[at % size],), responses[: 1 if is_alone else 2])
+    judged = [
+        JudgeRows(texts[2], protocol, (), {"": tuple(row for row in rows if row.protocol == protocol)})
+        for protocol in ("base", "cot")
+    ]
+    source = JudgeSource(texts[2], tuple(judged), {}, texts=Texts(cases))
+    result = measure_judges([source])
+    return render((*report_parts(result), browser_block([source])), "distract", build_disagreement_data([source]))
+
+
+def test_disagreements_are_browsed_like_flips(browser: Any, tmp_path: Path) -> None:
+    texts = [text for text in read_texts() if text.strip()]
+    place = tmp_path / "meta.html"
+    place.write_text(make_disagreement_page(texts), encoding="utf-8")
+    visit = Visit(browser, place)
+    page = visit.page
+    shown = ""
+    for _ in range(40):
+        shown += page.inner_text("#verdict")
+        page.keyboard.press("j")
+    visit.keep("disagreements")
+    assert page.evaluate("window.broken") is None
+    assert len(visit.requests) == 1
+    assert visit.errors == []
+    assert page.locator("#verdict script, #verdict img, #verdict iframe, main img, main iframe, main link").count() == 0
+    for text in HOSTILE:
+        assert text in shown
+    for text in ANSI:
+        assert text not in shown
+    assert "40 of 40" in page.inner_text("#count")
+    page.select_option("#filter-verdict", "passes what people fail")
+    assert "20 of 40" in page.inner_text("#count")
+    assert "people: fail it" in page.inner_text("#verdict")
+    page.select_option("#filter-verdict", "prefers the worse")
+    assert "preferred by the judge" in page.inner_text("#verdict")
+    assert page.inner_text("#verdict").count("The judge said, ") == 2
+    page.locator("#verdict summary").click()
+    assert page.locator("#verdict details p.text").count() == 1
+    page.select_option("#filter-verdict", "")
+    page.fill("#search", "number 7,")
+    assert "1 of 40" in page.inner_text("#count")
+    assert page.inner_text("#verdict h3").startswith("case 7: ")
+    link = page.locator("#verdict h3 a").get_attribute("href")
+    assert Visit(browser, place, link).page.inner_text("#verdict h3").startswith("case 7: ")

@@ -12,7 +12,7 @@ from distract.core import files, registry
 from distract.core.errors import UnknownName, UsageError, install_command
 from distract.core.records import BASELINE, RESAMPLED, Row
 from distract.core.runs import LoadedRun
-from distract.judging.verdicts import outcome
+from distract.judging.pass_marks import read_verdict
 from distract.studies.attack.flips import strengths
 from distract.studies.attack.outcomes import pair_unit
 
@@ -86,7 +86,9 @@ def list_comparisons(run: LoadedRun) -> Iterator[dict[str, Any]]:
             "tokens_out": tokens_out,
         }
         for rule in rules[row.protocol] or (None,):
-            verdicts = [_name_side(outcome(one.judgments, rule), side) if one else None for one in (before, after)]
+            verdicts = [
+                _name_side(read_verdict(one, one.judgments, rule), side) if one else None for one in (before, after)
+            ]
             margins = [_measure_lead(one, rule, side) if one else None for one in (before, after)]
             both = {"before": verdicts[0], "after": verdicts[1]}
             leads = {"margin_before": margins[0], "margin_after": margins[1]}

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from distract.core.records import BASELINE, Judgment, Outcome, Row
-from distract.judging.pass_marks import read_pass
+from distract.core.records import BASELINE, Outcome, Row
+from distract.judging.pass_marks import read_verdict
 from distract.judging.published.published_runs import Convention
-from distract.judging.verdicts import outcome
 from distract.stats.figure import PLACE_FIELDS, Figure, field_texts
 from distract.stats.intervals import Interval
 
@@ -170,17 +169,6 @@ def collect_comparisons(
             )
         )
     return Comparisons(tuple(pairs), excluded)
-
-
-def is_scoring(rule: str | None) -> bool:
-    """Whether a rule compares scores; others name the source of a stored verdict."""
-    return rule in ("score", "rating")
-
-
-def read_verdict(row: Row, judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
-    """Read the verdict of judgments of a row."""
-    read = read_pass if row.design == "pass" else outcome
-    return read(judgments, rule if is_scoring(rule) else None)
 
 
 def comparison_unit(row: Row) -> tuple[ComparisonUnit, bool]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from distract.core.printable import count, count_decimals, line
 from distract.core.records import Judgment, Outcome
+from distract.judging.pass_marks import read_verdict
 from distract.report.blocks import Block, Browser, Heading, Note, Sentence, Span, Words
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, name_place
 from distract.report.phrases import UNSAID, name_protocol, quote_text
-from distract.studies.meta.comparisons import read_verdict
 from distract.studies.meta.confusion import WORDS
 from distract.studies.meta.disagreements import Disagreement, ShownDisagreement, collect_disagreements
 from distract.studies.meta.published_judges import JudgeSource
@@ -69,19 +69,22 @@ def flatten_shown(one: ShownDisagreement) -> dict[str, Any]:
 
 
 def disagreements_report(
-    sources: Sequence[JudgeSource], shown: Sequence[ShownDisagreement], total: int, whole: bool
+    sources: Sequence[JudgeSource],
+    shown: Sequence[ShownDisagreement],
+    total: int,
+    whole: bool,
+    protocols: Sequence[str] = (),
 ) -> Iterator[Block]:
     """Show disagreements, the clearest first; long texts in full only if ``whole``."""
     judges = ", ".join(line(source.name) for source in sources)
     if not shown:
         yield Heading(f"judge {judges}: no verdict differs from the label of people")
-        labelled = sum(
-            row.label is not None and row.excluded is None
-            for source in sources
-            for one in source.judged
-            for row in one.by(one.headline)
-        )
-        yield Sentence(f"{count(labelled, 'labelled comparison')}", apart=False)
+        for source in sources:
+            for judge in source.judged:
+                if not protocols or judge.protocol in protocols:
+                    labelled = sum(pair.label is not None for pair in judge.comparisons.pairs)
+                    name = name_protocol(judge.protocol, judge.headline)
+                    yield Sentence(f"{name}: none of {count(labelled, 'labelled comparison')}", apart=False)
         return
     first = ", the clearest first" if len(shown) > 1 else ""
     yield Heading(f"judge {judges}: {count(total, 'disagreement')} with people{first}")

@@ -10,8 +10,9 @@ from itertools import zip_longest
 from distract.core.errors import UnknownName
 from distract.core.records import BASELINE, PASS_MARK, Judgment, Outcome, Row
 from distract.core.runs import LoadedRun
+from distract.judging.pass_marks import is_scoring, read_verdict
 from distract.judging.texts import Sayings, collect_sayings, find_run_texts, read_said
-from distract.studies.meta.comparisons import DESIGNS, JudgeRows, is_scoring, read_verdict
+from distract.studies.meta.comparisons import DESIGNS, JudgeRows
 from distract.studies.meta.published_judges import JudgeSource
 from distract.studies.meta.study import from_run
 

@@ -1,0 +1,264 @@
+"""Disagreements with people: which, in which order, with which texts, on the terminal, in files and on the page."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import scored, verdict
+from command_result import CommandResult, fits
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distract.core.records import BASELINE, PASS_MARK, Case, Judgment, Outcome, Response, Row, Side
+from distract.judging.texts import Texts
+from distract.studies.meta.comparisons import JudgeRows, MetaDesign, collect_comparisons
+from distract.studies.meta.disagreement_view import COLUMNS, browser_block, build_disagreement_data
+from distract.studies.meta.disagreements import collect_disagreements, find_disagreements
+from distract.studies.meta.published_judges import JudgeSource
+
+Run = Callable[..., CommandResult]
+
+HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] ${y} {output_2}"
+
+
+NAME = HOSTILE.replace("\x1b", "")
+"""Names are one line of printable characters."""
+
+
+def row(
+    name: str,
+    label: Outcome | None,
+    judgments: Sequence[Judgment],
+    design: MetaDesign = "people",
+    protocol: str = "p",
+    attack: str = BASELINE,
+    excluded: str | None = None,
+) -> Row:
+    b = PASS_MARK if design == "pass" else "y"
+    shown: tuple[Any, ...] = ("a", "b") if len(judgments) == 2 else ()
+    return Row(
+        name, name, design, protocol, "j", attack, Side("x"), Side(b), judgments=tuple(judgments), label=label,
+        data="d", shown=shown, excluded=excluded,
+    )  # fmt: skip
+
+
+def source(*rows: Row, rules: tuple[str, ...] = (), texts: Texts | None = None) -> JudgeSource:
+    protocols = dict.fromkeys(one.protocol for one in rows)
+    judged = [
+        JudgeRows("j", name, rules, {"": tuple(one for one in rows if one.protocol == name)}) for name in protocols
+    ]
+    return JudgeSource("j", tuple(judged), {}, texts=texts or Texts())
+
+
+@pytest.mark.parametrize(
+    ("label", "judgments", "margin"),
+    [
+        ("b", [verdict("a"), verdict("a")], 1.0),
+        ("b", [verdict("a", (0.7, 0.2, 0.1)), verdict("a", (0.6, 0.3, 0.1))], 0.4),
+        ("a", [verdict("tie", (0.2, 0.2, 0.6))], 0.4),
+        ("a", [verdict("a"), verdict("b")], 0.0),  # a tie of equal probabilities
+        ("tie", [verdict("a", (0.9, 0.0, 0.1))], 0.8),
+        ("a", [verdict("a"), verdict("a")], None),
+        ("tie", [verdict("tie")], None),
+        ("b", [verdict("a"), verdict(None)], None),
+        (None, [verdict("a")], None),
+    ],
+)
+def test_verdict_over_all_orders_differs_from_the_label(
+    label: Outcome | None, judgments: list[Judgment], margin: float | None
+) -> None:
+    margins = [one.margin for one in find_disagreements([source(row("c", label, judgments))])]
+    assert margins == ([] if margin is None else [pytest.approx(margin)])
+
+
+@pytest.mark.parametrize(
+    ("label", "judgment", "rules", "margin", "unit"),
+    [
+        ("a", scored((2.5, 4.0), (3, 4)), ("score", "rating"), 1.5, "score"),
+        ("b", scored((4.0, 4.0), (4, 4)), ("score",), 0.0, "score"),
+        ("b", scored((3.0, 4.0), (3, 4)), ("score",), None, ""),
+        ("b", verdict("a"), ("stored",), 1.0, None),
+        ("b", Judgment("a", scores=(0.9, 0.5)), ("stored",), 0.4, "score"),
+        ("a", Judgment("b"), ("stored",), 1.0, None),
+    ],
+)
+def test_response_that_is_judged_alone(
+    label: Outcome, judgment: Judgment, rules: tuple[str, ...], margin: float | None, unit: str | None
+) -> None:
+    listed = find_disagreements([source(row("c", label, [judgment], "pass"), rules=rules)])
+    assert [one.margin for one in listed] == ([] if margin is None else [pytest.approx(margin)])
+    assert [one.unit for one in listed] == [unit] * len(listed)
+    assert all(one.authors == ("x",) for one in listed)
+
+
+def test_clearest_come_first_and_protocols_take_turns() -> None:
+    shares = {"c1": 0.6, "c2": 0.9, "c3": 0.7}
+    rows = [row(name, "b", [verdict("a", (p, 1 - p, 0))], protocol="q") for name, p in shares.items()]
+    rows += [row("c4", "b", [verdict("a", (0.55, 0.45, 0))])]
+    rows += [row("c5", "b", [verdict("a")], attack="null"), row("c6", "b", (), excluded="why not")]
+    listed = find_disagreements([source(*rows)])
+    assert [one.row.case for one in listed] == ["c2", "c4", "c3", "c1"]
+    assert [one.row.case for one in find_disagreements([source(*rows)], ["p"])] == ["c4"]
+    shown, total = collect_disagreements([source(*rows)], 2)
+    assert ([one.disagreement for one in shown], total) == (listed[:2], 4)
+
+
+JUDGED = st.tuples(
+    st.sampled_from(["a", "b", "tie", None]),
+    st.lists(st.sampled_from([verdict("a"), verdict("b"), verdict("tie"), verdict(None)]), min_size=1, max_size=2),
+)
+
+
+@given(st.lists(JUDGED, max_size=8))
+def test_agreements_and_disagreements_are_all_valid_labelled_verdicts(values: list[tuple[Any, list[Judgment]]]) -> None:
+    rows = [row(f"c{at}", label, judgments) for at, (label, judgments) in enumerate(values)]
+    pairs = [pair for pair in collect_comparisons(rows, None).pairs if pair.label and pair.overall]
+    listed = find_disagreements([source(*rows)])
+    assert {one.row.case for one in listed} == {pair.unit[1] for pair in pairs if pair.overall != pair.label}
+    assert all(0 <= one.margin <= 1 for one in listed)
+
+
+def test_texts_are_those_of_the_case_of_that_data_set() -> None:
+    responses = (Response("y", ("Blue.",)), Response("x", ("Red.",)), Response("x", ("Reddish.",), "null"))
+    cases = {("d", "c"): Case("c", ("Name", "a colour."), responses), ("e", "c"): Case("c", ("Other.",), ())}
+    own = source(row("c", "b", [verdict("a")]), row("unknown", "b", [verdict("a")]), texts=Texts(cases))
+    first, second = collect_disagreements([own])[0]
+    assert (first.prompt, first.responses) == ("Name\n\na colour.", ("Red.", "Blue."))
+    assert (second.prompt, second.responses) == ("", ("", ""))
+
+
+# Commands.
+
+
+@pytest.fixture
+def judged(run: Run) -> Run:
+    """A run ``r`` of a judge that prefers and passes long texts, with hostile texts."""
+    pairs = [
+        {"id": NAME, "prompt": f"Say it. {HOSTILE}", "preferred": NAME, "responses": [
+            {"author": NAME, "text": f"No. {HOSTILE}"}, {"author": "y", "text": f"It is so. {HOSTILE}" * 2}]},
+        {"id": "same", "prompt": "Say it.", "preferred": "y", "responses": [
+            {"author": "x", "text": "No."}, {"author": "y", "text": "It is so, and so on and on."}]},
+    ]  # fmt: skip
+    alone = [
+        {"id": f"alone{at}", "prompt": "Say it.", "passed": at == 0, "responses": [{"author": "x", "text": text}]}
+        for at, text in enumerate(("No.", f"It is so and so on. {HOSTILE}", "Hm."))
+    ]
+    for name, lines in (("pairs", pairs), ("alone", alone)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    Path("j.py").write_text(
+        "import distract\n@distract.judge(version='1', scale=(0, 10))\n"
+        "def judge(response): return {'score': min(len(response) // 20, 10), 'reason': 'because ' + response[:9]}\n"
+    )
+    data = ("--data", "pairs.jsonl", "--data", "alone.jsonl")
+    ran = run("meta", "--judge", "python:j.py:judge", *data, "--keep-text", "all", "--out", "r", "--html", "p.html")
+    assert ran.code == 0, ran.err
+    return run
+
+
+def test_flips_lists_what_the_page_and_the_figures_count(judged: Run) -> None:
+    document = judged("flips", "r", "--top", "all", "--json").document
+    listed = {one["case"]: one for one in document["disagreements"]}
+    assert listed.keys() == {NAME, "alone0", "alone1"}
+    assert document["total"] == 3
+    pair, alone = listed[NAME], listed["alone1"]
+    assert (pair["judged"], pair["label"], pair["verdict"], pair["margin"] > 0) == ("pair", "a", "b", True)
+    assert (pair["author_a"], pair["response_a"]) == (NAME, f"No. {HOSTILE}")
+    assert (alone["judged"], alone["label"], alone["verdict"]) == ("response", "fail", "pass")
+    assert (alone["strength_a"], alone["strength_b"], alone["response_b"]) == (5, 5, "")
+    assert "because It is so" in " ".join(alone["said"])
+    results = judged("report", "r", "--json").results
+    wrong = sum(one["n"] - one["k"] for one in results if one["measure"] == "accuracy")
+    assert wrong == document["total"]
+    script = Path("p.html").read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
+    data = json.loads(script)
+    assert {one["case"] for one in data["verdicts"]} == set(listed)
+    assert {one["verdict"] for one in data["verdicts"]} == {
+        "prefers the worse", "passes what people fail", "fails what people pass",
+    }  # fmt: skip
+    assert "differ from the label of people: 3." in data["about"]
+
+
+def test_report_shows_label_and_verdict(judged: Run) -> None:
+    ran = judged("flips", "r", "--verbose")
+    fits(ran.out)
+    for words in (
+        "3 disagreements with people, the clearest first",
+        "people: fail it judge: passes it: score 5.00, the mark is 5.00",
+        "people: pass it judge: fails it: score 0.00, the mark is 5.00",
+        "judge: prefers y: score ",
+        'the judge said: {"score": 5.0, "reason": "because It is so"}',
+    ):
+        assert words in ran.words
+    assert r"\x1b[31m" in ran.out.replace("\n", "")
+
+
+def test_csv_holds_no_formula(judged: Run) -> None:
+    assert judged("flips", "r", "--top", "2", "--csv", "d.csv").code == 0
+    with Path("d.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2
+    assert tuple(rows[0]) == COLUMNS
+    assert not any(cell.startswith(("=", "@", "+")) for one in rows for cell in one.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--attack", "prolixity"), "--attack applies only to flips; this is a run of `distract meta`"),
+        (("--outcome", "flip"), "--outcome applies only to flips"),
+        (("--protocol", "pairwise"), "unknown protocol 'pairwise'"),
+        (("--top", "0"), "--top"),
+        (("--csv", "r/rows.jsonl"), "something that the command reads"),
+    ],
+)
+def test_wrong_option_is_one_line(judged: Run, options: tuple[str, ...], words: str) -> None:
+    ran = judged("flips", "r", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+
+
+def test_judge_that_agrees_has_nothing_to_show(run: Run) -> None:
+    judge = ("meta", "--judge", "planted:fair", "--protocol", "pairwise", "--limit", "6", "--out", "r")
+    assert run(*judge, "--html", "p.html", "--markdown", "p.md").code == 0
+    ran = run("flips", "r")
+    assert "no verdict differs from the label of people" in ran.words
+    assert "pairwise: none of 18 labelled comparisons" in ran.words
+    assert run("flips", "r", "--json").document == {"disagreements": [], "total": 0}
+    assert "disagreement" not in Path("p.md").read_text(encoding="utf-8")
+
+
+def test_replayed_judge_shows_texts_and_words(run: Run) -> None:
+    replay = Path(__file__).parents[1] / "data" / "replay"
+    path = replay / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
+    assert run("meta", "--judge", f"replay:{path}", "--html", "p.html", "--markdown", "p.md").code == 0
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    known = {text for one in rows for text in (one["input"], one["output_1"], one["output_2"])}
+    script = Path("p.html").read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
+    data = json.loads(script)
+    assert data["verdicts"]
+    for one in data["verdicts"]:
+        titles = {title: data["texts"][at[0]] for kind, title, *at in one["parts"] if kind == "text"}
+        assert titles["Question"] in known
+        assert {text for title, text in titles.items() if title.startswith("Response: ")} <= known
+        assert any(title.startswith("The judge said, text-") for title in titles)
+    assert "the judge said" in Path("p.md").read_text(encoding="utf-8")
+
+
+def test_replayed_run_shows_the_same(judged: Run) -> None:
+    assert judged("meta", "--judge", "replay:r", "--html", "q.html").code == 0
+    first, second = (
+        json.loads(Path(name).read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0])
+        for name in ("p.html", "q.html")
+    )
+    assert first == second
+
+
+def test_browser_is_empty_without_disagreements() -> None:
+    own = source(row("c", "a", [verdict("a")]))
+    assert browser_block([own]).instead == ()
+    assert build_disagreement_data([own])["verdicts"] == []

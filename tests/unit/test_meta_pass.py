@@ -1,0 +1,325 @@
+"""``distract meta`` on responses that people passed or failed: counts by a second implementation, and whole runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import scored, verdict
+from command_result import CommandResult, fits
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.proportion import proportion_confint
+
+from distract.core.records import PASS_MARK, Outcome, Row, Side
+from distract.core.runs import load
+from distract.studies.meta.comparisons import Agreement, JudgeRows
+from distract.studies.meta.confusion import confusions
+from distract.studies.meta.measures import figures
+
+Run = Callable[..., CommandResult]
+RATES = ("accuracy", "true_positive_rate", "true_negative_rate", "precision")
+
+MARK = 4
+SCORED = [scored((score, MARK), (rating, MARK)) for score in (2.0, 4.0, 5.5) for rating in (3, 4)] + [verdict(None)]
+STORED = [verdict("a"), verdict("b"), verdict(None)]
+
+
+# The second implementation: naive counts over the rows.
+
+
+def passes(row: Row, rule: str | None) -> bool | None:
+    (judgment,) = row.judgments
+    if judgment.failure:
+        return None
+    pair = {"score": judgment.scores, "rating": judgment.ratings}.get(rule or "")
+    return judgment.preferred == "a" if pair is None else pair[0] >= pair[1]
+
+
+def count_naively(rows: Sequence[Row], rule: str | None) -> dict[str, tuple[int, int, int, int]]:
+    """Count k, n, invalid and excluded of each measure."""
+    judged = [(row.label == "a", passes(row, rule)) for row in rows if row.excluded is None and row.label is not None]
+    counts = Counter(judged)
+    tp, fn, fp, tn = counts[True, True], counts[True, False], counts[False, True], counts[False, False]
+    lost = {label: counts[label, None] for label in (True, False)}
+    both, other = sum(lost.values()), len(rows) - len(judged)
+    return {
+        "accuracy": (tp + tn, tp + fn + fp + tn, both, other),
+        "true_positive_rate": (tp, tp + fn, lost[True], other + fp + tn + lost[False]),
+        "true_negative_rate": (tn, tn + fp, lost[False], other + tp + fn + lost[True]),
+        "precision": (tp, tp + fp, both, other + fn + tn),
+    }
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "b", None]), st.integers(0, 6), st.sampled_from(["p1", "p2", "p3"]), st.booleans()
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def make_rows(values: Sequence[tuple[Any, int, str, bool]], judgments: Sequence[Any], protocol: str = "p") -> list[Row]:
+    rows = []
+    for at, (label, number, cluster, is_excluded) in enumerate(values):
+        row = Row(f"c{at}", cluster, "pass", protocol, "j", "none", Side("x"), Side(PASS_MARK), label=label, data="d")
+        judged = (judgments[number % len(judgments)],)
+        rows.append(replace(row, excluded="why not") if is_excluded and at else replace(row, judgments=judged))
+    return rows
+
+
+@given(ROWS, st.sampled_from([(("score", "rating"), SCORED), (("stored",), STORED), ((), STORED)]))
+def test_figures_are_those_of_naive_counts(
+    values: list[tuple[Any, int, str, bool]], kind: tuple[tuple[str, ...], list[Any]]
+) -> None:
+    rules, judgments = kind
+    rows = make_rows(values, judgments)
+    judge = JudgeRows("j", "p", rules, {"": tuple(rows)})
+    results = figures([judge])
+    assert {f.design for f in results} == {"pass"}
+    for rule in rules or (None,):
+        for measure, counts in count_naively(rows, rule).items():
+            (f,) = [f for f in results if (f.measure, f.rule) == (measure, rule)]
+            assert [f.k, f.n, f.invalid, f.excluded] == list(counts)
+            assert f.n + f.invalid + f.excluded == len(rows)
+            assert (f.value is None) == (f.n == 0)
+            if f.value is not None and f.low is not None and f.high is not None:
+                assert f.value == pytest.approx(counts[0] / counts[1])
+                assert f.low <= f.value <= f.high
+    labelled = any(row.label is not None and row.excluded is None for row in rows)
+    for one in confusions([judge]):
+        judged = [row for row in rows if row.excluded is None and row.label is not None]
+        expected = Counter((row.label == "a", passes(row, one.rule)) for row in judged)
+        names: Mapping[bool | None, str] = {True: "pass", False: "fail", None: "invalid"}
+        assert one.counts == {
+            names[label]: {name: expected[label, verdict] for verdict, name in names.items()} for label in (True, False)
+        }
+    assert len(confusions([judge])) == labelled * len(rules or (None,))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 1)), min_size=4, max_size=30))
+def test_independent_prompts_agree_with_statsmodels(values: list[tuple[str, int]]) -> None:
+    rows = make_rows([(label, number, f"p{at}", False) for at, (label, number) in enumerate(values)], STORED)
+    results = {f.measure: f for f in figures([JudgeRows("j", "p", (), {"": tuple(rows)})])}
+    for measure in RATES:
+        if (f := results[measure]).n:
+            assert (f.low, f.high) == pytest.approx(proportion_confint(f.k, f.n, method="wilson"), abs=1e-9)
+    table = [[sum(pair == (label, number) for pair in values) for number in (0, 1)] for label in ("a", "b")]
+    kappa = results["kappa"].value
+    if kappa is not None:
+        assert kappa == pytest.approx(cohens_kappa(table, return_results=False))
+
+
+@given(ROWS, ROWS)
+def test_designs_are_never_pooled(
+    alone: list[tuple[Any, int, str, bool]], pairs: list[tuple[Any, int, str, bool]]
+) -> None:
+    one = make_rows(alone, STORED)
+    two = [replace(row, design="people", b=Side("y"), case=f"pair-{row.case}") for row in make_rows(pairs, STORED)]
+
+    def of(rows: Sequence[Row]) -> list[Agreement]:
+        return figures([JudgeRows("j", "p", (), {"": tuple(rows)})])
+
+    both = of([*one, *two])
+    assert [f for f in both if f.design == "pass"] == of(one)
+    assert [f for f in both if f.design == "people"] == of(two)
+
+
+# Whole runs, by a judge that passes long texts.
+
+JUDGE = """
+import distract
+
+@distract.judge(version="1", scale=(0, 10){more})
+def judge(question, response):
+    if "broken" in response:
+        return "?"
+    return 8 if len(response) > 20 else 5 if len(response) > 10 else 2
+"""
+HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] {output_2}"
+
+
+@pytest.fixture
+def labelled(run: Run) -> Run:
+    """8 long texts of which people pass 5, 9 short ones of which they pass 2, one unreadable."""
+    texts = [(f"It is {at}, and so on and on {HOSTILE}", at < 5) for at in range(8)]
+    texts += [(f"No {at}", at < 2) for at in range(9)]
+    texts += [("broken", True)]
+    with Path("labels.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["prompt", "response", "label"])
+        writer.writerows([f"{at}? {HOSTILE}", text, ("fail", "pass")[good]] for at, (text, good) in enumerate(texts))
+    Path("j.py").write_text(JUDGE.format(more=""), encoding="utf-8")
+    Path("own.py").write_text(JUDGE.format(more=", pass_mark=5"), encoding="utf-8")
+    Path("lower.py").write_text(JUDGE.format(more=', better="lower"'), encoding="utf-8")
+    Path("open.py").write_text(JUDGE.format(more="").replace("scale=(0, 10)", "scale=(0, None)"), encoding="utf-8")
+    return run
+
+
+META = ("meta", "--data", "labels.csv", "--limit", "all")
+PLANTED = {"pass": {"pass": 5, "fail": 2, "invalid": 1}, "fail": {"pass": 3, "fail": 7, "invalid": 0}}
+
+
+def test_planted_judge_gives_exactly_its_counts(labelled: Run) -> None:
+    ran = labelled(*META, "--judge", "python:j.py:judge", "--out", "r", "--json")
+    assert ran.code == 0, ran.err
+    (matrix,) = ran.document["confusion"]
+    assert matrix == {
+        "judge": "python:j.py:judge", "protocol": "function", "rule": "score", "design": "pass",
+        "data": "labels.csv", "counts": PLANTED,
+    }  # fmt: skip
+    counts = {name: tuple(ran.figure(name)[field] for field in ("k", "n", "invalid", "excluded")) for name in RATES}
+    assert counts == {
+        "accuracy": (12, 17, 1, 0),
+        "true_positive_rate": (5, 7, 1, 10),
+        "true_negative_rate": (7, 10, 0, 8),
+        "precision": (5, 8, 1, 9),
+    }
+    assert {one["design"] for one in ran.results} == {"pass"}
+    run = load(Path("r"))
+    assert run.parameters["pass_marks"] == {"function": 5}
+    assert run.parameters["pass_mark_origins"] == {"function": "the middle of its scale"}
+    assert all(len(row.keys) == 1 for row in run.rows)
+    # Stored verdicts of the run give the same figures, with labels from the run or from the data.
+    for data in ((), ("--data", "labels.csv")):
+        again = labelled("meta", "--judge", "replay:r", *data, "--json")
+        assert again.document["confusion"] == [matrix]
+        assert [one for one in again.results if one["measure"] in RATES] == [
+            one for one in ran.results if one["measure"] in RATES
+        ]
+
+
+def test_report_says_what_is_positive_and_which_mark(labelled: Run) -> None:
+    ran = labelled(*META, "--judge", "python:j.py:judge", "--verbose", "--html", "p.html", "--markdown", "p.md")
+    fits(ran.out)
+    assert "passes 5 of 7 responses that people pass (71.4%," in ran.words
+    assert "fails 7 of 10 responses that people fail (70.0%," in ran.words
+    assert "A pass is positive" in ran.words
+    assert "function: a score from 5 passes (the middle of its scale)" in ran.words
+    assert "people pass 5 2 1 people fail 3 7 0" in ran.words
+    text = Path("p.md").read_text(encoding="utf-8")
+    assert "5 disagreements with people, the clearest" in text
+    assert "<script" not in text
+    assert "Labels by verdicts" in Path("p.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("judge", "options", "passed", "note"),
+    [
+        ("j", (), 8, "a score from 5 passes (the middle of its scale)"),
+        ("j", ("--pass-mark", 2), 17, "a score from 2 passes (--pass-mark)"),
+        ("j", ("--pass-mark", 8), 8, "a score from 8 passes (--pass-mark)"),
+        ("j", ("--pass-mark", 8.01), 0, "a score from 8.01 passes (--pass-mark)"),
+        ("own", (), 8, "a score from 5 passes (the judge's own mark)"),
+        ("own", ("--pass-mark", 2), 8, "a score from 5 passes (the judge's own mark)"),
+        ("lower", (), 9, "a score from 5 passes (the middle of its scale)"),
+        ("open", ("--pass-mark", 8), 8, "a score from 8 passes (--pass-mark)"),
+    ],
+)
+def test_mark_decides(labelled: Run, judge: str, options: tuple[Any, ...], passed: int, note: str) -> None:
+    ran = labelled(*META, "--judge", f"python:{judge}.py:judge", *options, "--json")
+    (matrix,) = ran.document["confusion"]
+    assert sum(row["pass"] for row in matrix["counts"].values()) == passed
+    assert ran.document["judges"][0]["notes"] == [f"function: {note}"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--judge", "python:open.py:judge"), "function has no pass mark, and its scale (from 0) has no middle"),
+        (("--judge", "python:j.py:judge", "--pass-mark", 11), "--pass-mark 11: the scale of function is 0 to 10"),
+        (("--judge", "python:j.py:judge", "--pass-mark", "x"), "pass-mark"),
+        (("--judge", "python:j.py:judge", "--pass-mark", "nan"), "pass-mark"),
+        (("--judge", "planted:longer", "--protocol", "pairwise"), "pairwise compares two responses, and cannot pass"),
+        (("--judge", "planted:longer", "--protocol", "absolute", "--protocol", "base"), "base compares two responses"),
+        (("--judge", "python:pair.py:pair"), "function compares two responses, and cannot pass or fail one"),
+        (("--judge", "replay:r", "--pass-mark", 4), "--pass-mark"),
+    ],
+)
+def test_wrong_request_is_refused_in_one_line(labelled: Run, options: tuple[Any, ...], words: str) -> None:
+    Path("pair.py").write_text("def pair(response_a, response_b): return 'A'\n", encoding="utf-8")
+    ran = labelled(*META, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err.splitlines()[-1]
+    assert "Traceback" not in ran.err
+
+
+def test_mark_needs_responses_that_are_judged_alone(run: Run) -> None:
+    ran = run("meta", "--judge", "planted:fair", "--pass-mark", "3")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "--pass-mark: the data hold no response that people passed or failed" in ran.err
+
+
+def test_default_protocols_that_compare_are_left_out(labelled: Run) -> None:
+    ran = labelled(*META, "--judge", "planted:longer", "--json")
+    assert ran.code == 0
+    assert {one["protocol"] for one in ran.results} == {"absolute"}
+    assert "left out of pass or fail: pairwise compares two responses" in ran.document["judges"][0]["notes"][-1]
+
+
+def test_one_class_of_labels_leaves_the_other_rate_out_and_says_why(labelled: Run) -> None:
+    lines = Path("labels.csv").read_text(encoding="utf-8").replace(",fail", ",pass")
+    Path("labels.csv").write_text(lines, encoding="utf-8")
+    ran = labelled(*META, "--judge", "python:j.py:judge", "--json")
+    rate = ran.figure("true_negative_rate")
+    assert (rate["n"], rate["k"], rate["value"], rate["excluded"]) == (0, 0, None, 18)
+    text = labelled(*META, "--judge", "python:j.py:judge").words
+    assert "is not measured on responses that people fail (no eligible case: passed by people (18))" in text
+
+
+PAIR = {
+    "id": "pair", "prompt": "Name a colour.", "preferred": "x",
+    "responses": [{"author": "x", "text": "Red, or blue, or green."}, {"author": "y", "text": "Hm."}],
+}  # fmt: skip
+
+
+def test_pairs_and_single_responses_are_shown_apart(labelled: Run) -> None:
+    Path("pairs.jsonl").write_text(json.dumps(PAIR) + "\n", encoding="utf-8")
+    judges = ("--judge", "python:j.py:judge", "--judge", "planted:longer")
+    options = (*META, "--data", "pairs.jsonl", *judges, "--control")
+    ran = labelled(*options, "--json")
+    assert ran.code == 0, ran.err
+    designs = {(one["design"], one["data"]) for one in ran.results}
+    assert designs == {("people", "pairs.jsonl"), ("pass", "labels.csv")}
+    assert ran.figure("accuracy", design="people", protocol="function")["n"] == 1
+    assert ran.figure("accuracy", design="pass", protocol="function")["n"] == 17
+    # The judges share the pair and 17 responses; one has no verdict on the unreadable one.
+    assert ran.document["panel"]["comparisons"] == 1
+    assert ran.document["pass_panel"]["comparisons"] == 18
+    assert all(PASS_MARK not in (one["protocol"], one["judge"]) for one in ran.results)
+    text = labelled(*options)
+    assert text.out.index("\nPairs\n") < text.out.index("\nPass or fail\n")
+    fits(text.out)
+
+
+def test_pass_mark_is_no_author_elsewhere(labelled: Run) -> None:
+    assert labelled(*META, "--judge", "python:j.py:judge", "--out", "r").code == 0
+    board = labelled("leaderboard", "--matches", "r")
+    assert (board.code, board.err.count("\n")) == (2, 1)
+    assert "holds no comparison of two authors" in board.err
+    for command in (
+        ("card", "r"),
+        ("report", "r"),
+        ("report", "r", "--csv", "t.csv"),
+        ("report", "r", "--json"),
+        ("flips", "r"),
+    ):
+        assert labelled(*command).code == 0, command
+    with Path("t.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert Counter(row["before"] for row in rows) == {"response": 8, "rival": 9, "": 1}
+
+
+def test_outcome_of_a_replay_without_labels(labelled: Run) -> None:
+    rows = make_rows([(None, 0, "p", False)], STORED)
+    results = figures([JudgeRows("j", "p", ("stored",), {"stored": tuple(rows)})])
+    excluded: dict[str, Outcome | int] = {f.measure: f.excluded for f in results if f.measure in RATES}
+    assert excluded == dict.fromkeys(RATES, 1)
