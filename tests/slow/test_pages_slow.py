@@ -35,7 +35,8 @@ def is_due(block: Block) -> bool:
 
 
 def needs_model(block: Block) -> bool:
-    plain = ("planted:", "python:", "distract check ", "distract explain mine", "distract anchors check ", "cat ")
+    own = ("check", "explain mine", "flips", "anchors check")
+    plain = ("planted:", "python:", "cat ", *(f"distract {name} " for name in own))
     return any(not any(part in command for part in plain) for command, _ in block.commands())
 
 

@@ -191,7 +191,7 @@ def test_report_shows_label_and_verdict(judged: Run) -> None:
         "people: fail it judge: passes it: score 5.00, the mark is 5.00",
         "people: pass it judge: fails it: score 0.00, the mark is 5.00",
         "judge: prefers y: score ",
-        'the judge said: {"score": 5.0, "reason": "because It is so"}',
+        'the judge said: {"score": 5.0, "reason": "because It is so',
     ):
         assert words in ran.words
     assert r"\x1b[31m" in ran.out.replace("\n", "")
