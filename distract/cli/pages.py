@@ -64,7 +64,7 @@ class Pages:
         self,
         blocks: Callable[[], Iterable[Block]],
         run: LoadedRun | None = None,
-        data: Callable[[], dict[str, Any]] | None = None,
+        data: Callable[[], dict[str, Any] | None] | None = None,
     ) -> None:
         """Write a report to each file; a page also shows how its run was made, and verdicts of it or of ``data``."""
         if self.html is not None:

@@ -261,4 +261,7 @@ def test_replayed_run_shows_the_same(judged: Run) -> None:
 def test_browser_is_empty_without_disagreements() -> None:
     own = source(row("c", "a", [verdict("a")]))
     assert browser_block([own]).instead == ()
-    assert build_disagreement_data([own])["verdicts"] == []
+    data = build_disagreement_data([own])
+    assert data is not None
+    assert (data["verdicts"], "label of people: 0." in data["about"]) == ([], True)
+    assert build_disagreement_data([source(row("c", None, [verdict("a")]))]) is None

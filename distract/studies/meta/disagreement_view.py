@@ -179,8 +179,11 @@ def browser_block(sources: Sequence[JudgeSource]) -> Browser:
     return Browser((heading, *parts))
 
 
-def build_disagreement_data(sources: Sequence[JudgeSource]) -> dict[str, Any]:
-    """Return the disagreements of judges for the browser of a page."""
+def build_disagreement_data(sources: Sequence[JudgeSource]) -> dict[str, Any] | None:
+    """Return the disagreements of judges for the browser of a page; None if nothing is labelled."""
+    judged = [one for source in sources for one in source.judged]
+    if not any(row.label for one in judged for row in one.by(one.headline)):
+        return None
     shown, total = collect_disagreements(sources)
     pairs = [
         disagreement.strengths(disagreement.row.judgments)[:2] or (0.0, 1.0)
