@@ -18,11 +18,16 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from distract.core.records import PASS_MARK, Outcome, Row, Side
+from distract.core.records import PASS_MARK, Case, Response, Row, Side
 from distract.core.runs import load
+from distract.judging.published import PublishedRun, attach_labels
 from distract.studies.meta.comparisons import Agreement, JudgeRows
 from distract.studies.meta.confusion import confusions
+from distract.studies.meta.disagreements import collect_disagreements
 from distract.studies.meta.measures import figures
+from distract.studies.meta.panel import measure_judges
+from distract.studies.meta.published_judges import from_published
+from distract.studies.meta.view import report_parts
 
 Run = Callable[..., CommandResult]
 RATES = ("accuracy", "true_positive_rate", "true_negative_rate", "precision")
@@ -318,8 +323,40 @@ def test_pass_mark_is_no_author_elsewhere(labelled: Run) -> None:
     assert Counter(row["before"] for row in rows) == {"response": 8, "rival": 9, "": 1}
 
 
-def test_outcome_of_a_replay_without_labels(labelled: Run) -> None:
-    rows = make_rows([(None, 0, "p", False)], STORED)
-    results = figures([JudgeRows("j", "p", ("stored",), {"stored": tuple(rows)})])
-    excluded: dict[str, Outcome | int] = {f.measure: f.excluded for f in results if f.measure in RATES}
-    assert excluded == dict.fromkeys(RATES, 1)
+def grade_run(judge: str, grades: Sequence[bool | None]) -> PublishedRun:
+    """Grades of a log: one response for each, without a label."""
+    rows, cases = [], {}
+    for at, passed in enumerate(grades):
+        name = f"sample-{at}"
+        judgment = verdict(None) if passed is None else replace(verdict("a" if passed else "b"), scores=(passed, 0.5))
+        row = Row(name, name, "pass", "grader", judge, "none", Side("model"), Side(PASS_MARK), data="log")
+        rows.append(replace(row, judgments=(judgment,)))
+        cases[name] = Case(name, (f"{at}?",), (Response("model", (f"It is {at}.",)),))
+    return PublishedRun(judge, "grader", "log", ("stored",), {"stored": tuple(rows)}, False, "f", "0", cases)
+
+
+def test_grades_of_a_log_are_measured_with_labels_of_the_data() -> None:
+    labelled = [
+        Case(f"row-{at}", (f"{at}?",), (Response("response", (f"It is {at}.",)),), passed=at < 3) for at in range(4)
+    ]
+    runs = [grade_run("one", [True, False, None, True, True]), grade_run("two", [True, True, True, False, True])]
+    for cases, n in (({}, 0), ({"labels": labelled}, 4)):
+        sources = from_published([attach_labels(run, cases) for run in runs])
+        result = measure_judges(sources)
+        accuracies = {
+            f.judge: (f.k, f.n, f.invalid, f.excluded)
+            for f in result.figures
+            if f.measure == "accuracy" and (f.data, f.subset) == (None if n else "log", None)
+        }
+        if n:
+            assert accuracies == {"one": (1, 3, 1, 1), "two": (4, 4, 0, 1)}
+            assert result.panels["pass"].comparisons == 4
+            shown, _ = collect_disagreements(sources)
+            assert [(one.disagreement.row.case, one.disagreement.margin, one.responses) for one in shown] == [
+                ("row-1", 0.5, ("It is 1.",)),
+                ("row-3", 0.5, ("It is 3.",)),
+            ]
+        else:
+            assert accuracies == {"one": (0, 0, 0, 5), "two": (0, 0, 0, 5)}
+            assert (result.panels, result.confusions) == ({}, ())
+        assert list(report_parts(result))
