@@ -321,7 +321,7 @@ def test_disagreements_are_browsed_like_flips(browser: Any, tmp_path: Path) -> N
     assert "preferred by the judge" in page.inner_text("#verdict")
     assert page.inner_text("#verdict").count("The judge said, ") == 2
     page.locator("#verdict summary").click()
-    assert page.locator("#verdict details p.text").count() == 1
+    page.locator("#verdict details p.text").wait_for()  # the event comes after the click
     page.select_option("#filter-verdict", "")
     page.fill("#search", "number 7,")
     assert "1 of 40" in page.inner_text("#count")
