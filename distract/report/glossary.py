@@ -66,6 +66,8 @@ GLOSSARY: Mapping[str, str] = {
     "true positive rate": "of those that people pass, the judge passes",
     "true negative rate": "of those that people fail, the judge fails",
     "precision": "of those that the judge passes, people pass",
+    "towards": "changed verdicts in this direction",
+    "away": "changed verdicts in the opposite one",
     "mean": "mean accuracy",
     "mean rank": "mean over judges, 1 is the most accurate",
     "strong": "the better half of the judges",

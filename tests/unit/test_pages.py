@@ -21,7 +21,8 @@ PYTEST = {"--judge", "--distract-store", "--slow-seconds", "--hypothesis-profile
 def options_of(name: str) -> set[str]:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None, name
-    return {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    return {option for one in (command, *inner) for parameter in one.params for option in parameter.opts} | {"--help"}
 
 
 COMMANDS = {name: options_of(name) for name in cli.list_commands(click.Context(cli))}
