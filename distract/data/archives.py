@@ -7,6 +7,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import Any, BinaryIO
 
 from distract.core.errors import DataError, UsageError, install_command
@@ -15,57 +16,91 @@ from distract.data.json_stream import Object
 
 KIND = "an inspect_ai log"
 _SAMPLES = "samples/"
+_HEADERS = ("header.json", "_journal/start.json")
+"""What a log says about its evaluation: in full, or where that did not end, as it began."""
+
 _ZSTANDARD = 93
 _HEADER = struct.Struct("<26xHH")
 """The fixed part of a local header, which ends with the lengths of the two parts before the content."""
 
+_MOST = 1 << 28
+"""Maximum number of bytes of a sample; an archive of a few kilobytes may claim or hold gigabytes."""
 
-def open_log(open_file: Callable[[], BinaryIO], where: str) -> Callable[[], Iterator[Object]] | None:
-    """A function that reads the samples of a log, in the order of their names; None for any other archive."""
-    with open_file() as file:
-        members = [member for member in _list_members(file, where) if member.filename.startswith(_SAMPLES)]
-    if not members:
+
+def open_log(
+    open_file: Callable[[], BinaryIO], where: str
+) -> tuple[Callable[[], Iterator[Object]], dict[str, Any]] | None:
+    """A function that reads the samples of a log in the order of the archive, and its header; None for another archive.
+
+    A log without samples has its header as the only row.
+    """
+    with open_file() as file, _open_archive(file, where) as archive:
+        # Of two members with one name, the last counts: inspect_ai replaces a sample by a later one.
+        members = {member.filename: member for member in archive.infolist()}
+        member = next((members[name] for name in _HEADERS if name in members), None)
+        header = _read_object(archive, member, where) if member else {}
+    samples = [member for name, member in members.items() if name.startswith(_SAMPLES)]
+    if not header and not samples:
         return None
 
     def read() -> Iterator[Object]:
-        with open_file() as file:
-            for number, member in enumerate(members, 1):
-                try:
-                    value = DECODER.decode(_read_member(file, member, where).decode("utf-8"))
-                except (ValueError, RecursionError) as error:
-                    raise DataError(f"{member.filename}: not valid JSON ({flaw(error)})", path=where) from error
-                if not isinstance(value, dict):
-                    raise DataError(f"{member.filename}: expected an object", path=where)
-                yield number, value
+        if not samples:
+            yield 1, header
+            return
+        with open_file() as file, _open_archive(file, where) as archive:
+            for number, member in enumerate(samples, 1):
+                yield number, _read_object(archive, member, where)
 
-    return read
+    return read, header
 
 
-def _list_members(file: BinaryIO, where: str) -> list[zipfile.ZipInfo]:
+def _open_archive(file: BinaryIO, where: str) -> zipfile.ZipFile:
     try:
-        with zipfile.ZipFile(file) as archive:
-            return archive.infolist()
-    except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"is a damaged ZIP archive ({error})", path=where) from error
+        return zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        problem = "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover` may help"
+        raise DataError(f"{problem} ({error})", path=where) from error
 
 
-def _read_member(file: BinaryIO, member: zipfile.ZipInfo, where: str) -> bytes:
+def _read_object(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> dict[str, Any]:
     try:
-        if member.compress_type != _ZSTANDARD:
-            with zipfile.ZipFile(file) as archive:
-                return archive.read(member)
-        file.seek(member.header_offset)
-        file.seek(sum(_HEADER.unpack(file.read(_HEADER.size))), 1)
-        content = file.read(member.compress_size)
-        library = _import_library(where)
-        text: bytes = library.ZstdDecompressor().decompressobj().decompress(content)
-        return text
-    except (zipfile.BadZipFile, zlib.error, struct.error, OSError) as error:
+        value = DECODER.decode(_read_member(archive, member, where).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{member.filename}: not valid JSON ({flaw(error)})", path=where) from error
+    if not isinstance(value, dict):
+        raise DataError(f"{member.filename}: expected an object", path=where)
+    return value
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> bytes:
+    try:
+        with _open_member(archive, member, where) as file:
+            text = bytearray()
+            while len(text) <= _MOST and (part := file.read(1 << 20)):
+                text += part
+    except (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, NotImplementedError) as error:
         raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "zstandard":
             raise
         raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
+    if len(text) > _MOST:
+        raise DataError(f"{member.filename}: has more than {_MOST >> 20} MB; leave this sample out", path=where)
+    if len(text) < member.file_size:
+        raise DataError(f"{member.filename}: damaged (it ends too early)", path=where)
+    return bytes(text)
+
+
+def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> Any:
+    """Open a member; Python before 3.14 reads no Zstandard, of which a large member has several frames."""
+    if member.compress_type != _ZSTANDARD:
+        return archive.open(member)
+    file = archive.fp
+    assert file is not None
+    file.seek(member.header_offset)
+    file.seek(sum(_HEADER.unpack(file.read(_HEADER.size))), 1)
+    content = BytesIO(file.read(member.compress_size))
+    return _import_library(where).ZstdDecompressor().stream_reader(content, read_across_frames=True)
 
 
 def _import_library(where: str) -> Any:

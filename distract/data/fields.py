@@ -1,6 +1,6 @@
 """Typed access to the fields of a JSON object, with one clear error for each fault.
 
-This is strict on purpose: a NaN, a null or a number in place of text would end up inside a prompt.
+This is strict on purpose: a null or a number in place of text would end up inside a prompt.
 """
 
 from __future__ import annotations
@@ -132,9 +132,5 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
-
-
-DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_build_object)
-"""Stricter than Python's own: no NaN, no infinity, no duplicate field."""
+DECODER = json.JSONDecoder(parse_constant=lambda name: None, object_pairs_hook=_build_object)
+"""Stricter than Python's own: no duplicate field. NaN, with which tables and logs mark a missing value, is null."""

@@ -76,7 +76,7 @@ class Table:
     ``read`` yields the line of each row (its number, where there are no lines) and its values by column; ``select`` the
     values of the columns named, ``MISSING`` where an object lacks one. Where ``typed`` is False, as in CSV, every value
     is a text. ``checksum`` computes the SHA-256 (hex) of the file, or of the rows as JSON. ``roles`` are the columns
-    and labels that the user names (``--map``).
+    and labels that the user names (``--map``). ``header`` is what the file says around its rows.
     """
 
     where: str
@@ -88,6 +88,7 @@ class Table:
     select: Callable[[Sequence[str]], Iterator[Row]]
     checksum: Callable[[], str]
     roles: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, object] = field(default_factory=dict)
 
     def items(self) -> Iterator[Item]:
         return (Item(value, self.where, line, typed=self.typed) for line, value in self.read())
@@ -174,8 +175,8 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     if begin.startswith(b"PK\x03\x04"):
         if b"xl/" in begin or suffix == ".xlsx":
             raise DataError("is an Excel workbook; save it as CSV", path=where)
-        if (read := archives.open_log(open_file, where)) is not None:
-            return _hold_objects(read, where, archives.KIND, checksum)
+        if (log := archives.open_log(open_file, where)) is not None:
+            return replace(_hold_objects(log[0], where, archives.KIND, checksum), header=log[1])
         raise DataError("is a ZIP archive; name a file in it", path=where)
     if b"\0" in begin:
         raise DataError(f"is a binary file; expected {expected} as text or Parquet", path=where)
@@ -186,8 +187,12 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     if begin.startswith(b"["):
         return _open_objects(open_file, where, "a JSON array", stream_array, checksum, text)
     if begin.startswith(b"{"):
-        if (rows := _read_object(open_file, where)) is not None:
-            return _hold_objects(partial(enumerate, rows, 1), where, "a JSON object", checksum)
+        if (value := _read_object(open_file, where)) is not None:
+            rows = _find_rows(value)
+            table = _hold_objects(
+                partial(enumerate, [value] if rows is None else rows, 1), where, "a JSON object", checksum
+            )
+            return table if rows is None else replace(table, header=_without_rows(value))
         return _open_objects(open_file, where, "JSON Lines", stream_lines, checksum, text)
     if suffix in (".json", ".jsonl", ".ndjson"):
         start = text.split("\n", 1)[0]
@@ -277,30 +282,35 @@ def _find_names(text: str) -> Iterator[str]:
     return (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0]))
 
 
-def _read_object(open_file: Opener, where: str) -> list[dict[str, Any]] | None:
-    """The rows of a file that is one JSON object around them; None if each line is a row."""
+def _read_object(open_file: Opener, where: str) -> dict[str, Any] | None:
+    """A file that is one JSON object around its rows; None if each line is a row."""
     with open_file() as file:
         lines = (line for line in decode_lines(file, where) if line.strip())
         first, second = next(lines), next(lines, None)
     try:
-        value = DECODER.decode(first.strip())
+        value: dict[str, Any] = DECODER.decode(first.strip())
     except (ValueError, RecursionError):
         if second is None or not first.rstrip().endswith(("{", "[", ",")):
             return None  # the reader of lines reports the fault
         return _decode_object(open_file, where)
-    return None if second is not None else _find_rows(value)
+    return None if second is not None or _find_rows(value) is None else value
 
 
-def _decode_object(open_file: Opener, where: str) -> list[dict[str, Any]]:
+def _decode_object(open_file: Opener, where: str) -> dict[str, Any]:
     with open_file() as file:
         text = "".join(decode_lines(file, where))
     try:
-        value = DECODER.decode(text.strip())
+        value: dict[str, Any] = DECODER.decode(text.strip())
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         raise DataError(f"not valid JSON ({flaw(error)})", path=where, line=line) from error
-    rows = _find_rows(value)
-    return [value] if rows is None else rows
+    return value
+
+
+def _without_rows(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What an object says around its rows; nothing if it has columns instead of rows."""
+    around = {name: part for name, part in value.items() if name not in _HOLDERS}
+    return around if len(around) < len(value) else {}
 
 
 def _find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:

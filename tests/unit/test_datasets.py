@@ -76,9 +76,9 @@ X = {"author": "x", "text": "t"}
         (with_(id="a\nb"), 1, "field 'id': holds control characters"),
         (with_(id="a" * 201), 1, "field 'id': has 201 characters"),
         (with_() + with_(), 2, "field 'id': 'c1' was used on line 1"),
-        ('{"id": NaN}\n', 1, "NaN is not a JSON value"),
-        (with_().replace('"Red."', "NaN"), 1, "NaN is not a JSON value"),
-        (with_().replace('"Red."', "Infinity"), 1, "Infinity is not a JSON value"),
+        ('{"id": NaN}\n', 1, "field 'id': expected text, found null"),
+        (with_().replace('"Red."', "NaN"), 1, "expected text, found null"),
+        (with_().replace('"Red."', "-Infinity"), 1, "expected text, found null"),
         (responses({"author": "x"}), 1, "field 'responses[0].text': missing"),
         (responses({"text": "t"}), 1, "field 'responses[0].author': missing"),
         (responses({"author": "x", "text": None}), 1, "field 'responses[0].text': expected text, found null"),
@@ -112,7 +112,7 @@ X = {"author": "x", "text": "t"}
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"input": ""}]', 2, "'label': missing"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 3}]', None, "column \'label\' holds 3, which may"),
         ('[{"input": "q", "output_1": "a", "output_2": null, "label": 2}]', 1, "field 'output_2': expected text"),
-        ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "NaN is not a JSON value"),
+        ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "field 'output_1': expected text, found null"),
     ],
 )  # fmt: skip
 def test_wrong_content_is_located_in_one_line(tmp_path: Path, content: str, line: int | None, problem: str) -> None:

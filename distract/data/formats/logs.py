@@ -9,6 +9,7 @@ out, and so is a second filter of the same answer. Swap convention: none, there 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from distract.core.errors import DataError
@@ -19,31 +20,53 @@ from distract.data.formats.table import AUTHOR, read_conversation
 from distract.data.rows import has_all
 from distract.data.tables import Table
 
+FAILED = "the sample failed"
 REPEATED = "a second answer of the same model to the same prompt"
+
+_SAMPLE = {"id", "epoch", "input", "target", "output"}
+_HEADER = {"version", "eval", "plan"}
+"""Fields of a log without samples."""
 
 
 def read_inspect(table: Table) -> Iterator[Case | Omission]:
     seen: dict[str, int] = {}
     for item in table.items():
-        output = item.object(item.value["output"], "output") if item.has("output") else None
-        text = output.value.get("completion") if output else None
-        if item.has("error") or output is None or not isinstance(text, str) or not output.value.get("choices"):
-            yield Omission("the sample failed")
-            continue
-        prompt = read_conversation(item, "input", "user")
-        if isinstance(prompt, Omission):
-            yield prompt
-            continue
-        name = f"item-{_read_id(item, 'id')}"
-        if item.value.get("epoch", 1) != 1:
-            name += f"-epoch-{_read_id(item, 'epoch')}"
-        if name in seen:
-            item.fail(f"{name!r} was used on line {seen[name]}; ids must be unique", "id")
-        seen[name] = item.line
-        target = item.value.get("target")
-        reference = (target,) if isinstance(target, str) and target.strip() and len(prompt.users) == 1 else ()
-        response = Response(_read_author(output, "model"), (*prompt.answers, text))
-        yield Case(item.check_name(name, "id"), prompt.texts, (response,), reference=reference)
+        case = Omission(FAILED) if item.has("error") else read_sample(item)
+        if isinstance(case, Case):
+            name = case.id
+            if item.value.get("epoch", 1) != 1:
+                name += f"-epoch-{_read_id(item, 'epoch')}"
+            if name in seen:
+                item.fail(f"{name!r} was used on line {seen[name]}; ids must be unique", "id")
+            seen[name] = item.line
+            case = replace(case, id=item.check_name(name, "id"))
+        yield case
+
+
+def read_sample(item: Item) -> Case | Omission:
+    """Read a sample of an inspect_ai log, whichever its epoch, as it was when it ended."""
+    if not item.value.keys() >= _SAMPLE:
+        status = f" of an evaluation that ended with {item.value['status']!r}" if item.has("status") else ""
+        item.fail(f"is a log{status} without samples; evaluate with samples in the log (--log-samples)")
+    output = item.object(item.value["output"], "output") if item.has("output") else None
+    text = output.value.get("completion") if output else None
+    if output is None or not isinstance(text, str) or not output.value.get("choices"):
+        return Omission(FAILED)
+    prompt = read_conversation(item, "input", "user")
+    if isinstance(prompt, Omission):
+        return prompt
+    name = item.check_name(f"item-{_read_id(item, 'id')}", "id")
+    target = item.value.get("target")
+    reference = (target,) if isinstance(target, str) and target.strip() and len(prompt.users) == 1 else ()
+    response = Response(_read_author(output, "model"), (*prompt.answers, item.checked(text, "output", empty=True)))
+    return Case(name, _add_choices(item, prompt.texts), (response,), reference=reference)
+
+
+def _add_choices(item: Item, prompt: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the choices of a question, which inspect_ai shows under letters and stores apart."""
+    choices = item.turns("choices") if item.value.get("choices") else ()
+    lines = [f"{chr(ord('A') + number)}) {choice}" for number, choice in enumerate(choices)]
+    return (*prompt[:-1], "\n".join([prompt[-1], "", *lines])) if lines else prompt
 
 
 def read_promptfoo(table: Table) -> Iterator[Case | Omission]:
@@ -108,9 +131,13 @@ def _read_author(item: Item, field: str) -> str:
         return AUTHOR
 
 
+def _is_inspect(table: Table) -> bool:
+    return any({*table.fields} >= names for names in (_SAMPLE, _HEADER))
+
+
 INSPECT = Reader(
     "an .eval or .json log of inspect_ai: {samples: [{id, input, target, output, scores}]}",
-    has_all("id", "epoch", "input", "target", "output"),
+    _is_inspect,
     read_inspect,
 )
 PROMPTFOO = Reader(
