@@ -78,7 +78,15 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) 
             text = bytearray()
             while len(text) <= _MOST and (part := file.read(1 << 20)):
                 text += part
-    except (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        OSError,
+        EOFError,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:
         raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "zstandard":

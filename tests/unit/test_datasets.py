@@ -112,7 +112,7 @@ X = {"author": "x", "text": "t"}
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"input": ""}]', 2, "'label': missing"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 3}]', None, "column \'label\' holds 3, which may"),
         ('[{"input": "q", "output_1": "a", "output_2": null, "label": 2}]', 1, "field 'output_2': expected text"),
-        ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "field 'output_1': expected text, found null"),
+        ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "expected text, found null"),
     ],
 )  # fmt: skip
 def test_wrong_content_is_located_in_one_line(tmp_path: Path, content: str, line: int | None, problem: str) -> None:

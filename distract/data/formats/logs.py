@@ -9,12 +9,13 @@ out, and so is a second filter of the same answer. Swap convention: none, there 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
-from distract.data.fields import Item
+from distract.data.fields import DECODER, Item
 from distract.data.formats.reader import Omission, Reader
 from distract.data.formats.table import AUTHOR, read_conversation
 from distract.data.rows import has_all
@@ -29,25 +30,27 @@ _HEADER = {"version", "eval", "plan"}
 
 
 def read_inspect(table: Table) -> Iterator[Case | Omission]:
+    if not has_samples(table):
+        raise DataError("is a log of inspect_ai without samples; evaluate with --log-samples", path=table.where)
     seen: dict[str, int] = {}
     for item in table.items():
         case = Omission(FAILED) if item.has("error") else read_sample(item)
         if isinstance(case, Case):
-            name = case.id
-            if item.value.get("epoch", 1) != 1:
-                name += f"-epoch-{_read_id(item, 'epoch')}"
-            if name in seen:
-                item.fail(f"{name!r} was used on line {seen[name]}; ids must be unique", "id")
-            seen[name] = item.line
-            case = replace(case, id=item.check_name(name, "id"))
+            case = replace(case, id=name_sample(item))
+            if case.id in seen:
+                item.fail(f"{case.id!r} was used on line {seen[case.id]}; ids must be unique", "id")
+            seen[case.id] = item.line
         yield case
+
+
+def name_sample(item: Item) -> str:
+    """The name of a sample, which differs between the epochs of a log."""
+    epoch = "" if item.value.get("epoch", 1) == 1 else f"-epoch-{_read_id(item, 'epoch')}"
+    return item.check_name(f"item-{_read_id(item, 'id')}{epoch}", "id")
 
 
 def read_sample(item: Item) -> Case | Omission:
     """Read a sample of an inspect_ai log, whichever its epoch, as it was when it ended."""
-    if not item.value.keys() >= _SAMPLE:
-        status = f" of an evaluation that ended with {item.value['status']!r}" if item.has("status") else ""
-        item.fail(f"is a log{status} without samples; evaluate with samples in the log (--log-samples)")
     output = item.object(item.value["output"], "output") if item.has("output") else None
     text = output.value.get("completion") if output else None
     if output is None or not isinstance(text, str) or not output.value.get("choices"):
@@ -58,7 +61,7 @@ def read_sample(item: Item) -> Case | Omission:
     name = item.check_name(f"item-{_read_id(item, 'id')}", "id")
     target = item.value.get("target")
     reference = (target,) if isinstance(target, str) and target.strip() and len(prompt.users) == 1 else ()
-    response = Response(_read_author(output, "model"), (*prompt.answers, item.checked(text, "output", empty=True)))
+    response = Response(read_author(output, "model"), (*prompt.answers, item.checked(text, "output", empty=True)))
     return Case(name, _add_choices(item, prompt.texts), (response,), reference=reference)
 
 
@@ -70,25 +73,52 @@ def _add_choices(item: Item, prompt: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def read_promptfoo(table: Table) -> Iterator[Case | Omission]:
-    prompts: dict[str, dict[str, str]] = {}
+    cases: dict[str, Case] = {}
+    for case in (read_result(item, name) for name, item in name_results(table)):
+        if isinstance(case, Omission):
+            yield case
+            continue
+        first = cases.setdefault(case.id, case)
+        if first is not case:
+            if case.responses[0].author in [response.author for response in first.responses]:
+                yield Omission(REPEATED, prompt=False)
+            else:
+                cases[case.id] = replace(first, responses=(*first.responses, *case.responses))
+    yield from cases.values()
+
+
+def name_results(table: Table) -> Iterator[tuple[str, Item]]:
+    """Each result of promptfoo with the name of its prompt, which several providers answer."""
+    names: dict[str, str] = {}
     for item in table.items():
         prompt = item.object(item.value.get("prompt"), "prompt").text("raw")
-        response = item.value.get("response")
-        output = response.get("output") if isinstance(response, dict) else None
-        if not isinstance(output, str):
-            yield Omission("no output as text")
-            continue
-        provider = item.value.get("provider")
-        owner = Item(provider, item.path, item.line, "provider.") if isinstance(provider, dict) else item
-        field = next((name for name in ("label", "id", "provider") if owner.value.get(name)), "id")
-        outputs = prompts.setdefault(prompt, {})
-        if (author := _read_author(owner, field)) in outputs:
-            yield Omission(REPEATED, prompt=False)
-        else:
-            outputs[author] = output
-    for number, (prompt, outputs) in enumerate(prompts.items(), 1):
-        responses = tuple(Response(author, (output,)) for author, output in outputs.items())
-        yield Case(f"item-{number:04d}", (prompt,), responses)
+        yield names.setdefault(prompt, f"item-{len(names) + 1:04d}"), item
+
+
+def read_result(item: Item, name: str) -> Case | Omission:
+    """Read a result of promptfoo: one output for one prompt."""
+    response = item.value.get("response")
+    output = response.get("output") if isinstance(response, dict) else None
+    if not isinstance(output, str):
+        return Omission("no output as text")
+    prompt = item.object(item.value.get("prompt"), "prompt")
+    with suppress(ValueError, RecursionError):
+        # A prompt of several messages is stored as their JSON text.
+        messages = DECODER.decode(prompt.text("raw"))
+        if isinstance(messages, list) and messages and all(isinstance(one, dict) and "role" in one for one in messages):
+            prompt = Item({"raw": messages}, prompt.path, prompt.line, prompt.inside)
+    turns = read_conversation(prompt, "raw", "user")
+    if isinstance(turns, Omission):
+        return turns
+    text = item.checked(output, "response", empty=True)
+    return Case(name, turns.texts, (Response(read_provider(item), (*turns.answers, text)),))
+
+
+def read_provider(item: Item) -> str:
+    """The name of the provider of a result."""
+    provider = item.value.get("provider")
+    owner = item.object(provider, "provider") if isinstance(provider, dict) else item
+    return read_author(owner, next((name for name in ("label", "id", "provider") if owner.value.get(name)), "id"))
 
 
 def read_samples(table: Table) -> Iterator[Case | Omission]:
@@ -123,7 +153,7 @@ def _read_id(item: Item, field: str) -> str:
     return str(value) if type(value) is int else item.name(field)
 
 
-def _read_author(item: Item, field: str) -> str:
+def read_author(item: Item, field: str) -> str:
     """The name of a model, or a neutral one where it cannot be an author, as a path."""
     try:
         return item.author(field)
@@ -131,13 +161,14 @@ def _read_author(item: Item, field: str) -> str:
         return AUTHOR
 
 
-def _is_inspect(table: Table) -> bool:
-    return any({*table.fields} >= names for names in (_SAMPLE, _HEADER))
+def has_samples(table: Table) -> bool:
+    """Whether a log of inspect_ai has samples; the only row of one without is its header."""
+    return {*table.fields} >= _SAMPLE
 
 
 INSPECT = Reader(
     "an .eval or .json log of inspect_ai: {samples: [{id, input, target, output, scores}]}",
-    _is_inspect,
+    lambda table: has_samples(table) or {*table.fields} >= _HEADER,
     read_inspect,
 )
 PROMPTFOO = Reader(

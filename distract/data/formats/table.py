@@ -44,6 +44,10 @@ _FAILS = ("fail", "failed", "false", "no", "n", "0", "bad", "incorrect", "wrong"
           "not ok", "negative", "thumbs_down", "down", "i")  # fmt: skip
 _NO_VERDICTS = ("", "nan", "null", "none", "<na>", "n/a", "error", "invalid", "no verdict")
 _MOST_VALUES = 50
+_THOUGHTS = ("reasoning", "thinking")
+"""Parts of a message that are not part of the answer."""
+
+NO_TEXT = "a message holds parts that are no text"
 NO_TURNS = "a conversation with tools or without alternating turns"
 
 Outcome = str
@@ -106,8 +110,8 @@ def _read_row(name: str, item: Item, columns: Columns, talks: frozenset[str]) ->
             return Omission("no prompt" if role == "prompt" else "a response is missing")
     prompt = read_conversation(item, names["prompt"], "user", "prompt" in talks) if "prompt" in names else None
     responses = [read_conversation(item, names[role], "assistant", role in talks) for role in roles]
-    if any(isinstance(part, Omission) for part in (prompt, *responses)):
-        return Omission(NO_TURNS)
+    if omission := next((part for part in (prompt, *responses) if isinstance(part, Omission)), None):
+        return omission
     assert not isinstance(prompt, Omission)
     parts = [_join_turns(item, names[role], prompt, part) for role, part in zip(roles, responses, strict=True)
              if not isinstance(part, Omission)]  # fmt: skip
@@ -182,7 +186,10 @@ def _read_talk(item: Item, messages: list[Any], column: str, last: str) -> Turns
             message.fail(f"expected 'user', 'assistant' or 'system', found {role[:40]!r}", key)
         if speaker == "tool":
             return Omission(NO_TURNS)
-        turns.append((speaker, _read_content(message, content, speaker)))
+        text = _read_content(message, content, speaker)
+        if text is None:
+            return Omission(NO_TEXT)
+        turns.append((speaker, text))
     system = "\n\n".join(text for speaker, text in turns if speaker == "system")
     spoken = [turn for turn in turns if turn[0] != "system"]
     if not spoken or spoken[-1][0] != last:
@@ -194,15 +201,16 @@ def _read_talk(item: Item, messages: list[Any], column: str, last: str) -> Turns
     return Turns(users, answers, system)
 
 
-def _read_content(message: Item, field: str, speaker: str) -> str:
-    """The text of a message: a text, or parts of which some have a text."""
+def _read_content(message: Item, field: str, speaker: str) -> str | None:
+    """The text of a message: a text, or parts, all of which have a text; None for an image or the like."""
     value = message.value.get(field)
     if isinstance(value, list):
-        parts = [part.get("text") for part in value if isinstance(part, dict)]
-        texts = [part for part in parts if isinstance(part, str)]
-        if len(texts) < len(value):
-            message.fail("holds parts that are no text", field)
-        return message.checked("\n\n".join(texts), field, empty=speaker == "assistant")
+        parts = [part for part in value if not (isinstance(part, dict) and part.get("type") in _THOUGHTS)]
+        texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+        if any(text is None for text in texts):
+            return None
+        return message.checked("\n\n".join(message.checked(text, field, empty=True) for text in texts), field,
+                               empty=speaker == "assistant")  # fmt: skip
     return message.text(field, empty=speaker != "user")
 
 

@@ -9,35 +9,45 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 from distract.core.errors import DataError, DistractError
-from distract.judging.published import judgebench, llmbar, mt_bench, own_runs, reife
+from distract.judging.published import inspect_logs, judgebench, llmbar, mt_bench, own_runs, promptfoo, reife
 from distract.judging.published.output_files import first_object, head
 from distract.judging.published.published_runs import PublishedRun
 
 _Read = Callable[[Sequence[Path]], tuple[PublishedRun, ...]]
 
 
+_T = TypeVar("_T")
+
+
 @dataclass(frozen=True, slots=True)
-class FileFormat:
-    """A format of JSON Lines."""
+class FileFormat(Generic[_T]):
+    """A format of files; ``_T`` is what tells it: a path, or the first object of JSON Lines."""
 
-    fits: Callable[[Mapping[str, Any]], bool]  # whether the first object of a file is a row of this format
-    read: _Read  # reads the files of one run
-    run: Callable[[Path], Path] = lambda path: path  # a key that all files of one run share
+    fits: Callable[[_T], bool]
+    read: _Read  # reads the files of one run, or of several that belong together
+    run: Callable[[Path], Path] = lambda path: path  # a key that the files to read together share
 
 
-FORMATS = (
+LLMBAR = FileFormat(llmbar.can_read, llmbar.read)
+WHOLE = (
+    LLMBAR,
+    FileFormat(inspect_logs.can_read, inspect_logs.read, lambda path: Path()),
+    FileFormat(promptfoo.can_read, promptfoo.read, lambda path: Path()),
+)
+LINES: tuple[FileFormat[Mapping[str, Any]], ...] = (
     FileFormat(mt_bench.PAIRWISE.can_read, mt_bench.PAIRWISE.read, lambda path: path.parent),
     FileFormat(mt_bench.FASTCHAT.can_read, mt_bench.FASTCHAT.read),
     FileFormat(judgebench.can_read, judgebench.read),
     FileFormat(reife.can_read, reife.read, reife.unswapped_path),
+    FileFormat(promptfoo.is_result, promptfoo.read, lambda path: Path()),
 )
 
 KNOWN = (
     "LLMBar's result.json; MT-Bench-style judgments of pairs; FastChat's *_pair.jsonl; JudgeBench's outputs; ReIFE's "
-    "results; run folders"
+    "results; logs of inspect_ai; results of promptfoo; run folders"
 )
 
 
@@ -55,18 +65,20 @@ def load(path: str) -> tuple[PublishedRun, ...]:
         return replace(runs[0], notes=runs[0].notes + notes), *runs[1:]
     if not where.is_file():
         raise DataError("is not a regular file" if where.exists() else "no such file or folder", path=where)
-    if llmbar.can_read(where):
-        return llmbar.read([where])
-    form = _detect_format(where)
+    form = _detect_whole(where) or _detect_lines(where)
     if form is None:
         is_empty = not head(where)
         raise DataError("is empty" if is_empty else f"in no format that can be replayed ({KNOWN})", path=where)
     return form.read(_find_partners(where) if form.read is reife.read else [where])
 
 
-def _detect_format(path: Path) -> FileFormat | None:
+def _detect_whole(path: Path) -> FileFormat[Path] | None:
+    return next((form for form in WHOLE if form.fits(path)), None)
+
+
+def _detect_lines(path: Path) -> FileFormat[Mapping[str, Any]] | None:
     value = first_object(path)
-    return None if value is None else next((form for form in FORMATS if form.fits(value)), None)
+    return None if value is None else next((form for form in LINES if form.fits(value)), None)
 
 
 def _find_partners(path: Path) -> list[Path]:
@@ -86,10 +98,9 @@ def _search_folder(folder: Path, skipped: list[DistractError]) -> Iterator[tuple
     for where in sorted(_walk_folder(folder)):
         if where.is_dir():
             groups[own_runs.read, where] = [where]
-        elif where.suffix == ".json":
-            if llmbar.can_read(where):
-                groups[llmbar.read, where] = [where]
-        elif form := _detect_format(where):
+        elif form := _detect_lines(where) if where.suffix == ".jsonl" else _detect_whole(where):
+            if form is LLMBAR and where.name != "result.json":
+                continue  # LLMBar's data sets begin like its results
             groups.setdefault((form.read, form.run(where)), []).append(where)
     for (read, _), files in groups.items():
         try:
@@ -111,7 +122,7 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for file in files:
             where = here / file
-            if (file == "result.json" or where.suffix == ".jsonl") and where.is_file():
+            if where.suffix in (".json", ".jsonl", ".eval") and where.is_file():
                 yield where
 
 

@@ -20,6 +20,7 @@ from distract.judging.published.published_runs import PublishedRun
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]
+_PASS_MARK = Response(PASS_MARK, ())
 
 
 MARK = Response(PASS_MARK, ())
@@ -28,7 +29,7 @@ MARK = Response(PASS_MARK, ())
 
 @dataclass(frozen=True, slots=True)
 class _DataPair:
-    """Two responses from a data set, in the order of a row's a and b."""
+    """Two responses from a data set, in the order of a row's a and b; b may be the pass mark."""
 
     data: str
     case: Case
@@ -80,6 +81,8 @@ def attach_labels(published: PublishedRun, cases: Mapping[str, Sequence[Case]]) 
 
 def _name_by_texts(row: Row, case: Case | None) -> Row:
     """Name a row by the texts that it compares, whichever of the two is listed first."""
+    if row.design == "pass":
+        return row  # the id is that of the log
     a, b = (_find_response(case, author) for author in (row.a.author, row.b.author))
     if case is None or a is None or b is None:
         return row
@@ -120,10 +123,13 @@ class _PairIndex:
     def __init__(self, cases: Mapping[str, Sequence[Case]]) -> None:
         self._by_texts: dict[_Texts, list[_DataPair]] = {}
         self._by_names: dict[_Names, list[_DataPair]] = {}
+        self._by_answer: dict[tuple[str, str], list[_DataPair]] = {}
         for pair in _list_pairs(cases):
             turns = frozenset({pair.a.turns, pair.b.turns})
             self._by_texts.setdefault((pair.case.prompt, turns), []).append(pair)
             authors = frozenset({pair.a.author, pair.b.author})
+            if pair.b is _PASS_MARK:
+                self._by_answer.setdefault((pair.case.id, _squeeze(pair.a)), []).append(pair)
             self._by_names.setdefault((pair.case.id, authors), []).append(pair)
 
     def find(self, row: Row, case: Case | None) -> list[_DataPair]:
@@ -141,6 +147,8 @@ class _PairIndex:
             _orient_pair(pair, pair.b.author == a.author if a.turns == b.turns else pair.a.turns != a.turns)
             for pair in self._by_texts.get(texts, ())
         ]
+        if not pairs and row.design == "pass":
+            pairs = self._by_answer.get((case.id, _squeeze(a)), [])
         return sorted(pairs, key=lambda pair: (pair.label is None, (pair.data, pair.case.id) != (row.data, row.case)))
 
 
@@ -156,7 +164,14 @@ def _orient_pair(pair: _DataPair, turn: bool) -> _DataPair:
     return replace(pair, a=pair.b, b=pair.a) if turn else pair
 
 
+def _squeeze(response: Response) -> str:
+    """The last turn of a response, however its spaces were changed."""
+    return " ".join(response.turns[-1].split())
+
+
 def _find_response(case: Case | None, author: str) -> Response | None:
+    if case and author == PASS_MARK:
+        return _PASS_MARK
     originals = case.originals if case else ()
     return next(
         (r for r in originals if r.author == author and r.severity is None), MARK if author == PASS_MARK else None
