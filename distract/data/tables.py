@@ -68,6 +68,9 @@ _FOREIGN: Mapping[bytes, str] = {
 }
 """The advice for forms that are no tables, by their first bytes."""
 
+_PROMPTFOO = re.compile(rb"evalId:|<promptfoo>|.{0,20000}?,Status,Score,Named Scores,", re.DOTALL)
+"""The beginning of promptfoo's results in YAML, XML and CSV, which lack texts or structure."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -165,6 +168,8 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
         begin = file.read(HEAD)
     if begin.startswith(b"\x1f\x8b"):
         return _open(partial(_expand, open_file, where), where, suffixes[:-1], checksum, expected)
+    if _PROMPTFOO.match(begin):
+        raise DataError("is no JSON of promptfoo; write it: promptfoo eval -o results.json", path=where)
     suffix = suffixes[-1].lower() if suffixes else ""
     form = arrow.recognise(begin, suffix)
     if form is not None:

@@ -42,7 +42,7 @@ LEFT_OUT = {
     "mt-bench": {"no model has answered the question": 1},
     "mt-bench-human": {"the annotators do not agree": 1},
     "table": {"a response is missing": 1},
-    "lm-eval": {"a choice among given answers": 1},
+    "lm-eval": {"no text was generated": 1},
     "pandalm": {"the annotators do not agree": 1, "a response is true or false and no text": 1},
     "alpaca-eval": {"not every file has an output": 1, "an output matches no instruction": 1},
 }
@@ -160,7 +160,7 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
     ("promptfoo", 1, {"prompt": None}, "prompt", "expected an object, found null"),
     ("promptfoo", 1, {"prompt": {"raw": " "}}, "prompt.raw", "is blank"),
     ("lm-eval", 1, {"doc_id": None}, "doc_id", "missing; expected text"),
-    ("lm-eval", 1, {"arguments": {"gen_args_0": {"arg_0": " "}}}, "arguments", "is blank"),
+    ("lm-eval", 1, {"arguments": {"a": {"arg_0": " ", "arg_1": {}}}}, "arguments", "is blank"),
     ("alpaca-eval", 1, {"generator": "other"}, "generator", "expected 'model-one' as in the first row"),
     ("alpaca-eval", 1, {"generator": None}, "generator", "missing"),
     ("alpaca-eval", 0, {"generator": "tie"}, "generator", "'tie' is reserved for labels"),

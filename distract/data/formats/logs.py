@@ -2,8 +2,8 @@
 
 inspect_ai's ``.eval`` and ``.json`` logs: a sample is a case with its completion and its target; failed samples are
 left out. promptfoo's results (``promptfoo eval -o results.json``): the outputs of several providers for one prompt are
-one case. lm-evaluation-harness's samples (``--log_samples``): choices among given answers have no text and are left
-out, and so is a second filter of the same answer. Swap convention: none, there are no labels.
+one case. lm-evaluation-harness's samples (``--log_samples``): likelihoods of given texts are no answers and are left
+out, and so are repeats and a second filter of the same answer. Swap convention: none, there are no labels.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
 from distract.data.fields import DECODER, Item
 from distract.data.formats.reader import Omission, Reader
-from distract.data.formats.table import AUTHOR, read_conversation
+from distract.data.formats.table import AUTHOR, Turns, read_conversation
 from distract.data.rows import has_all
 from distract.data.tables import Table
 
@@ -27,6 +28,10 @@ REPEATED = "a second answer of the same model to the same prompt"
 _SAMPLE = {"id", "epoch", "input", "target", "output"}
 _HEADER = {"version", "eval", "plan"}
 """Fields of a log without samples."""
+
+_LM_EVAL = {"doc_id", "doc", "arguments", "resps"}
+_LM_EVAL_RESULTS = {"results", "configs", "versions", "n-shot"}
+"""Fields of the file beside the samples."""
 
 
 def read_inspect(table: Table) -> Iterator[Case | Omission]:
@@ -102,12 +107,7 @@ def read_result(item: Item, name: str) -> Case | Omission:
     if not isinstance(output, str):
         return Omission("no output as text")
     prompt = item.object(item.value.get("prompt"), "prompt")
-    with suppress(ValueError, RecursionError):
-        # A prompt of several messages is stored as their JSON text.
-        messages = DECODER.decode(prompt.text("raw"))
-        if isinstance(messages, list) and messages and all(isinstance(one, dict) and "role" in one for one in messages):
-            prompt = Item({"raw": messages}, prompt.path, prompt.line, prompt.inside)
-    turns = read_conversation(prompt, "raw", "user")
+    turns = _read_messages(prompt, "raw", prompt.text("raw"))
     if isinstance(turns, Omission):
         return turns
     text = item.checked(output, "response", empty=True)
@@ -122,6 +122,9 @@ def read_provider(item: Item) -> str:
 
 
 def read_samples(table: Table) -> Iterator[Case | Omission]:
+    if "doc_id" not in table.fields:
+        problem = "are results of lm-evaluation-harness without samples; name samples_TASK….jsonl (--log_samples)"
+        raise DataError(problem, path=table.where)
     seen = set[str]()
     for item in table.items():
         name = item.check_name(f"item-{_read_id(item, 'doc_id')}", "doc_id")
@@ -131,21 +134,36 @@ def read_samples(table: Table) -> Iterator[Case | Omission]:
         seen.add(name)
         arguments, answers = item.value.get("arguments"), item.value.get("resps")
         calls: list[Any] = list(arguments.values()) if isinstance(arguments, dict) else list(arguments or ())
-        if len(calls) != 1 or not isinstance(answers, list) or not answers or not isinstance(answers[0], list):
-            yield Omission("a choice among given answers")
+        call = calls[0] if len(calls) == 1 else None
+        parts: list[Any] = list(call.values()) if isinstance(call, dict) else list(call or ())
+        repeats = answers[0] if isinstance(answers, list) and answers and isinstance(answers[0], list) else [None]
+        # Only a request for a text has settings; others ask for the likelihood of a text.
+        if len(parts) < 2 or not isinstance(parts[1], dict) or not isinstance(repeats[0], str):
+            yield Omission("no text was generated")
             continue
-        prompt = calls[0].get("arg_0") if isinstance(calls[0], dict) else next(iter(calls[0]), None)
-        answer = next(iter(answers[0]), None)
-        if not isinstance(prompt, str) or not isinstance(answer, str):
-            yield Omission("a choice among given answers")
+        yield from repeat(Omission(REPEATED, prompt=False), len(repeats) - 1)
+        # A prompt of several messages is a list of their JSON text.
+        prompt = parts[0][0] if isinstance(parts[0], list) and len(parts[0]) == 1 else parts[0]
+        turns = _read_messages(item, "arguments", item.checked(prompt, "arguments"))
+        if isinstance(turns, Omission):
+            yield turns
             continue
-        target = item.value.get("target")
+        target, text = item.value.get("target"), item.checked(repeats[0], "resps", empty=True)
         yield Case(
             name,
-            (item.checked(prompt, "arguments"),),
-            (Response(AUTHOR, (item.checked(answer, "resps", empty=True),)),),
-            reference=(target,) if isinstance(target, str) and target.strip() else (),
+            turns.texts,
+            (Response(AUTHOR, (*turns.answers, text)),),
+            reference=(target,) if isinstance(target, str) and target.strip() and len(turns.users) == 1 else (),
         )
+
+
+def _read_messages(item: Item, field: str, text: str) -> Turns | Omission:
+    """Read a prompt that is a text, or the JSON text of messages."""
+    with suppress(ValueError, RecursionError):
+        value = DECODER.decode(text)
+        if isinstance(value, list) and value and all(isinstance(one, dict) and "role" in one for one in value):
+            return read_conversation(Item({field: value}, item.path, item.line, item.inside), field, "user")
+    return Turns((text,), ())
 
 
 def _read_id(item: Item, field: str) -> str:
@@ -163,12 +181,12 @@ def read_author(item: Item, field: str) -> str:
 
 def has_samples(table: Table) -> bool:
     """Whether a log of inspect_ai has samples; the only row of one without is its header."""
-    return {*table.fields} >= _SAMPLE
+    return not {*table.fields} >= _HEADER
 
 
 INSPECT = Reader(
     "an .eval or .json log of inspect_ai: {samples: [{id, input, target, output, scores}]}",
-    lambda table: has_samples(table) or {*table.fields} >= _HEADER,
+    lambda table: any({*table.fields} >= names for names in (_SAMPLE, _HEADER)),
     read_inspect,
 )
 PROMPTFOO = Reader(
@@ -178,6 +196,6 @@ PROMPTFOO = Reader(
 )
 LM_EVAL = Reader(
     "samples of lm-evaluation-harness: rows of {doc_id, doc, target, arguments, resps}",
-    has_all("doc_id", "doc", "arguments", "resps"),
+    lambda table: any({*table.fields} >= names for names in (_LM_EVAL, _LM_EVAL_RESULTS)),
     read_samples,
 )
