@@ -1,0 +1,196 @@
+"""Test logs of other tools as data: the kinds that the real tools write, and archives that are damaged or too large."""
+
+from __future__ import annotations
+
+import json
+import struct
+import warnings
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from distract.core.errors import DataError
+from distract.data import archives
+from distract.data.datasets import load
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+SAMPLE: dict[str, Any] = {
+    "id": 1,
+    "epoch": 1,
+    "input": "Name a sea.",
+    "target": "Baltic",
+    "output": {"model": "m", "choices": [{}], "completion": "The Baltic."},
+}
+REPEATED = "a second answer of the same model to the same prompt"
+NO_TEXT = "no text was generated"
+
+
+def problem(path: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        load(str(path))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 240 + len(str(path))
+    return str(caught.value)
+
+
+def write_archive(path: Path, members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+def write_zstandard(path: Path, text: bytes, frames: int = 1, size: int | None = None) -> Path:
+    """Write a sample compressed by Zstandard, as inspect_ai does, in several frames if it is large."""
+    step = -(-len(text) // frames)
+    parts = [text[start : start + step] for start in range(0, len(text), step)]
+    content = b"".join(zstandard.ZstdCompressor().compress(part) for part in parts)
+    write_archive(path, {"samples/1.json": content, "samples/2.json": content}, zipfile.ZIP_STORED)
+    raw = bytearray(path.read_bytes())
+    for mark, method, length in ((b"PK\x03\x04", 8, 22), (b"PK\x01\x02", 10, 24)):
+        at = -1
+        while (at := raw.find(mark, at + 1)) >= 0:
+            raw[at + method : at + method + 2] = struct.pack("<H", 93)
+            raw[at + length : at + length + 4] = struct.pack("<I", len(text) if size is None else size)
+    path.write_bytes(raw)
+    return path
+
+
+# lm_eval 0.4.13 wrote the files with a dummy model, and the chat with a local server.
+@pytest.mark.parametrize(
+    ("name", "prompts", "left_out"),
+    [
+        ("repeats", ["Question: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 9}),
+        ("chat", ["Be brief.\n\nQuestion: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 3}),
+        ("likelihood", [], {NO_TEXT: 3}),
+        ("choice", [], {NO_TEXT: 3}),
+    ],
+)
+def test_samples_of_lm_eval(name: str, prompts: list[str], left_out: dict[str, int]) -> None:
+    path = LOGS / f"lm-eval-{name}.jsonl"
+    if not prompts:
+        assert f"holds no cases: {NO_TEXT} (3)" in problem(path)
+        return
+    dataset = load(str(path))
+    assert (dataset.format, [case.prompt[0] for case in dataset.cases][:1]) == ("lm-eval", prompts)
+    assert (len(dataset.cases), dataset.left_out) == (3, left_out)
+    assert [case.reference for case in dataset.cases] == [("The Baltic Sea",), ("Jane Austen",), ("56",)]
+
+
+def test_results_of_lm_eval_name_the_samples(tmp_path: Path) -> None:
+    value = {"results": {"t": {"acc": 1}}, "configs": {"t": {}}, "versions": {"t": 1}, "n-shot": {"t": 0}, "date": 1.5}
+    (tmp_path / "results.json").write_text(json.dumps(value, indent=2), encoding="utf-8")
+    assert "are results of lm-evaluation-harness without samples; name samples_" in problem(tmp_path / "results.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("evalId: eval-x\nresults:\n  version: 3\n", "r.yaml"),
+        ("<promptfoo>\n  <evalId>eval-x</evalId>\n", "r.xml"),
+        ('question,"[plain] A {{question}}\nin two lines",Status,Score,Named Scores,Grader Reason\n', "r.csv"),
+    ],
+)
+def test_other_forms_of_promptfoo_name_its_json(tmp_path: Path, text: str, form: str) -> None:
+    (tmp_path / form).write_text(text, encoding="utf-8")
+    assert "is no JSON of promptfoo; write it: promptfoo eval -o results.json" in problem(tmp_path / form)
+
+
+@pytest.mark.parametrize(
+    ("change", "prompt"),
+    [
+        ({"choices": ["Black", "Baltic"]}, "Name a sea.\n\nA) Black\nB) Baltic"),
+        ({"choices": []}, "Name a sea."),
+        ({"input": [{"role": "user", "content": [{"type": "text", "text": "Name"}, {"type": "text", "text": "it."}]}]},
+         "Name\n\nit."),
+        ({"scores": {"s": {"value": float("nan")}}}, "Name a sea."),
+    ],
+)  # fmt: skip
+def test_sample_of_inspect_ai(tmp_path: Path, change: dict[str, Any], prompt: str) -> None:
+    path = write_archive(tmp_path / "l.eval", {"samples/1.json": json.dumps({**SAMPLE, **change}).encode()})
+    (case,) = load(str(path)).cases
+    assert (case.id, case.prompt, case.responses[0].text) == ("item-1", (prompt,), "The Baltic.")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"error": {"message": "x"}}, "the sample failed"),
+        ({"output": {"model": "m", "choices": [], "completion": ""}}, "the sample failed"),
+        ({"input": [{"role": "user", "content": [{"type": "image", "image": "x"}]}]}, "a message holds parts that are"),
+        ({"input": [{"role": "tool", "content": "x"}, {"role": "user", "content": "y"}]}, "a conversation with tools"),
+    ],
+)
+def test_sample_that_is_no_case_is_counted(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    members = {"samples/1.json": json.dumps({**SAMPLE, **change}).encode()}
+    assert reason in problem(write_archive(tmp_path / "l.eval", members))
+    members["samples/2.json"] = json.dumps({**SAMPLE, "id": 2}).encode()
+    dataset = load(str(write_archive(tmp_path / "l.eval", members)))
+    assert ([case.id for case in dataset.cases], [*dataset.left_out.values()]) == (["item-2"], [1])
+
+
+@pytest.mark.parametrize("member", ["header.json", "_journal/start.json"])
+def test_log_without_samples_says_so(tmp_path: Path, member: str) -> None:
+    header = {"version": 2, "status": "success", "eval": {"task": "t"}, "plan": {}}
+    message = "is a log of inspect_ai without samples; evaluate with --log-samples"
+    assert message in problem(write_archive(tmp_path / "l.eval", {member: json.dumps(header).encode()}))
+    (tmp_path / "l.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
+    assert message in problem(tmp_path / "l.json")
+
+
+def test_last_member_of_one_name_counts(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's own, of a duplicate name
+        with zipfile.ZipFile(tmp_path / "l.eval", "w") as archive:
+            for text in ("Old.", "New."):
+                output = {**SAMPLE["output"], "completion": text}
+                archive.writestr("samples/1.json", json.dumps({**SAMPLE, "output": output}))
+    (case,) = load(str(tmp_path / "l.eval")).cases
+    assert case.responses[0].text == "New."
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+def test_sample_in_several_frames_is_read(tmp_path: Path, frames: int) -> None:
+    text = json.dumps({**SAMPLE, "metadata": {"padding": "x" * 5000}}).encode()
+    path = write_zstandard(tmp_path / "l.eval", text, frames)
+    log = archives.open_log(lambda: path.open("rb"), "l")
+    assert log is not None
+    rows = [*log[0]()]
+    assert rows == [(1, json.loads(text)), (2, json.loads(text))]
+
+
+@pytest.mark.parametrize("form", ["deflate", "zstandard", "zstandard, small in its header"])
+def test_sample_that_inflates_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(archives, "_MOST", 1 << 20)
+    text = b'{"id": "' + b" " * (3 << 20)
+    path = tmp_path / "l.eval"
+    if form == "deflate":
+        write_archive(path, {"samples/1.json": text})
+    else:
+        write_zstandard(path, text, size=10 if "small" in form else None)
+    assert path.stat().st_size < 10_000
+    assert "samples/1.json: has more than 1 MB; leave this sample out" in problem(path)
+
+
+@pytest.mark.parametrize(
+    ("cut", "message"),
+    [
+        (
+            lambda raw: raw[:-30],
+            "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover` may help",
+        ),
+        (lambda raw: raw.replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe", 1), "samples/1.json: damaged ("),
+        (lambda raw: raw.replace(struct.pack("<I", 200), struct.pack("<I", 900)), "samples/1.json: damaged (it ends"),
+    ],
+)
+def test_damaged_archive_is_refused(tmp_path: Path, cut: Any, message: str) -> None:
+    text = json.dumps(SAMPLE).encode().ljust(200)
+    path = write_zstandard(tmp_path / "l.eval", text)
+    path.write_bytes(cut(path.read_bytes()))
+    assert message in problem(path)
