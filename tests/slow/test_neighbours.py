@@ -19,6 +19,7 @@ import distract
 from distract.core.errors import UsageError
 from distract.core.plugin import Comparison
 from distract.core.records import NO_REPLY, Case, Judgment, Message, Reply, Request, Response
+from distract.judging import published
 from distract.judging.functions.backend import FunctionBackend
 from distract.judging.functions.declaration import declare
 from distract.judging.functions.source import find
@@ -324,3 +325,52 @@ def test_log_of_inspect_ai_is_read(form: str) -> None:
         "item-one": (("Name a colour.",), "Red.", ("Red",)),
         "item-2": (("Be brief.\n\nName a sea.",), "The Baltic.", ()),
     }
+
+
+SCORING_TASK = """
+import json, sys
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import Score, mean, model_graded_qa, scorer, value_to_float
+
+values = ["C", "I", "P", "N", "yes", "No", "TRUE", "false", "0.25", "1", 0.75, 1, 0, True, False, float("nan")]
+
+def model(name, answer):
+    def output(messages, *more):
+        text = ModelOutput.from_content(name, answer(messages[-1].text))
+        text.usage = ModelUsage(input_tokens=30, output_tokens=2)
+        return text
+    return get_model(name, custom_outputs=output, memoize=False)
+
+@scorer(metrics=[mean()])
+def stored():
+    async def score(state, target):
+        return Score(value=values[state.sample_id])
+    return score
+
+grades = {"Answer 3": "GRADE: C", "Answer 4": "GRADE: I"}
+grader = model("mockllm/grader", lambda text: next((grades[answer] for answer in grades if answer in text), "?"))
+samples = [Sample(f"Answer {number}", target="x", id=number) for number in range(len(values))]
+task = Task(samples, scorer=[stored(), model_graded_qa(model=grader)], name="quiz")
+eval(task, model("mockllm/model", lambda text: text), log_dir="log", log_format=sys.argv[1], display="none")
+print(json.dumps([None if value != value else value_to_float()(value) for value in values]))
+"""
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_scores_of_inspect_ai_are_replayed(form: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", SCORING_TASK, form], check=True, capture_output=True, text=True)
+    numbers = json.loads(ran.stdout.splitlines()[-1])
+    graded, stored = (
+        sorted(run.rows["stored"], key=lambda row: int(row.case.removeprefix("item-")))
+        for run in sorted(published.load("log"), key=lambda run: run.protocol)
+    )
+    judgments = [row.judgments[0] for row in stored]
+    assert [judgment.scores and judgment.scores[0] for judgment in judgments] == numbers
+    assert [judgment.preferred for judgment in judgments] == [
+        None if number is None else "a" if number >= 0.5 else "b" for number in numbers
+    ]
+    assert {row.judge for row in graded} == {"mockllm/grader"}
+    assert [row.judgments[0].preferred for row in graded][2:6] == [None, "a", "b", None]
+    assert graded[0].judgments[0].failure == "no score: grader_failed"
