@@ -78,7 +78,7 @@ def test_log_of_inspect_ai_is_replayed() -> None:
     assert [run.notes for run in runs] == [
         (
             "passes 2 of 2 responses; no verdict on 1; 2 scores between 0 and 1",
-            "left out: letters, its scores are 10 to 16 and not 0 to 1",
+            "left out: the scores of letters are 10 to 16 and not 0 to 1",
         ),
         ("passes 1 of 3 responses",),
         ("passes 3 of 3 responses; 3 scores between 0 and 1",),
@@ -179,17 +179,17 @@ def test_every_sample_is_a_row(tmp_path_factory: pytest.TempPathFactory, values:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ([[1, 0], [0, 0]], "s, its scores are lists"),
-        ([3, 7.5], "s, its scores are 3 to 7.5 and not 0 to 1"),
-        ([-1, 1], "s, its scores are -1 to 1 and not 0 to 1"),
-        (["red\x1b[2J", "blue"], "s, its scores are texts as 'red"),
-        ([..., ...], "l.json is not scored: run `inspect score`"),
-        ([], "l.json has no samples: evaluate with --log-samples"),
+        ([[1, 0], [0, 0]], "the scores of s are lists"),
+        ([3, 7.5], "the scores of s are 3 to 7.5 and not 0 to 1"),
+        ([-1, 1], "the scores of s are -1 to 1 and not 0 to 1"),
+        (["red\x1b[2J", "blue"], "the scores of s are texts as 'red"),
+        ([..., ...], "no scores; run `inspect score`"),
+        ([], "no samples; evaluate with --log-samples"),
     ],
 )
 def test_log_without_verdicts_is_refused(tmp_path: Path, values: list[Any], reason: str) -> None:
     message = problem(write_log(tmp_path / "l.json", *values))
-    assert "l.json: holds no score that passes or fails a response (" in message
+    assert "l.json: holds no verdicts: " in message
     assert reason in message
     # In a folder, it is a remark on the logs that have verdicts.
     write_log(tmp_path / "m.json", "C", scorer="other")

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from distract.core.errors import DataError, DistractError
+from distract.data.tables import open_table
 from distract.judging.published import inspect_logs, judgebench, llmbar, mt_bench, own_runs, promptfoo, reife
-from distract.judging.published.output_files import first_object, head
+from distract.judging.published.output_files import first_object
 from distract.judging.published.published_runs import PublishedRun
 
 _Read = Callable[[Sequence[Path]], tuple[PublishedRun, ...]]
@@ -67,8 +68,8 @@ def load(path: str) -> tuple[PublishedRun, ...]:
         raise DataError("is not a regular file" if where.exists() else "no such file or folder", path=where)
     form = _detect_whole(where) or _detect_lines(where)
     if form is None:
-        is_empty = not head(where)
-        raise DataError("is empty" if is_empty else f"in no format that can be replayed ({KNOWN})", path=where)
+        open_table(where, "judgments")  # what it says of a file that is no table comes first
+        raise DataError(f"in no format that can be replayed ({KNOWN})", path=where)
     return form.read(_find_partners(where) if form.read is reife.read else [where])
 
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError
-from distract.core.printable import line, shorten
+from distract.core.printable import count, line, shorten
 from distract.core.records import Case, Judgment
 from distract.data.fields import Item
 from distract.data.formats.logs import FAILED, has_samples, name_sample, read_author, read_sample
@@ -70,29 +71,29 @@ def can_read(path: Path) -> bool:
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """Read the runs of logs."""
-    tables, left_out = [open_table(path) for path in paths], dict[str, None]()
+    tables, left_out = [open_table(path) for path in paths], Counter[str]()
     responses = [response for table in tables for response in _read_log(table, left_out)]
     if not responses:
-        reason = next(iter(left_out))
-        raise DataError(f"holds no score that passes or fails a response ({reason})", path=paths[0])
-    return assemble_runs(responses, tables, [*left_out])
+        raise DataError(f"holds no verdicts: {next(iter(left_out))}", path=paths[0])
+    several = len(paths) > 1
+    notes = [f"left out: {why}" + f" (in {count(n, 'log')})" * several for why, n in left_out.items()]
+    return assemble_runs(responses, tables, notes)
 
 
-def _read_log(table: Table, left_out: dict[str, None]) -> Iterator[GradedResponse]:
+def _read_log(table: Table, left_out: Counter[str]) -> Iterator[GradedResponse]:
     header = Item(table.header, table.where, 1)
     spec = header.object(header.value.get("eval", {}), "eval")
     samples = [_read_sample(item) for item in table.items()] if has_samples(table) else []
     protocols = _list_protocols(samples, [*(scorers := _name_scorers(spec))])
     if not protocols:
-        problem = "is not scored: run `inspect score`" if samples else "has no samples: evaluate with --log-samples"
-        left_out[f"{Path(table.where).name} {problem}"] = None
+        left_out["no scores; run `inspect score`" if samples else "no samples; evaluate with --log-samples"] += 1
     task = spec.name("task") if spec.has("task") else Path(table.where).name
     taken = set[Names]()
     for protocol in protocols:
         scores = [sample.score(protocol) for sample in samples]
         values = [score.value for score in scores if score and score.value is not None]
         if flaw := _find_flaw(values):
-            left_out[f"left out: {line(protocol)}, {flaw}"] = None
+            left_out[f"the scores of {line(protocol)} are {flaw}"] += 1
             continue
         scorer, dot, key = protocol.partition("/")
         kind, models = scorers.get(scorer, (scorer, ()))
@@ -167,10 +168,10 @@ def _find_flaw(values: Sequence[object]) -> str:
     """Why the scores of a protocol cannot pass or fail; empty if they can."""
     numbers = [number for value in values if (number := _read_value(value)) is not None]
     if any(isinstance(value, list) for value in values):
-        return "its scores are lists"
+        return "lists"
     if numbers and not 0 <= min(numbers) <= max(numbers) <= 1:
-        return f"its scores are {min(numbers):g} to {max(numbers):g} and not 0 to 1"
-    return "" if numbers or not values else f"its scores are texts as {line(shorten(repr(values[0]), 20))}"
+        return f"{min(numbers):g} to {max(numbers):g} and not 0 to 1"
+    return "" if numbers or not values else f"texts as {line(shorten(repr(values[0]), 20))}"
 
 
 def _read_value(value: object) -> float | None:
