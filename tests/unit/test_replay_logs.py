@@ -299,7 +299,7 @@ def test_labels_are_attached_by_texts_or_by_id_and_answer(tmp_path: Path, case: 
     first, second = joined.rows["stored"]
     assert (first.label, second.label) == (label, None)
     is_known = case.passed is None or label is not None
-    assert (first.case, first.data) == ((case.id, "people.csv") if is_known else ("item-0", "t"))
+    assert (first.case, first.data) == (case.id, "people.csv") if is_known else first.case.startswith("texts-")
     assert first.b == Side(PASS_MARK)
     assert first.judgments == run.rows["stored"][0].judgments
     assert joined.notes[1:] == (f"{'1 row is' if is_known else '2 rows are'} in none of the data sets",)
@@ -408,5 +408,25 @@ def test_module_reads_the_first_bytes_only(tmp_path: Path) -> None:
         assert inspect_logs.can_read(tmp_path / "l.json") is is_log
 
 
-def test_grade_keeps_its_score() -> None:
-    assert grade(False, (0.2, 0.5)) == Judgment("b", (0.0, 1.0, 0.0), (0.2, 0.5), read="text")
+def test_grade_keeps_its_score_and_words() -> None:
+    judgment = grade(False, "Too short.\ud800", scores=(0.2, 0.5))
+    assert judgment == Judgment("b", (0.0, 1.0, 0.0), (0.2, 0.5), read="text")
+    assert [answer.reply.text for answer in judgment.answers] == ["Too short.?"]
+    for words in (None, " ", 3):
+        assert grade(None, words, failure="no score") == Judgment(None, failure="no score", read="text")
+        assert not grade(None, words).answers
+
+
+def test_words_of_graders_are_kept() -> None:
+    words = {
+        (run.protocol, answer.reply.text)
+        for path in (INSPECT, PROMPTFOO)
+        for run in replay.load(str(path))
+        for row in run.rows["stored"]
+        for judgment in row.judgments
+        for answer in judgment.answers
+    }
+    assert ("model_graded_qa", "Grade not found in model output: I cannot tell.") in words
+    assert ("model_graded_qa", "GRADE: C") in words
+    assert ("llm-rubric 2", "the grader is down") in words
+    assert not any(protocol in ("contains", "length") for protocol, _ in words)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from distract.core.errors import DataError
 from distract.core.printable import count
-from distract.core.records import BASELINE, PASS_MARK, Case, Judgment, Row, Side
+from distract.core.records import BASELINE, PASS_MARK, Answer, Case, Judgment, Reply, Row, Side
 from distract.data.tables import Table
 from distract.judging.published import output_files, published_runs
 from distract.judging.published.output_files import OutputFile
@@ -33,9 +33,21 @@ class GradedResponse:
     judgment: Judgment | str
 
 
-def grade(is_passed: bool, scores: tuple[float, float] | None = None) -> Judgment:
-    """The judgment of a grader; ``scores`` are the response's score and the mark to reach, if they are known."""
-    return replace(published_runs.winner_judgment("a" if is_passed else "b"), scores=scores)
+def grade(
+    is_passed: bool | None,
+    words: object = None,
+    *,
+    failure: str = "no verdict",
+    scores: tuple[float, float] | None = None,
+) -> Judgment:
+    """The judgment of a grader.
+
+    ``words`` are its reasons, if it gave any, ``scores`` the response's score and the mark to reach, if they are known.
+    """
+    judgment = published_runs.winner_judgment(None if is_passed is None else "a" if is_passed else "b", failure)
+    text = words.encode(errors="replace").decode() if isinstance(words, str) else ""
+    answers = (Answer("", Reply(text), (), judgment.failure),) if text.strip() else ()
+    return replace(judgment, scores=scores, answers=answers)
 
 
 def assemble_runs(

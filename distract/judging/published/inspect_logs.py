@@ -29,7 +29,7 @@ from distract.data.formats.table import AUTHOR
 from distract.data.tables import Table, open_table
 from distract.judging.published import output_files
 from distract.judging.published.graded_responses import GradedResponse, assemble_runs, grade
-from distract.judging.published.published_runs import Names, PublishedRun, winner_judgment
+from distract.judging.published.published_runs import Names, PublishedRun
 
 MARK = 0.5
 JUDGE = "inspect_ai"
@@ -40,11 +40,12 @@ _JSON = re.compile(rb'\{\s*"version":\s*\d+,\s*"status":\s*"\w+",\s*"eval":')
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """The value of a score, the reason for an unusual one, and the models that gave it; what else it holds is large."""
+    """The value of a score, the reason for an unusual one, and the models that gave it and their words."""
 
     value: object
     reason: str
     graders: tuple[str, ...]
+    words: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ def _read_score(value: Mapping[str, Any]) -> _Score:
     details = details if isinstance(details, dict) else {}
     reason, grading = value.get("reason") or details.get("unscored_reason"), details.get("grading")
     reason = line(shorten(reason, 60)) if isinstance(reason, str) else ""
-    return _Score(value.get("value"), reason, tuple(_list_models(grading) if isinstance(grading, list) else ()))
+    models = tuple(_list_models(grading) if isinstance(grading, list) else ())
+    return _Score(value.get("value"), reason, models, value.get("explanation"))
 
 
 def _name_scorers(spec: Item) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -191,9 +193,9 @@ def _read_value(value: object) -> float | None:
 
 def _judge(sample: _Sample, score: _Score | None) -> Judgment | str:
     if score is None:
-        return winner_judgment(None, sample.failure) if sample.is_answered else FAILED
+        return grade(None, failure=sample.failure) if sample.is_answered else FAILED
     number = _read_value(score.value)
     if number is not None:
-        return grade(number >= MARK, (number, MARK))
+        return grade(number >= MARK, score.words, scores=(number, MARK))
     failure = "no score" if score.value is None else "unreadable score"
-    return winner_judgment(None, f"{failure}: {score.reason}" if score.reason else failure)
+    return grade(None, score.words, failure=f"{failure}: {score.reason}" if score.reason else failure)

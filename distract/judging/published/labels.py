@@ -20,7 +20,10 @@ from distract.judging.published.published_runs import PublishedRun
 
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]
-_PASS_MARK = Response(PASS_MARK, ())
+
+
+MARK = Response(PASS_MARK, ())
+"""Stands in for the second response where one is judged alone."""
 
 
 MARK = Response(PASS_MARK, ())
@@ -29,7 +32,7 @@ MARK = Response(PASS_MARK, ())
 
 @dataclass(frozen=True, slots=True)
 class _DataPair:
-    """Two responses from a data set, in the order of a row's a and b; b may be the pass mark."""
+    """Two responses from a data set, in the order of a row's a and b."""
 
     data: str
     case: Case
@@ -81,8 +84,6 @@ def attach_labels(published: PublishedRun, cases: Mapping[str, Sequence[Case]]) 
 
 def _name_by_texts(row: Row, case: Case | None) -> Row:
     """Name a row by the texts that it compares, whichever of the two is listed first."""
-    if row.design == "pass":
-        return row  # the id is that of the log
     a, b = (_find_response(case, author) for author in (row.a.author, row.b.author))
     if case is None or a is None or b is None:
         return row
@@ -128,9 +129,9 @@ class _PairIndex:
             turns = frozenset({pair.a.turns, pair.b.turns})
             self._by_texts.setdefault((pair.case.prompt, turns), []).append(pair)
             authors = frozenset({pair.a.author, pair.b.author})
-            if pair.b is _PASS_MARK:
-                self._by_answer.setdefault((pair.case.id, _squeeze(pair.a)), []).append(pair)
             self._by_names.setdefault((pair.case.id, authors), []).append(pair)
+            if pair.b == MARK:
+                self._by_answer.setdefault((pair.case.id, _squeeze(pair.a)), []).append(pair)
 
     def find(self, row: Row, case: Case | None) -> list[_DataPair]:
         """Find the pairs that a row compares, the best match first."""
@@ -147,7 +148,8 @@ class _PairIndex:
             _orient_pair(pair, pair.b.author == a.author if a.turns == b.turns else pair.a.turns != a.turns)
             for pair in self._by_texts.get(texts, ())
         ]
-        if not pairs and row.design == "pass":
+        if not pairs and b == MARK:
+            # A log records the prompt otherwise than the data do, if it has several messages.
             pairs = self._by_answer.get((case.id, _squeeze(a)), [])
         return sorted(pairs, key=lambda pair: (pair.label is None, (pair.data, pair.case.id) != (row.data, row.case)))
 
@@ -165,13 +167,11 @@ def _orient_pair(pair: _DataPair, turn: bool) -> _DataPair:
 
 
 def _squeeze(response: Response) -> str:
-    """The last turn of a response, however its spaces were changed."""
+    """The last turn of a response with single spaces."""
     return " ".join(response.turns[-1].split())
 
 
 def _find_response(case: Case | None, author: str) -> Response | None:
-    if case and author == PASS_MARK:
-        return _PASS_MARK
     originals = case.originals if case else ()
     return next(
         (r for r in originals if r.author == author and r.severity is None), MARK if author == PASS_MARK else None

@@ -23,7 +23,7 @@ from distract.data.formats.logs import name_results, read_provider, read_result
 from distract.data.tables import Table, open_table
 from distract.judging.published import output_files
 from distract.judging.published.graded_responses import GradedResponse, assemble_runs, grade
-from distract.judging.published.published_runs import PublishedRun, winner_judgment
+from distract.judging.published.published_runs import PublishedRun
 
 JUDGE = "promptfoo"
 _JSON = re.compile(rb'\{\s*(?:"evalId":\s*(?:"[^"]*"|null),\s*)?"results":\s*\{\s*"version":\s*\d+,\s*"timestamp":')
@@ -84,6 +84,7 @@ def _name_judge(item: Item, part: Item, assertion: Item) -> str:
 
 def _judge(part: Item) -> Judgment:
     details, is_passed = part.value.get("metadata"), part.value.get("pass")
+    words = part.value.get("reason") if part.has("tokensUsed") else None
     if isinstance(details, dict) and details.get("graderError"):
-        return winner_judgment(None, "the grader failed")
-    return grade(is_passed) if isinstance(is_passed, bool) else winner_judgment(None, "unreadable grade")
+        return grade(None, words, failure="the grader failed")
+    return grade(is_passed if isinstance(is_passed, bool) else None, words, failure="unreadable grade")
