@@ -121,7 +121,7 @@ def test_sample_of_inspect_ai(tmp_path: Path, change: dict[str, Any], prompt: st
     [
         ({"error": {"message": "x"}}, "the sample failed"),
         ({"output": {"model": "m", "choices": [], "completion": ""}}, "the sample failed"),
-        ({"input": [{"role": "user", "content": [{"type": "image", "image": "x"}]}]}, "a message holds parts that are"),
+        ({"input": [{"role": "user", "content": [{"type": "image", "image": "x"}]}]}, "a message with parts that are"),
         ({"input": [{"role": "tool", "content": "x"}, {"role": "user", "content": "y"}]}, "a conversation with tools"),
     ],
 )

@@ -232,7 +232,7 @@ def test_unknown_texts_keep_their_row(tmp_path: Path) -> None:
     (run,) = replay.load(str(path))
     assert list_verdicts((run,)) == {("inspect_ai", "s"): ["a", "b"]}
     assert [*run.cases] == ["item-1"]
-    assert load(str(path)).left_out == {"a message holds parts that are no text": 1}
+    assert load(str(path)).left_out == {"a message with parts that are no text": 1}
 
 
 def damage(path: Path, member: str | None, text: bytes) -> None:

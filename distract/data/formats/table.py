@@ -47,7 +47,7 @@ _MOST_VALUES = 50
 _THOUGHTS = ("reasoning", "thinking")
 """Parts of a message that are not part of the answer."""
 
-NO_TEXT = "a message holds parts that are no text"
+NO_TEXT = "a message with parts that are no text"
 NO_TURNS = "a conversation with tools or without alternating turns"
 
 Outcome = str
