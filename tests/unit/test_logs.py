@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from distract.core.errors import DataError
+from distract.core.errors import DataError, UsageError
 from distract.data import archives
 from distract.data.datasets import load
 
@@ -107,13 +108,17 @@ def test_other_forms_of_promptfoo_name_its_json(tmp_path: Path, text: str, form:
         ({"choices": []}, "Name a sea."),
         ({"input": [{"role": "user", "content": [{"type": "text", "text": "Name"}, {"type": "text", "text": "it."}]}]},
          "Name\n\nit."),
+        ({"input": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [
+            {"type": "reasoning", "reasoning": "Greet."}, {"type": "text", "text": "Yes?"}]},
+            {"role": "user", "content": "Name a sea."}]}, "Hi"),
         ({"scores": {"s": {"value": float("nan")}}}, "Name a sea."),
     ],
 )  # fmt: skip
 def test_sample_of_inspect_ai(tmp_path: Path, change: dict[str, Any], prompt: str) -> None:
     path = write_archive(tmp_path / "l.eval", {"samples/1.json": json.dumps({**SAMPLE, **change}).encode()})
     (case,) = load(str(path)).cases
-    assert (case.id, case.prompt, case.responses[0].text) == ("item-1", (prompt,), "The Baltic.")
+    assert (case.id, case.prompt[0], case.responses[0].turns[-1]) == ("item-1", prompt, "The Baltic.")
+    assert case.responses[0].turns[:-1] == (("Yes?",) if prompt == "Hi" else ())
 
 
 @pytest.mark.parametrize(
@@ -151,6 +156,13 @@ def test_last_member_of_one_name_counts(tmp_path: Path) -> None:
                 archive.writestr("samples/1.json", json.dumps({**SAMPLE, "output": output}))
     (case,) = load(str(tmp_path / "l.eval")).cases
     assert case.responses[0].text == "New."
+
+
+def test_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_zstandard(tmp_path / "l.eval", json.dumps(SAMPLE).encode())
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(UsageError, match=r"l\.eval: needs zstandard, which is not installed: pip install"):
+        load(str(path))
 
 
 @pytest.mark.parametrize("frames", [1, 3])
