@@ -57,7 +57,7 @@ def open_log(
 def _open_archive(file: BinaryIO, where: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
         problem = "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover` may help"
         raise DataError(f"{problem} ({error})", path=where) from error
 
@@ -78,15 +78,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) 
             text = bytearray()
             while len(text) <= _MOST and (part := file.read(1 << 20)):
                 text += part
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-        OSError,
-        EOFError,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:
+    except (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError) as error:
         raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "zstandard":
