@@ -1,4 +1,4 @@
-"""Test logs of other tools as data: the kinds that the real tools write, and archives that are damaged or too large."""
+"""Test logs of other tools: the kinds that the real tools write as data, damaged ones, and archives without end."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import struct
 import sys
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
-from distract.core.errors import DataError, UsageError
+from distract.core.errors import DataError, DistractError, UsageError
 from distract.data import archives
 from distract.data.datasets import load
+from distract.data.tables import open_table
+from distract.judging import published as replay
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 SAMPLE: dict[str, Any] = {
@@ -206,3 +211,69 @@ def test_damaged_archive_is_refused(tmp_path: Path, cut: Any, message: str) -> N
     path = write_zstandard(tmp_path / "l.eval", text)
     path.write_bytes(cut(path.read_bytes()))
     assert message in problem(path)
+
+
+JUNK: tuple[Any, ...] = (
+    None,
+    1,
+    1e999,
+    float("nan"),
+    "",
+    "x",
+    "\ud800",
+    "a\x1b[2J",
+    "../x",
+    True,
+    [],
+    {},
+    [1],
+    [None],
+    [{}],
+    {"value": {}},
+)
+
+
+def list_paths(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    children: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield (*path, key)
+        yield from list_paths(child, (*path, key))
+
+
+def read_documents() -> list[tuple[str, Any]]:
+    """A small document of each tool."""
+    table = open_table(LOGS / "inspect.eval")
+    samples = [{**value, "events": [], "messages": [], "attachments": {}} for _, value in islice(table.read(), 2)]
+    header = {name: table.header[name] for name in ("version", "status", "eval", "plan")}
+    lines = {
+        name: [json.loads(line) for line in (LOGS / name).read_text(encoding="utf-8").splitlines()[:2]]
+        for name in ("promptfoo.jsonl", "lm-eval-chat.jsonl")
+    }
+    return [("l.json", {**header, "samples": samples}), *lines.items()]
+
+
+DOCUMENTS = read_documents()
+
+
+@given(st.data())
+def test_no_damage_of_a_log_is_a_traceback(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    name, document = data.draw(st.sampled_from(DOCUMENTS))
+    changed = json.loads(json.dumps(document))
+    *outer, last = data.draw(st.sampled_from([*list_paths(changed)]))
+    holder = changed
+    for key in outer:
+        holder = holder[key]
+    holder[last] = data.draw(st.sampled_from(JUNK))
+    path = tmp_path_factory.mktemp("log") / name
+    text = json.dumps(changed, indent=1) if name == "l.json" else "\n".join(json.dumps(row) for row in changed)
+    path.write_text(text, encoding="utf-8")
+    for read in (load, replay.load):
+        assert "\n" not in find_error(read, path)
+
+
+def find_error(read: Callable[[str], object], path: Path) -> str:
+    try:
+        assert read(str(path))
+    except DistractError as error:
+        return str(error)
+    return ""

@@ -132,13 +132,11 @@ def read_samples(table: Table) -> Iterator[Case | Omission]:
             yield Omission(REPEATED, prompt=False)
             continue
         seen.add(name)
-        arguments, answers = item.value.get("arguments"), item.value.get("resps")
-        calls: list[Any] = list(arguments.values()) if isinstance(arguments, dict) else list(arguments or ())
-        call = calls[0] if len(calls) == 1 else None
-        parts: list[Any] = list(call.values()) if isinstance(call, dict) else list(call or ())
-        repeats = answers[0] if isinstance(answers, list) and answers and isinstance(answers[0], list) else [None]
+        calls, answers = (_list_parts(item.value.get(field)) for field in ("arguments", "resps"))
+        parts = _list_parts(calls[0]) if len(calls) == 1 else []
+        repeats = _list_parts(answers[0]) if answers else []
         # Only a request for a text has settings; others ask for the likelihood of a text.
-        if len(parts) < 2 or not isinstance(parts[1], dict) or not isinstance(repeats[0], str):
+        if len(parts) < 2 or not isinstance(parts[1], dict) or not repeats or not isinstance(repeats[0], str):
             yield Omission("no text was generated")
             continue
         yield from repeat(Omission(REPEATED, prompt=False), len(repeats) - 1)
@@ -155,6 +153,11 @@ def read_samples(table: Table) -> Iterator[Case | Omission]:
             (Response(AUTHOR, (*turns.answers, text)),),
             reference=(target,) if isinstance(target, str) and target.strip() and len(turns.users) == 1 else (),
         )
+
+
+def _list_parts(value: object) -> list[Any]:
+    """The values of a list, or of an object with numbered fields, as later versions write it."""
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def _read_messages(item: Item, field: str, text: str) -> Turns | Omission:
