@@ -26,10 +26,6 @@ MARK = Response(PASS_MARK, ())
 """Stands in for the second response where one is judged alone."""
 
 
-MARK = Response(PASS_MARK, ())
-"""Stands in for the second response where one is judged alone."""
-
-
 @dataclass(frozen=True, slots=True)
 class _DataPair:
     """Two responses from a data set, in the order of a row's a and b."""
