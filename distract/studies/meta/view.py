@@ -91,9 +91,9 @@ def _design_parts(
     yield from sentences(_sentences(source, total, base), apart=False)
     if any(f.n for f in accuracies):
         yield from _accuracy_tables(source, accuracies, places, whole, figures, base)
-    if rates := [f for f in own if f.measure in PASS_NAMES]:
-        kappas = [f for f in own if f.measure == "kappa"]
-        yield _measure_table(source, [*rates, *kappas], "A pass is positive; in % except kappa")
+        if rates := [f for f in own if f.measure in PASS_NAMES]:
+            kappas = [f for f in own if f.measure == "kappa"]
+            yield _measure_table(source, [*rates, *kappas], "A pass is positive; in % except kappa")
     yield Detail(_measure_table(source, own, "Each figure, in % except alpha, kappa, calls and tokens"))
     yield from confusion_tables([one for one in matrices if one.data == whole[0]])
     differences = [f for f in total if f.against is not None and f.n]
