@@ -19,9 +19,9 @@ from typing import Any
 
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Response
-from distract.data.columns import find_columns
 from distract.data.formats import READERS, native
 from distract.data.formats.reader import BetterFirst, ConstrainedPrompt, Omission
+from distract.data.formats.table import find_columns
 from distract.data.frames import LIBRARIES
 from distract.data.sources import BUILT_IN, TABLE, DataSource, locate
 from distract.data.tables import Table, open_table, read_table
@@ -109,7 +109,7 @@ def load(
     columns = ""
     if source.format == TABLE:
         is_labelled = any(case.preferred is not None or case.passed is not None for case in sample.cases.values())
-        columns = find_columns(source.table, source.table.roles).describe(is_labelled)
+        columns = find_columns(source.table).describe(is_labelled)
     checksum = _checksum(source, answers)
     return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns)
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from io import BufferedReader, TextIOWrapper
+from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from distract.core.errors import DataError
@@ -37,13 +41,36 @@ def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
     return _parse_array(_JsonText(path, file=file))
 
 
-def decode_lines(file: BinaryIO, path: str) -> Iterator[str]:
-    """Decode the lines of a file with their ends; drop a byte order mark."""
-    for number, raw in enumerate(file, 1):
-        try:
-            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError("not UTF-8; convert the file to UTF-8", path=path, line=number) from error
+def decode_lines(file: BinaryIO, path: str, newline: str = "\n") -> Iterator[str]:
+    """Decode the lines of a file with their ends; if ``newline`` is empty, a carriage return ends a line too."""
+    buffer = file if isinstance(file, BufferedReader) else BufferedReader(file)  # type: ignore[arg-type]
+    text = TextIOWrapper(buffer, find_encoding(buffer.peek(2)), newline=newline)
+    number = 1
+    try:
+        for line in text:
+            yield line
+            number += 1
+    except UnicodeError as error:
+        raise _report_encoding(error, path, number) from error
+    finally:
+        with suppress(ValueError):  # the caller has closed the file
+            text.detach()
+
+
+def _report_encoding(error: UnicodeError, path: str, line: int) -> DataError:
+    """The error for a text in another encoding; ``line`` is the first that is not decoded yet."""
+    if not isinstance(error, UnicodeDecodeError) or error.encoding != "utf-8":
+        return DataError("not valid UTF-16; convert the file to UTF-8", path=path, line=line)
+    line += error.object.count(b"\n", 0, error.start)
+    name = Path(path)
+    target = shlex.quote(f"{name.stem}-utf8{name.suffix}")
+    advice = f"convert the file to UTF-8, from Windows by: iconv -f cp1252 -t utf-8 {shlex.quote(path)} > {target}"
+    return DataError(f"not UTF-8; {advice}", path=path, line=line)
+
+
+def find_encoding(begin: bytes) -> str:
+    """The encoding of a text by its byte order mark."""
+    return "utf-16" if begin.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
 
 
 def _split_lines(text: str) -> Iterator[str]:
@@ -95,7 +122,7 @@ class _JsonText:
     def __init__(self, path: str, text: str = "", file: BinaryIO | None = None) -> None:
         self.path, self.buffer, self.at = path, text, 0
         self._file = file
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._line, self._counted = 1, 0
 
     def next_char(self) -> str:
@@ -137,11 +164,11 @@ class _JsonText:
         self.line()
         self.buffer, self.at, self._counted = self.buffer[self.at :], 0, 0
         raw = self._file.read(max(CHUNK, len(self.buffer)))
+        self._decoder = self._decoder or codecs.getincrementaldecoder(find_encoding(raw))()
         try:
             self.buffer += self._decoder.decode(raw, not raw)
-        except UnicodeDecodeError as error:
-            line = self._line + self.buffer.count("\n") + bytes(error.object).count(b"\n", 0, error.start)
-            raise DataError("not UTF-8; convert the file to UTF-8", path=self.path, line=line) from error
+        except UnicodeError as error:
+            raise _report_encoding(error, self.path, self._line + self.buffer.count("\n")) from error
         return bool(raw)
 
 

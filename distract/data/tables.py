@@ -6,14 +6,12 @@ name; only what has no form of its own (CSV, damaged files) is judged by its nam
 
 from __future__ import annotations
 
-import csv
 import gzip
 import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BufferedReader, BytesIO, RawIOBase
@@ -25,8 +23,11 @@ from typing import Any, BinaryIO, Final, NoReturn
 from distract.core.errors import DataError
 from distract.core.files import open_input
 from distract.data import archives, arrow
-from distract.data.fields import DECODER, Item, flaw
-from distract.data.json_stream import Object, decode_lines, stream_array, stream_lines
+from distract.data.conversations import find_messages
+from distract.data.delimited import Delimited
+from distract.data.fields import Item
+from distract.data.json_objects import read_object
+from distract.data.json_stream import Object, find_encoding, stream_array, stream_lines
 
 MISSING: Final = object()
 """The value of a field that an object lacks, as opposed to null."""
@@ -37,25 +38,15 @@ Opener = Callable[[], BinaryIO]
 HEAD = 1 << 16
 """Number of bytes that determine the form of a file."""
 
-_CELL = 1 << 27
-"""Maximum number of characters in a cell; an unclosed quotation mark must not swallow a whole file."""
-
 _ROWS = 100
-"""Number of first rows whose fields are those of a table of JSON objects, which may lack some."""
-
-_HOLDERS = (
-    *("samples", "data", "rows", "examples", "instances", "items", "records", "results"),
-    *("train", "test", "validation"),
-)
-"""Names under which one JSON object holds a list of rows."""
+"""Number of first rows to know a table by: each column's first value, and the fields of JSON objects."""
 
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 _BEGINNING = 20_000
 """Characters to search for field names in a row that cannot be decoded."""
 
 _FOREIGN: Mapping[bytes, str] = {
-    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+    b"version https://git-lfs": "is a pointer of Git LFS and not the file; fetch it with `git lfs pull`",
     b"SQLite format 3\0": "is an SQLite database; export the table as CSV",
     b"%PDF": "is a PDF; expected a table",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook; save it as CSV",
@@ -74,7 +65,8 @@ class Table:
     """Rows with named columns.
 
     ``read`` yields the line of each row (its number, where there are no lines) and its values by column; ``select`` the
-    values of the columns named, ``MISSING`` where an object lacks one. Where ``typed`` is False, as in CSV, every value
+    values of the columns named, ``MISSING`` where an object lacks one. ``first`` is the first row, and ``sample`` the
+    first value of each column that is not empty, among the first rows. Where ``typed`` is False, as in CSV, every value
     is a text. ``checksum`` computes the SHA-256 (hex) of the file, or of the rows as JSON. ``roles`` are the columns
     and labels that the user names (``--map``).
     """
@@ -83,6 +75,7 @@ class Table:
     kind: str
     fields: tuple[str, ...]
     first: Mapping[str, object]
+    sample: Mapping[str, object]
     typed: bool
     read: Callable[[], Iterator[Object]]
     select: Callable[[Sequence[str]], Iterator[Row]]
@@ -95,6 +88,50 @@ class Table:
     def fail(self, line: int, field: str, problem: str) -> NoReturn:
         """Raise a DataError for a cell."""
         raise DataError(problem, path=self.where, line=line, field=field)
+
+
+def list_paths(value: object, depth: int = 4) -> list[str]:
+    """The names of the cells inside objects, as ``inputs.question`` or ``answers.0.text``, except conversations."""
+    if depth == 0 or (depth < 4 and find_messages(value) is not None):
+        return []
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value[:4]) if isinstance(value, list) else ()
+    paths = [f"{name}.{path}" for name, part in parts for path in list_paths(part, depth - 1)]
+    return [*map(str, dict(parts)), *paths] if depth < 4 else paths
+
+
+def read_path(row: Mapping[str, object], path: str) -> object:
+    """The cell of a column or inside one; None if there is none."""
+    name = max((name for name in row if path == name or path.startswith(f"{name}.")), key=len, default=None)
+    if name is None:
+        return None
+    value = row[name]
+    for part in path[len(name) + 1 :].split(".") if path != name else ():
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal():
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def add_paths(table: Table, names: Collection[str]) -> Table:
+    """Add cells inside objects as columns."""
+    paths = [name for name in names if name not in table.fields]
+    if not paths:
+        return table
+    outer = [name for name in table.fields if any(path.startswith(f"{name}.") for path in paths)]
+
+    def objects() -> Iterator[Object]:
+        return ((line, {**row, **{path: read_path(row, path) for path in paths}}) for line, row in table.read())
+
+    def select(names: Sequence[str]) -> Iterator[Row]:
+        inner = [*dict.fromkeys((*outer, *(name for name in names if name not in paths)))]
+        for line, values in table.select(inner):
+            row = dict(zip(inner, values, strict=True))
+            yield line, [read_path(row, name) if name in paths else row[name] for name in names]
+
+    return replace(table, fields=(*table.fields, *paths), read=objects, select=select)
 
 
 def open_table(path: Path, expected: str = "a table") -> Table:
@@ -124,8 +161,8 @@ def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], I
             digest.update(f"{json.dumps(row)}\n".encode())
         return digest.hexdigest()
 
-    first = next(read(), {})
-    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
+    begin, _ = _read_begin(objects)
+    return Table(where, kind, tuple(fields), *begin, True, objects, partial(_select, objects), checksum)
 
 
 def open_folder(path: Path) -> Table | None:
@@ -165,33 +202,36 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     if begin.startswith(b"\x1f\x8b"):
         return _open(partial(_expand, open_file, where), where, suffixes[:-1], checksum, expected)
     suffix = suffixes[-1].lower() if suffixes else ""
+    if problem := next((problem for mark, problem in _FOREIGN.items() if begin.startswith(mark)), None):
+        raise DataError(problem, path=where)
     form = arrow.recognise(begin, suffix)
     if form is not None:
         fields, select = arrow.open_file(open_file, where, form)
         return _make_columns(where, form, fields, select, checksum)
-    if problem := next((problem for mark, problem in _FOREIGN.items() if begin.startswith(mark)), None):
-        raise DataError(problem, path=where)
     if begin.startswith(b"PK\x03\x04"):
         if b"xl/" in begin or suffix == ".xlsx":
             raise DataError("is an Excel workbook; save it as CSV", path=where)
         if (read := archives.open_log(open_file, where)) is not None:
             return _hold_objects(read, where, archives.KIND, checksum)
         raise DataError("is a ZIP archive; name a file in it", path=where)
-    if b"\0" in begin:
-        raise DataError(f"is a binary file; expected {expected} as text or Parquet", path=where)
-    begin = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not begin:
+    text = begin.decode(find_encoding(begin), "replace").lstrip()
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        problem = f"is a binary file (a NUL byte on line {line}); expected {expected} as text or Parquet"
+        raise DataError(problem, path=where)
+    if not text:
         raise DataError(f"is empty; expected {expected}", path=where)
-    text = begin.decode("utf-8", "replace")
-    if begin.startswith(b"["):
+    if text.startswith("["):
         return _open_objects(open_file, where, "a JSON array", stream_array, checksum, text)
-    if begin.startswith(b"{"):
-        if (rows := _read_object(open_file, where)) is not None:
+    if text.startswith("{"):
+        if (rows := read_object(open_file, where)) is not None:
             return _hold_objects(partial(enumerate, rows, 1), where, "a JSON object", checksum)
         return _open_objects(open_file, where, "JSON Lines", stream_lines, checksum, text)
     if suffix in (".json", ".jsonl", ".ndjson"):
         start = text.split("\n", 1)[0]
         raise DataError(f"not valid JSON (begins with {start[:40]!r}); expected {{ or [", path=where, line=1)
+    if text.startswith("<"):
+        raise DataError(f"is HTML or XML; expected {expected} as CSV, JSON Lines or Parquet", path=where)
     return _open_csv(open_file, where, checksum)
 
 
@@ -251,11 +291,15 @@ def _make_columns(
         return ((number, dict(zip(fields, values, strict=True))) for number, values in select(fields))
 
     # Read columns one by one, so that a damaged one affects only its readers.
-    first: dict[str, object] = {}
+    first, sample = dict[str, object](), dict[str, object]()
     for name in fields:
-        with suppress(DataError):
-            first.update((name, value) for _, (value,) in islice(select((name,), 1), 1))
-    return Table(where, kind, tuple(fields), first, True, objects, select, checksum)
+        (some, more), _ = _read_begin(partial(_name_cells, name, partial(select, (name,), _ROWS)))
+        first, sample = first | some, sample | more
+    return Table(where, kind, tuple(fields), first, sample, True, objects, select, checksum)
+
+
+def _name_cells(name: str, rows: Callable[[], Iterator[Row]]) -> Iterator[Object]:
+    return ((number, {name: cell}) for number, (cell,) in rows())
 
 
 def _open_objects(
@@ -277,113 +321,41 @@ def _find_names(text: str) -> Iterator[str]:
     return (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0]))
 
 
-def _read_object(open_file: Opener, where: str) -> list[dict[str, Any]] | None:
-    """The rows of a file that is one JSON object around them; None if each line is a row."""
-    with open_file() as file:
-        lines = (line for line in decode_lines(file, where) if line.strip())
-        first, second = next(lines), next(lines, None)
-    try:
-        value = DECODER.decode(first.strip())
-    except (ValueError, RecursionError):
-        if second is None or not first.rstrip().endswith(("{", "[", ",")):
-            return None  # the reader of lines reports the fault
-        return _decode_object(open_file, where)
-    return None if second is not None else _find_rows(value)
-
-
-def _decode_object(open_file: Opener, where: str) -> list[dict[str, Any]]:
-    with open_file() as file:
-        text = "".join(decode_lines(file, where))
-    try:
-        value = DECODER.decode(text.strip())
-    except (ValueError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise DataError(f"not valid JSON ({flaw(error)})", path=where, line=line) from error
-    rows = _find_rows(value)
-    return [value] if rows is None else rows
-
-
-def _find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The rows that an object holds: a list under a usual name, or columns as pandas writes them."""
-    for part in (value[name] for name in _HOLDERS if name in value):
-        if isinstance(part, list) and part and all(isinstance(row, dict) for row in part):
-            return list(part)
-        if isinstance(part, dict) and (rows := _find_rows(part)) is not None:
-            return rows
-    columns = list(value.values())
-    if len(columns) > 1 and all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
-        return [{name: column[key] for name, column in value.items()} for key in columns[0]]
-    if len(columns) > 1 and all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
-        return [dict(zip(value, cells, strict=True)) for cells in zip(*columns, strict=True)]
-    return None
-
-
 def _hold_objects(
     objects: Callable[[], Iterator[Object]], where: str, kind: str, checksum: Callable[[], str], text: str = ""
 ) -> Table:
     """A table of objects that may lack fields; ``text`` is the beginning of a file, for a damaged first row."""
+    begin, fault = _read_begin(objects)
+    # The reader of the rows reports a fault; the names before it tell the format.
+    fields = tuple(begin[1]) or (tuple(dict.fromkeys(_find_names(text))) if fault else ())
+    return Table(where, kind, fields, *begin, True, objects, partial(_select, objects), checksum)
+
+
+def _read_begin(objects: Callable[[], Iterator[Object]]) -> tuple[tuple[dict[str, Any], dict[str, Any]], bool]:
+    """The first row and the first values of the first rows, and whether a fault ends them."""
     first: dict[str, Any] = {}
-    fields: dict[str, None] = {}
+    sample: dict[str, Any] = {}
     try:
-        for number, (_, value) in enumerate(islice(objects(), _ROWS)):
-            first = first if number else value
-            fields.update(dict.fromkeys(value))
+        for number, (_, row) in enumerate(islice(objects(), _ROWS)):
+            first = first if number else row
+            sample |= {name: cell for name, cell in row.items() if sample.get(name) in (None, "")}
     except DataError:
-        # The reader of the rows reports the fault; the names before it tell the format.
-        fields = fields or dict.fromkeys(_find_names(text))
-    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
+        return (first, sample), True
+    return (first, sample), False
 
 
 def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Table:
-    with open_file() as file:
-        mark = _find_delimiter(next(decode_lines(file, where), ""))
+    text = Delimited(open_file, where)
+    fields = text.fields
 
     def select(names: Sequence[str]) -> Iterator[Row]:
-        places = [header.index(name) for name in names]
+        places = [fields.index(name) for name in names]
         # itemgetter gives no tuple for a single place.
         choose = itemgetter(*places) if len(places) > 1 else lambda cells: [cells[place] for place in places]
-        for line, cells in islice(_read_cells(open_file, where, mark), 1, None):
-            if len(cells) != len(header):
-                problem = f"has {len(cells)} cells, the header has {len(header)}; quote cells that hold {_NAMES[mark]}"
-                raise DataError(problem, path=where, line=line)
-            yield line, choose(cells)
+        return ((line, choose(cells)) for line, cells in text.read())
 
     def objects() -> Iterator[Object]:
-        return ((line, dict(zip(header, cells, strict=True))) for line, cells in select(header))
+        return ((line, dict(zip(fields, cells, strict=True))) for line, cells in text.read())
 
-    with closing(_read_cells(open_file, where, mark)) as beginning:
-        line, header = next(beginning, (1, []))
-        # A nameless first column is the index of a data frame.
-        header = [name or ("index" if place == 0 else name) for place, name in enumerate(header)]
-        _check_unique(where, header, line)
-        _, cells = next(beginning, (0, []))
-    first = dict(zip(header, cells, strict=False))
-    kind = "TSV" if mark == "\t" else "CSV"
-    return Table(where, kind, tuple(header), first, False, objects, select, checksum)
-
-
-_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-
-
-def _find_delimiter(header: str) -> str:
-    """The separator of columns: the most frequent one outside quotation marks."""
-    plain = re.sub(r'"[^"]*"', "", header)
-    return max(_NAMES, key=plain.count)
-
-
-def _read_cells(open_file: Opener, where: str, mark: str) -> Generator[tuple[int, list[str]]]:
-    """Yield the records of a CSV file with the line on which each begins; skip blank lines."""
-    # The limit holds for the whole process, and its default is too small for a conversation.
-    before = csv.field_size_limit(_CELL)
-    line = 1
-    try:
-        with open_file() as file:
-            reader = csv.reader(decode_lines(file, where), strict=True, delimiter=mark)
-            for cells in reader:
-                if cells:
-                    yield line, cells
-                line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"not valid CSV ({error})", path=where, line=line) from error
-    finally:
-        csv.field_size_limit(before)
+    kind = "TSV" if text.mark == "\t" else "CSV"
+    return Table(where, kind, fields, *_read_begin(objects)[0], False, objects, select, checksum)

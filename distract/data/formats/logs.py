@@ -13,9 +13,10 @@ from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
+from distract.data.conversations import LeftOut, read_turns
 from distract.data.fields import Item
 from distract.data.formats.reader import Omission, Reader
-from distract.data.formats.table import AUTHOR, read_conversation
+from distract.data.formats.table import AUTHOR
 from distract.data.rows import has_all
 from distract.data.tables import Table
 
@@ -30,9 +31,10 @@ def read_inspect(table: Table) -> Iterator[Case | Omission]:
         if item.has("error") or output is None or not isinstance(text, str) or not output.value.get("choices"):
             yield Omission("the sample failed")
             continue
-        prompt = read_conversation(item, "input", "user")
-        if isinstance(prompt, Omission):
-            yield prompt
+        try:
+            prompt = read_turns(item, "input", "user")
+        except LeftOut as reason:
+            yield Omission(str(reason))
             continue
         name = f"item-{_read_id(item, 'id')}"
         if item.value.get("epoch", 1) != 1:
