@@ -185,8 +185,7 @@ def _match(table: Table, mapping: Mapping[str, str], fields: Sequence[str]) -> C
         if role not in names and role not in mapping and free:
             names[role] = free[0]
     names = dict(_prune(names, mapping))
-    if twice := next((name for name in names.values() if table.fields.count(name) > 1), None):
-        raise DataError(f"duplicate column {twice!r}; rename one", path=table.where)
+    table.check_unique(names.values())
     responses = next((shape for shape in SHAPES if names.keys() >= {*shape}), ())
     return Columns(MappingProxyType(names), responses, labels, {*WINNERS} <= {*table.fields})
 

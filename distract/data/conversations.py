@@ -161,7 +161,7 @@ def _read_talk(item: Item, messages: list[Any], column: str, last: str) -> Turns
     if last == "user" and len(spoken) > 1 and _is_begun(messages[-1]):
         del spoken[-1]
     if not spoken or spoken[-1][0] != last:
-        raise LeftOut(f"a conversation whose last message is not the {last}'s")
+        item.fail(f"expected its last message from the {last}", column)
     speakers = [speaker for speaker, _ in spoken]
     if any(one == other for one, other in pairwise(speakers)) or (speakers[0] == "assistant" and len(speakers) > 1):
         raise LeftOut(NO_TURNS)

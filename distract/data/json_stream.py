@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from io import BufferedReader, TextIOWrapper
+from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, cast
 
 from distract.core.errors import DataError
 from distract.data.fields import DECODER, Item, describe, flaw
@@ -43,7 +43,7 @@ def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
 
 def decode_lines(file: BinaryIO, path: str, newline: str = "\n") -> Iterator[str]:
     """Decode the lines of a file with their ends; if ``newline`` is empty, a carriage return ends a line too."""
-    buffer = file if isinstance(file, BufferedReader) else BufferedReader(file)  # type: ignore[arg-type]
+    buffer = file if isinstance(file, BufferedReader) else BufferedReader(cast(RawIOBase, file))
     text = TextIOWrapper(buffer, find_encoding(buffer.peek(2)), newline=newline)
     number = 1
     try:

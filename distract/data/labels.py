@@ -133,7 +133,7 @@ def _list_values(table: Table, column: str) -> set[str]:
 
 def _read_own(columns: Columns, values: Collection[str]) -> dict[str, str]:
     """The outcome of each label that the user names: one, or several with commas."""
-    own = {}
+    own: dict[str, str] = {}
     for outcome, text in columns.labels.items():
         words = [text] if make_word(text) in values else text.split(",")
         own |= {make_word(word): outcome for word in words if word.strip()}

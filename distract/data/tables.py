@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BufferedReader, BytesIO, RawIOBase
@@ -85,6 +85,11 @@ class Table:
     def items(self) -> Iterator[Item]:
         return (Item(value, self.where, line, typed=self.typed) for line, value in self.read())
 
+    def check_unique(self, names: Iterable[str]) -> None:
+        """Raise a DataError if two columns have one of the names."""
+        if twice := next((name for name in names if self.fields.count(name) > 1), None):
+            raise DataError(f"duplicate column {twice!r}; rename one", path=self.where, line=None if self.typed else 1)
+
     def fail(self, line: int, field: str, problem: str) -> NoReturn:
         """Raise a DataError for a cell."""
         raise DataError(problem, path=self.where, line=line, field=field)
@@ -150,7 +155,6 @@ def read_table(raw: bytes, where: str, expected: str = "a table") -> Table:
 
 def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], Iterator[dict[str, Any]]]) -> Table:
     """Make a table of rows in memory; raise DataError if two columns have one name."""
-    _check_unique(where, fields)
 
     def objects() -> Iterator[Object]:
         return enumerate(read(), 1)
@@ -162,7 +166,9 @@ def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], I
         return digest.hexdigest()
 
     begin, _ = _read_begin(objects)
-    return Table(where, kind, tuple(fields), *begin, True, objects, partial(_select, objects), checksum)
+    table = Table(where, kind, tuple(fields), *begin, True, objects, partial(_select, objects), checksum)
+    table.check_unique(fields)
+    return table
 
 
 def open_folder(path: Path) -> Table | None:
@@ -267,11 +273,6 @@ def _hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _check_unique(where: str, names: Sequence[str], line: int | None = None) -> None:
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"duplicate column {twice!r}", path=where, line=line)
-
-
 def _select(objects: Callable[[], Iterator[Object]], names: Sequence[str]) -> Iterator[Row]:
     for line, value in objects():
         yield line, [value.get(name, MISSING) for name in names]
@@ -285,7 +286,9 @@ def _make_columns(
     checksum: Callable[[], str],
 ) -> Table:
     """A table that is stored column by column."""
-    _check_unique(where, fields)
+    if len({*fields}) < len(fields):
+        twice = next(name for name in fields if fields.count(name) > 1)
+        raise DataError(f"duplicate column {twice!r}; rename one", path=where)
 
     def objects() -> Iterator[Object]:
         return ((number, dict(zip(fields, values, strict=True))) for number, values in select(fields))

@@ -17,7 +17,7 @@ from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.columns import SHAPES, Columns, MapError, format_map, has_case, list_names, match_columns, parse_map
-from distract.data.conversations import LeftOut, Parse, Turns, choose_parser, parse_literal, read_turns
+from distract.data.conversations import LeftOut, Parse, Turns, choose_parser, find_speakers, parse_literal, read_turns
 from distract.data.fields import Item
 from distract.data.formats.reader import BetterFirst, Omission, Reader
 from distract.data.labels import make_label, make_word, read_passes
@@ -126,6 +126,12 @@ def _read_row(name: str, item: Item, columns: Columns, parsers: Mapping[str, Par
         value = item.value.get(names.get(role, ""), "")
         if value is None or (value == "" and role == "prompt" and role in names and not item.typed):
             raise LeftOut("no prompt" if role == "prompt" else "a response is missing")
+    if (
+        "prompt" not in names
+        and roles == SHAPES[2]
+        and find_speakers(item.value.get(names["response"]))[-1:] == ["user"]
+    ):
+        raise LeftOut("a conversation without an answer to its last message")
     prompt = read_turns(item, names["prompt"], "user", parsers.get("prompt")) if "prompt" in names else None
     parts = [
         _join_turns(item, names[role], prompt, read_turns(item, names[role], "assistant", parsers.get(role)))
@@ -176,10 +182,10 @@ def _name_authors(item: Item, columns: Columns) -> Sequence[str]:
 
 
 def _read_source(item: Item, column: str | None) -> str | None:
-    value = item.value.get(column or "")
-    with suppress(DataError):
-        return item.check_name(str(value), "source") if isinstance(value, str | int) and str(value).strip() else None
-    return None
+    if column is None or not item.has(column):
+        return None
+    value = item.value[column]
+    return str(value) if type(value) is int else item.name(column)
 
 
 def _join_turns(item: Item, column: str, prompt: Turns | None, response: Turns) -> Turns:
