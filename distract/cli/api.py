@@ -250,7 +250,7 @@ def _check_settings(path: Path | None) -> None:
 
 
 def load(
-    data: Data, *, responses: Names = (), columns: Mapping[str, str] | None = None, seed: int = 0
+    data: Data, *, responses: Names = (), columns: Mapping[str, str | float] | None = None, seed: int = 0
 ) -> tuple[Case, ...]:
     """Read the cases of a data set.
 

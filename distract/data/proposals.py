@@ -60,9 +60,10 @@ def _propose_responses(free: Sequence[str], columns: Columns) -> Iterator[dict[s
     pairs = [pair for pair in combinations(free, 2) if _are_sides(*pair)]
     pairs += [tuple(some) for some in (likely, others) if len(some) == 2 and len(free) >= needed]  # type: ignore[misc]
     yield from ({"response_a": first, "response_b": second} for first, second in pairs)
-    if not likely and len(free) >= needed:
-        first, second = free[-2:] if len(others) < 2 else others[-2:]
-        yield {"response_a": first, "response_b": second}
+    # Without a name to go by, the prompt comes first.
+    names = others if len(others) < len(free) else free[needed - 2 :]
+    if not likely and len(names) > 1:
+        yield {"response_a": names[0], "response_b": names[1]}
     yield from ({"response": name} for name in ranked)
 
 
@@ -97,4 +98,4 @@ def _are_sides(first: str, second: str) -> bool:
     """Whether two names differ only in the words of a first and a second response."""
     one, other = (re.findall(r"[^\W_]+", normalise(name)) for name in (first, second))
     different = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
-    return len(one) == len(other) and len(different) == 1 and different[0] in SIDES
+    return len(one) == len(other) > 1 and len(different) == 1 and different[0] in SIDES

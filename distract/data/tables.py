@@ -154,7 +154,7 @@ def read_table(raw: bytes, where: str, expected: str = "a table") -> Table:
 
 
 def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], Iterator[dict[str, Any]]]) -> Table:
-    """Make a table of rows in memory; raise DataError if two columns have one name."""
+    """Make a table of rows in memory."""
 
     def objects() -> Iterator[Object]:
         return enumerate(read(), 1)
@@ -166,9 +166,7 @@ def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], I
         return digest.hexdigest()
 
     begin, _ = _read_begin(objects)
-    table = Table(where, kind, tuple(fields), *begin, True, objects, partial(_select, objects), checksum)
-    table.check_unique(fields)
-    return table
+    return Table(where, kind, tuple(fields), *begin, True, objects, partial(_select, objects), checksum)
 
 
 def open_folder(path: Path) -> Table | None:
