@@ -12,7 +12,7 @@ from distract.core.printable import count_decimals
 from distract.core.runs import LoadedRun
 from distract.report.html import dump
 from distract.report.phrases import join_names, name_protocol
-from distract.studies.attack.flip_view import ShownFlip, collect_flips
+from distract.studies.attack.flip_view import NO_FLIPS, ShownFlip, collect_flips
 from distract.studies.attack.flips import Flip, FlipOutcome
 
 MOST = 2000
@@ -34,7 +34,8 @@ def build_flip_data(run: LoadedRun) -> dict[str, Any]:
     most = MOST
     while (size := len(dump(data := _build(every, most)).encode())) > LARGEST and most > 1:
         most = max(1, min(most * 3 // 4, most * LARGEST // size))
-    return data
+    is_measured = every or any(row.design == "flip" for row in run.rows)
+    return data if is_measured else {**data, "about": f"{NO_FLIPS.capitalize()}."}
 
 
 def _build(every: Sequence[ShownFlip], most: int) -> dict[str, Any]:
