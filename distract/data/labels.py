@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 
-from distract.core.records import Case
+from distract.core.records import Response
 from distract.data.columns import SHAPES, WINNERS, Columns, MapError, normalise
 from distract.data.fields import Item, describe
 from distract.data.tables import Table
@@ -40,7 +40,7 @@ _NUMBERS = ["0", "1"], ["1", "2"]
 _MOST_VALUES = 50
 _MOST_NUMBERS = 11
 
-Label = Callable[[Item, Case], str | None]
+Label = Callable[[Item, Sequence[Response]], str | None]
 """Reads the label of a row: one of the authors, ``tie``, or None."""
 
 
@@ -72,18 +72,18 @@ def make_label(table: Table, columns: Columns) -> Label | None:
         listed = " and ".join(sorted(numbers, key=int)[:4])
         raise suggest(f"column {column!r} holds {listed}, which may mean either response")
 
-    def read_label(item: Item, case: Case) -> str | None:
+    def read_label(item: Item, responses: Sequence[Response]) -> str | None:
         value = item.value.get(column)
         if value is None or value != value:
             return None
         if not isinstance(value, str | int | float):
             item.fail(f"expected a or b or tie, found {describe(value)}", column)
-        authors = [response.author for response in case.responses]
+        authors = [response.author for response in responses]
         if value in authors:
             return str(value)
         outcome = read_word(make_word(value))
         if outcome is None and make_word(value) not in _NO_VERDICTS:
-            texts = [response.text.strip() for response in case.responses]
+            texts = [response.text.strip() for response in responses]
             if texts.count(str(value).strip()) == 1:
                 return authors[texts.index(str(value).strip())]
             problem = f"expected a, b, tie or a response's name, found {str(value)[:40]!r}"
@@ -199,9 +199,9 @@ def _suggest(unknown: Collection[str], known: Collection[str | None]) -> dict[st
     return dict(zip(missing, words, strict=False))
 
 
-def _read_flags(item: Item, case: Case) -> str | None:
+def _read_flags(item: Item, responses: Sequence[Response]) -> str | None:
     flags = [name for name in WINNERS if str(item.value.get(name)).strip() in ("1", "1.0", "True", "true")]
     if len(flags) > 1:
         item.fail(f"is 1 in {len(flags)} columns; expected one", flags[0])
-    outcomes = [*(response.author for response in case.responses), "tie"]
+    outcomes = [*(response.author for response in responses), "tie"]
     return outcomes[WINNERS.index(flags[0])] if flags else None

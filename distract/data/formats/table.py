@@ -20,7 +20,7 @@ from distract.data.columns import SHAPES, Columns, MapError, format_map, has_cas
 from distract.data.conversations import LeftOut, Parse, Turns, choose_parser, find_speakers, parse_literal, read_turns
 from distract.data.fields import Item
 from distract.data.formats.reader import BetterFirst, Omission, Reader
-from distract.data.labels import make_label, make_word, read_passes
+from distract.data.labels import Label, make_label, make_word, read_passes
 from distract.data.proposals import list_missing, propose
 from distract.data.rows import name_rows
 from distract.data.tables import Table, add_paths, read_path
@@ -91,12 +91,10 @@ def _read_rows(table: Table, columns: Columns) -> Iterator[Case | BetterFirst | 
     parsers = _choose_parsers(table, columns)
     for name, item in name_rows(table, columns.names.get("id")):
         try:
-            case = _read_row(name, item, columns, parsers)
+            case = _read_row(name, item, columns, parsers, read_label)
         except LeftOut as reason:
             yield Omission(str(reason))
             continue
-        if read_label is not None:
-            case = replace(case, preferred=read_label(item, case))
         if passes:
             case = replace(case, passed=passes.get(make_word(item.value.get(columns.names["label"]))))
         yield BetterFirst(case) if columns.responses == SHAPES[0] else case
@@ -120,7 +118,7 @@ def _choose_parsers(table: Table, columns: Columns) -> Mapping[str, Parse]:
     return parsers
 
 
-def _read_row(name: str, item: Item, columns: Columns, parsers: Mapping[str, Parse]) -> Case:
+def _read_row(name: str, item: Item, columns: Columns, parsers: Mapping[str, Parse], read_label: Label | None) -> Case:
     names, roles = columns.names, columns.responses
     for role in ("prompt", *roles):
         value = item.value.get(names.get(role, ""), "")
@@ -147,12 +145,13 @@ def _read_row(name: str, item: Item, columns: Columns, parsers: Mapping[str, Par
         text for text in (*before, users[0], _read_optional(item, names.get("context"))) if text.strip()
     )
     authors = _name_authors(item, columns)
+    responses = tuple(Response(author, part.answers) for author, part in zip(authors, parts, strict=True))
     reference = _read_optional(item, names.get("reference"))
     return Case(
         name,
         (first, *users[1:]),
-        tuple(Response(author, part.answers) for author, part in zip(authors, parts, strict=True)),
-        AUTHORS[0] if roles == SHAPES[0] else None,
+        responses,
+        read_label(item, responses) if read_label else AUTHORS[0] if roles == SHAPES[0] else None,
         source=_read_source(item, names.get("source")),
         reference=(reference,) if reference.strip() and len(users) == 1 else (),
     )
