@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
-from distract.core.errors import DataError
-from distract.data.fields import DECODER, flaw
-from distract.data.json_stream import decode_lines
+from distract.data.json_stream import Object, find_list, stream_list, stream_objects
 
 _HOLDERS = (
     *("samples", "data", "rows", "examples", "instances", "items", "records", "results", "cases", "pairs", "entries"),
@@ -17,36 +15,24 @@ _HOLDERS = (
 """Names under which one JSON object holds a list of rows."""
 
 
-def read_object(open_file: Callable[[], BinaryIO], where: str) -> list[dict[str, Any]] | None:
-    """The rows of a file that is one object around them, or objects over several lines; None if each line is a row."""
+def open_object(open_file: Callable[[], BinaryIO], where: str) -> Callable[[], Iterator[Object]] | None:
+    """A reader of a file that is one object around its rows, or objects over several lines; None if a line is a row."""
     with open_file() as file:
-        lines = (line for line in decode_lines(file, where) if line.strip())
-        first, second = next(lines), next(lines, None)
-    try:
-        value = DECODER.decode(first.strip())
-    except (ValueError, RecursionError):
-        if second is None or not first.rstrip().endswith(("{", "[", ",")) or second.lstrip().startswith("{"):
-            return None  # the reader of lines reports the fault
-        return _decode_objects(open_file, where)
-    return None if second is not None else find_rows(value)
+        place, line, is_last = find_list(file, where, _HOLDERS)
+    if is_last and line and place is None:
+        with open_file() as file:
+            ((_, value),) = stream_objects(file, where)
+        rows = find_rows(value)
+        return partial(enumerate, rows, 1) if rows else None
+    if (line == 1 and not is_last) or (line == 0 and is_last):
+        return None  # the reader of lines reports a fault in the first
+    stream = partial(stream_list, place=place) if is_last and place else stream_objects
 
+    def read() -> Iterator[Object]:
+        with open_file() as file:
+            yield from stream(file, where)
 
-def _decode_objects(open_file: Callable[[], BinaryIO], where: str) -> list[dict[str, Any]]:
-    with open_file() as file:
-        text = "".join(decode_lines(file, where)).strip()
-    values: list[dict[str, Any]] = []
-    at = 0
-    try:
-        while at < len(text):
-            value, end = DECODER.raw_decode(text, at)
-            if not isinstance(value, dict):
-                raise json.JSONDecodeError("Extra data", text, at)
-            values.append(value)
-            at = end + len(text[end:]) - len(text[end:].lstrip())
-    except (ValueError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise DataError(f"not valid JSON ({flaw(error)})", path=where, line=line) from error
-    return (find_rows(values[0]) if len(values) == 1 else None) or values
+    return read
 
 
 def find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:

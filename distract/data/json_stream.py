@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
@@ -39,6 +39,56 @@ def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
 
 def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
     return _parse_array(_JsonText(path, file=file))
+
+
+def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
+    """Read objects one after the other, each over any number of lines."""
+    text = _JsonText(path, file=file)
+    while text.next_char():
+        line = text.line()
+        yield line, _check_object(text.value(), path, line)
+
+
+def stream_list(file: BinaryIO, path: str, place: Sequence[str]) -> Iterator[Object]:
+    """Read the list at a place inside an object, such as ``{"results": {"results": [...]}}``."""
+    text = _JsonText(path, file=file)
+
+    def enter(depth: int) -> Iterator[Object]:
+        for name in _read_names(text):
+            if name != place[depth]:
+                text.value()
+            elif depth + 1 < len(place):
+                yield from enter(depth + 1)
+            else:
+                yield from _read_items(text)
+
+    return enter(0)
+
+
+def find_list(file: BinaryIO, path: str, names: Collection[str]) -> tuple[tuple[str, ...] | None, int, bool]:
+    """The place of the first list of objects under ``names`` in an object, its last line, and whether it is the last.
+
+    The line is 0 if the object is damaged.
+    """
+    text = _JsonText(path, file=file)
+    places: list[tuple[str, ...]] = []
+
+    def walk(place: tuple[str, ...]) -> None:
+        for name in _read_names(text):
+            mark = text.next_char() if name in names and not places else ""
+            if mark == "{":
+                walk((*place, name))
+            elif mark == "[":
+                kinds = {isinstance(value, dict) for value in _read_values(text)}
+                places.extend([(*place, name)] if kinds == {True} else [])
+            else:
+                text.value()
+
+    try:
+        walk(())
+        return next(iter(places), None), text.line(), not text.next_char()
+    except DataError:
+        return None, 0, text.line() == 1
 
 
 def decode_lines(file: BinaryIO, path: str, newline: str = "\n") -> Iterator[str]:
@@ -98,11 +148,23 @@ def _parse_lines(lines: Iterable[str], path: str) -> Iterator[Object]:
 def _parse_array(text: _JsonText) -> Iterator[Object]:
     if text.next_char() != "[":
         text.fail("expected a JSON array")
+    yield from _read_items(text)
+    if text.next_char():
+        text.fail("unexpected text after the end of the array")
+
+
+def _read_items(text: _JsonText) -> Iterator[Object]:
+    for value in _read_values(text):
+        yield text.start, _check_object(value, text.path, text.start)
+
+
+def _read_values(text: _JsonText) -> Iterator[object]:
+    """Read the values of an array; ``start`` is the line of each."""
     text.at += 1
     if text.next_char() != "]":
         while True:
-            line = text.line()
-            yield line, _check_object(text.value(), text.path, line)
+            text.start = text.line()
+            yield text.value()
             following = text.next_char()
             if following == "]":
                 break
@@ -112,8 +174,25 @@ def _parse_array(text: _JsonText) -> Iterator[Object]:
             if text.next_char() == "]":
                 text.fail("unexpected comma after the last item")
     text.at += 1
-    if text.next_char():
-        text.fail("unexpected text after the end of the array")
+
+
+def _read_names(text: _JsonText) -> Iterator[str]:
+    """Read the names of an object; the caller reads the value after each."""
+    mark = text.next_char()
+    while mark in ("{", ","):
+        text.at += 1
+        if text.next_char() == "}" and mark == "{":
+            break
+        name = text.value()
+        if not isinstance(name, str) or text.next_char() != ":":
+            text.fail("expected a name and ':'")
+        text.at += 1
+        text.next_char()
+        yield name
+        mark = text.next_char()
+    if text.next_char() != "}":
+        text.fail("expected ',' or '}' after a value; is it truncated?")
+    text.at += 1
 
 
 class _JsonText:
@@ -124,6 +203,7 @@ class _JsonText:
         self._file = file
         self._decoder: codecs.IncrementalDecoder | None = None
         self._line, self._counted = 1, 0
+        self.start = 1
 
     def next_char(self) -> str:
         """Skip space and return the next character, empty at the end."""

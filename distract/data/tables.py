@@ -26,7 +26,7 @@ from distract.data import archives, arrow
 from distract.data.conversations import find_messages
 from distract.data.delimited import Delimited
 from distract.data.fields import Item
-from distract.data.json_objects import read_object
+from distract.data.json_objects import open_object
 from distract.data.json_stream import Object, find_encoding, stream_array, stream_lines
 
 MISSING: Final = object()
@@ -228,8 +228,8 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     if text.startswith("["):
         return _open_objects(open_file, where, "a JSON array", stream_array, checksum, text)
     if text.startswith("{"):
-        if (rows := read_object(open_file, where)) is not None:
-            return _hold_objects(partial(enumerate, rows, 1), where, "a JSON object", checksum)
+        if (rows := open_object(open_file, where)) is not None:
+            return _hold_objects(rows, where, "a JSON object", checksum)
         return _open_objects(open_file, where, "JSON Lines", stream_lines, checksum, text)
     if suffix in (".json", ".jsonl", ".ndjson"):
         start = text.split("\n", 1)[0]

@@ -25,6 +25,7 @@ from distract.data.proposals import list_missing, propose
 from distract.data.rows import name_rows
 from distract.data.tables import Table, add_paths, read_path
 
+_SUMMARY = "a prompt and one or two responses"
 _MOST_LENGTH, _MOST_TRIALS, _MOST_ROWS = 225, 20, 200
 _NEEDED = ("prompt", *(role for shape in SHAPES for role in shape))
 AUTHOR = "response"
@@ -47,12 +48,11 @@ def find_columns(table: Table, nearest: str = "table") -> Columns:
     roles = _find_option(table, columns)
     missing = list_missing(columns) if roles is None else [role for role in roles if role in _NEEDED]
     lacking = " or ".join(missing).replace("_", " ")
-    for most in range(6, 0, -1):
-        begin = f"{table.kind} with the columns {list_names(table, most)} (nearest format: {nearest})"
-        if roles is None:
-            problem = f"{begin}: no {lacking}; expected columns for a prompt and one or two responses"
-        else:
-            problem = f"{begin}: no {lacking}; try {format_map(roles)}"
+    doubt = " (or swap a and b)" if roles and {"a", "b"} <= roles.keys() else ""
+    for most in range(6, -1, -1):
+        columns_found = f"the columns {list_names(table, most)}" if most else count(len(table.fields), "column")
+        problem = f"{table.kind} with {columns_found} (nearest format: {nearest}): no {lacking}"
+        problem += f"; try {format_map(roles)}{doubt}" if roles else f"; expected columns for {_SUMMARY}"
         if len(problem) + len(table.where) < _MOST_LENGTH:
             break
     raise DataError(problem, path=table.where)
