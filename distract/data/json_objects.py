@@ -49,9 +49,8 @@ def find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     if len(parts) < 2:
         return None
     if all(isinstance(part, dict) and part.keys() == parts[0].keys() for part in parts):
-        # Names of columns are outside or inside; numbers of rows, or the more numerous names, are ids.
-        is_inside = not all(map(str.isdecimal, parts[0])) and len(parts) >= len(parts[0])
-        if all(map(str.isdecimal, value)) or is_inside:
+        # Numbers inside are an index, and so the names outside are columns; else they are ids of rows.
+        if all(map(str.isdecimal, value)) or not all(map(str.isdecimal, parts[0])):
             return parts
         return [{name: column[key] for name, column in value.items()} for key in parts[0]]
     if all(isinstance(part, list) and len(part) == len(parts[0]) for part in parts):

@@ -32,8 +32,9 @@ def propose(table: Table, columns: Columns) -> Iterator[dict[str, str]]:
     known |= {name for name in table.fields if normalise(name) in _USUAL}
     cells = {name: read_path(table.sample, name) for name in (*table.fields, *list_paths(table.sample))}
     free = [name for name, cell in cells.items() if name not in known and _may_hold_text(name, cell)]
-    for responses in [{}] if columns.responses else _propose_responses(free, columns):
-        rest = [name for name in free if name not in responses.values()]
+    whole = [name for name in free if not any(map(str.isdecimal, name.split(".")[1:]))]  # not one of a list
+    for responses in [{}] if columns.responses else _propose_responses(free, whole, columns):
+        rest = [name for name in whole if name not in responses.values()]
         prompts = [{}] if "prompt" in columns.names else [{"prompt": name} for name in _rank(rest, _PROMPT)]
         for prompt in prompts:
             yield from _add_label(prompt | responses, cells, columns)
@@ -48,9 +49,9 @@ def list_missing(columns: Columns) -> list[str]:
     return missing
 
 
-def _propose_responses(free: Sequence[str], columns: Columns) -> Iterator[dict[str, str]]:
+def _propose_responses(free: Sequence[str], whole: Sequence[str], columns: Columns) -> Iterator[dict[str, str]]:
     missing = [role for role in list_missing(columns) if role != "prompt"]
-    ranked = _rank(free, _RESPONSE)
+    ranked = _rank(whole, _RESPONSE)
     if len(missing) == 1 and missing != ["response"]:
         yield from ({missing[0]: name} for name in ranked)
         return

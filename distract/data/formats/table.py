@@ -50,8 +50,8 @@ def find_columns(table: Table, nearest: str = "table") -> Columns:
     lacking = " or ".join(missing).replace("_", " ")
     doubt = " (or swap a and b)" if roles and {"a", "b"} <= roles.keys() else ""
     for most in range(6, -1, -1):
-        columns_found = f"the columns {list_names(table, most)}" if most else count(len(table.fields), "column")
-        problem = f"{table.kind} with {columns_found} (nearest format: {nearest}): no {lacking}"
+        holds = f"the columns {list_names(table, most)}" if most else count(len(table.fields), "column")
+        problem = f"{table.kind} with {holds} (nearest format: {nearest}): no {lacking}"
         problem += f"; try {format_map(roles)}{doubt}" if roles else f"; expected columns for {_SUMMARY}"
         if len(problem) + len(table.where) < _MOST_LENGTH:
             break
