@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from distract.core.printable import count, interval, line, percent
+from distract.core.printable import count, format_exclusions, interval, line, percent
 from distract.report.blocks import Cells, Note, Prose, notes
 from distract.report.glossary import describe_excluded, empty_reason
 from distract.stats.figure import Figure
@@ -61,3 +61,18 @@ def run_line(parameters: Mapping[str, Any]) -> str:
     total = f" of {data['cases']}" if data["cases"] != limit else ""
     judge, name = line(parameters["judge"]), line(data["name"])
     return f"judge {judge} · data {name}, {count(limit, 'case')}{total}, seed {parameters['seed']}"
+
+
+def data_lines(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Say which columns of a table a run read, and which rows it left out."""
+    yield from columns_lines([parameters["data"]])
+    yield from left_out_lines(parameters)
+
+
+def columns_lines(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    return (f"columns of {line(data['name'])}: {line(data['columns'])}" for data in sets if "columns" in data)
+
+
+def left_out_lines(parameters: Mapping[str, Any]) -> Iterator[str]:
+    if left_out := parameters["left_out"]:
+        yield format_exclusions("left out before the draw", left_out)
