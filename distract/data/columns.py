@@ -12,7 +12,8 @@ from typing import Any
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.data.conversations import find_speakers
-from distract.data.tables import Table, list_paths, read_path
+from distract.data.paths import list_paths, read_path
+from distract.data.tables import Table
 
 _TEXTS = ("response", "answer", "output", "completion", "candidate", "generation", "reply", "text", "conversation")
 SIDES = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))

@@ -8,7 +8,8 @@ from itertools import combinations
 
 from distract.data.columns import NAMES, SHAPES, SIDES, Columns, normalise
 from distract.data.conversations import find_speakers
-from distract.data.tables import Table, list_paths, read_path
+from distract.data.paths import list_paths, read_path
+from distract.data.tables import Table
 
 _PROMPT = ("prompt", "question", "query", "instruction", "input", "request", "user", "task", "problem", "history",
            "post", "message", "frage")  # fmt: skip

@@ -70,9 +70,11 @@ def data_lines(parameters: Mapping[str, Any]) -> Iterator[str]:
 
 
 def columns_lines(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say which columns hold the cases of each data set that is a table."""
     return (f"columns of {line(data['name'])}: {line(data['columns'])}" for data in sets if "columns" in data)
 
 
 def left_out_lines(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Count what a run left out before its draw, by reason."""
     if left_out := parameters["left_out"]:
         yield format_exclusions("left out before the draw", left_out)

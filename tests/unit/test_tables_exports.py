@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
@@ -90,6 +91,9 @@ PAIRS: dict[str, bytes] = {
         "id": [1, 2], "model_a": "m", "model_b": "n", "prompt": json.dumps([Q]),
         "response_a": [json.dumps([row[1]]) for row in ROWS], "response_b": [json.dumps([row[2]]) for row in ROWS],
         "winner_model_a": [1, 0], "winner_model_b": [0, 1], "winner_tie": 0}).to_csv(index=False).encode(),
+    "numpy.csv": pd.DataFrame({
+        "chosen": [np.array(talk(Q, GOOD), dtype=object)] * 2,
+        "rejected": [np.array(talk(Q, BAD), dtype=object)] * 2}).to_csv().encode(),
     "argilla.jsonl": lines(*({"id": n, "fields": {"prompt": Q, "response_a": a, "response_b": b, "label": label},
                               "responses": [], "metadata": {}} for n, (_, a, b, label) in enumerate(ROWS))),
 }  # fmt: skip

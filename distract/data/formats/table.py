@@ -21,12 +21,13 @@ from distract.data.conversations import LeftOut, Parse, Turns, choose_parser, fi
 from distract.data.fields import Item
 from distract.data.formats.reader import BetterFirst, Omission, Reader
 from distract.data.labels import Label, make_label, make_word, read_passes
+from distract.data.paths import add_paths, read_path
 from distract.data.proposals import list_missing, propose
 from distract.data.rows import name_rows
-from distract.data.tables import Table, add_paths, read_path
+from distract.data.tables import Table
 
 _SUMMARY = "a prompt and one or two responses"
-_MOST_LENGTH, _MOST_TRIALS, _MOST_ROWS = 225, 20, 200
+_MOST_LENGTH, _MOST_TRIALS, _MOST_ROWS = 229, 20, 200
 _NEEDED = ("prompt", *(role for shape in SHAPES for role in shape))
 AUTHOR = "response"
 AUTHORS = ("response_1", "response_2")
