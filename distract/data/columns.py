@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.data.conversations import find_speakers
+from distract.data.conversations import find_speakers, is_json
 from distract.data.paths import list_paths, read_path
 from distract.data.tables import Table
 
@@ -86,13 +86,14 @@ class MapError(DataError):
 class Columns:
     """The column of each role, the roles that hold the responses, and the user's labels for each of ``VALUES``.
 
-    ``has_flags`` is True where a column for each outcome holds the label.
+    ``has_flags`` is True where a column for each outcome holds the label; ``unread`` are columns of further responses.
     """
 
     names: Mapping[str, str]
     responses: tuple[str, ...]
     labels: Mapping[str, str]
     has_flags: bool = False
+    unread: tuple[str, ...] = ()
 
     def describe(self, is_labelled: bool = True) -> str:
         """Say in one line which columns are read."""
@@ -113,6 +114,8 @@ class Columns:
             parts.append(f"label from {', '.join(map(repr, WINNERS))}" if self.has_flags else "no label")
         elif self.responses == SHAPES[2] and "label" in self.names and not is_labelled:
             parts.append(f"no label ({self.names['label']!r} is not pass or fail)")
+        if self.unread:
+            parts.append(f"further responses not read: {', '.join(map(repr, self.unread))}")
         return ", ".join(parts)
 
 
@@ -188,12 +191,19 @@ def _match(table: Table, mapping: Mapping[str, str], fields: Sequence[str]) -> C
     names = dict(_prune(names, mapping))
     table.check_unique(names.values())
     responses = next((shape for shape in SHAPES if names.keys() >= {*shape}), ())
-    return Columns(MappingProxyType(names), responses, labels, {*WINNERS} <= {*table.fields})
+    unread = _list_further(by_name, names["response_b"], names.values()) if responses == SHAPES[1] else ()
+    return Columns(MappingProxyType(names), responses, labels, {*WINNERS} <= {*table.fields}, unread)
+
+
+def _list_further(by_name: Mapping[str, str], second: str, used: Collection[str]) -> tuple[str, ...]:
+    """Columns of further responses beside two, as response_c or answer_0."""
+    stem = normalise(second)[:-1]
+    return tuple(by_name[stem + end] for end in "01234cd" if by_name.get(stem + end, second) not in used)
 
 
 def _suits(role: str, value: object) -> bool:
     """Whether a cell can have a role: a prompt ends with the user, a response with the model; objects are neither."""
-    speakers = find_speakers(value)
+    speakers = [] if role == "prompt" and isinstance(value, str) and not is_json(value) else find_speakers(value)
     if not speakers:
         return not isinstance(value, Mapping) and not (isinstance(value, list) and not _is_list(role, value))
     return role in _TALKS and (role not in ("prompt", "response") or (speakers[-1] == "user") == (role == "prompt"))

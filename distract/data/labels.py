@@ -144,7 +144,11 @@ def _find_numbers(numbers: set[str], sides: list[str]) -> dict[str, str]:
     """What numbers mean as labels; empty where they may mean either response."""
     if sides == ["0", "1"] and numbers <= {"0", "1"}:
         return {"0": "a", "1": "b"}
-    if numbers <= {"0", "1", "2"} and ("2" in numbers or (sides == ["1", "2"] and numbers == {"1"})):
+    if (
+        sides != ["0", "1"]
+        and numbers <= {"0", "1", "2"}
+        and ("2" in numbers or (sides == ["1", "2"] and numbers == {"1"}))
+    ):
         return {"1": "a", "2": "b", "0": "tie"}
     return {}
 

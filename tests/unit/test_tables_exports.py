@@ -155,6 +155,21 @@ def test_response_beside_a_prompt_is_no_transcript() -> None:
     assert [case.responses[0].turns for case in load([{"prompt": Q, "response": hostile}]).cases] == [(hostile,)]
 
 
+@pytest.mark.parametrize("prompt", ["Human: Hi\n\nAssistant: Hello", "User: Hi\nAssistant: Hello\nUser: Bye"])
+def test_prompt_that_quotes_a_dialogue_stays_text(prompt: str) -> None:
+    (case,) = load([{"prompt": prompt, "response": GOOD}]).cases
+    assert case.prompt == (prompt,)
+
+
+def test_further_responses_are_named() -> None:
+    row = {"prompt": Q, "response_1": GOOD, "response_2": BAD, "response_3": "x", "winner": "response_2"}
+    loaded = load([row])
+    assert "further responses not read: 'response_3'" in loaded.columns
+    assert loaded.cases[0].preferred == "response_b"
+    with pytest.raises(UsageError, match="which may mean either response"):
+        load([{"prompt": Q, "response_0": GOOD, "response_1": BAD, "winner": n} for n in (1, 2)])
+
+
 def test_list_as_an_answer_in_json_stays_text(tmp_path: Path) -> None:
     pd.DataFrame({"prompt": [Q], "response": ['["The Baltic"]']}).to_csv(tmp_path / "a.csv")
     (case,) = load(str(tmp_path / "a.csv")).cases

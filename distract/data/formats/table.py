@@ -113,7 +113,8 @@ def _choose_parsers(table: Table, columns: Columns) -> Mapping[str, Parse]:
     is_list = not table.typed and all(isinstance(parse_literal(texts.get(role, "")), list) for role in samples)
     parsers = {}
     for role, text in texts.items():
-        is_talk = role == "prompt" or "prompt" not in columns.names
+        # A prompt may quote a dialogue; one that is to be continued ends with the name of the speaker.
+        is_talk = text.rstrip().endswith("Assistant:") if role == "prompt" else "prompt" not in columns.names
         if parse := choose_parser(text, is_talk=is_talk, is_list=is_list):
             parsers[role] = parse
     return parsers
