@@ -45,6 +45,7 @@ def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tupl
                     batch = next(batches, None)
                     if batch is None:
                         return
+                    batch.validate(full=True)  # offsets of a damaged file point anywhere
                     columns = [_read_texts(library, batch.column(name)).to_pylist() for name in names]
                 for values in zip(*columns, strict=True):
                     number += 1

@@ -35,7 +35,7 @@ _WORD = re.compile(r"[^\W_]+")
 _GRADED = re.compile(r"\W*([^\W_]+)\s*([<>]+|[=~≈])\s*([^\W_]+)\W*")
 _ASIDE = re.compile(r"\b(?:than|over)\b.*|\ba (?=tie|draw)")
 _SCORE = re.compile(r"-?\d+(\.5)?")
-_LABEL = re.compile(r"(?!-?\d*\.\d)[^,=]+")
+_LABEL = re.compile(r"(?!-?\d*\.\d)[^,=]{1,30}")
 _NUMBERS = ["0", "1"], ["1", "2"]
 _MOST_VALUES = 50
 _MOST_NUMBERS = 11

@@ -290,3 +290,21 @@ def test_role_is_left_out_by_an_empty_column() -> None:
     rows = [{"instruction": Q, "input": "more", "output": GOOD, "category": "c"}]
     (case,) = load(rows, roles={"context": "", "source": ""}).cases
     assert (case.prompt, case.source) == ((Q,), None)
+
+
+def test_named_format_reads_a_csv_file_without_ids(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question,response_A,response_B,label\nq,x,y,A>B\n")
+    (case,) = load(f"judgebench:{tmp_path / 'a.csv'}").cases
+    assert (case.id, case.preferred) == ("item-0001", "response_A")
+
+
+def test_damaged_offsets_of_an_arrow_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.arrow"
+    table = pa.table({"prompt": ["q" * 40] * 9, "response": ["x" * 40] * 9})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    offsets = (40).to_bytes(4, "little") + (80).to_bytes(4, "little")
+    assert offsets in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(offsets, b"\xff\xff\xff\x7f" * 2))
+    with pytest.raises(UsageError, match="cannot be read from this row on"):
+        load(str(path))

@@ -27,7 +27,7 @@ from distract.data.rows import name_rows
 from distract.data.tables import Table
 
 _SUMMARY = "a prompt and one or two responses"
-_MOST_LENGTH, _MOST_TRIALS, _MOST_ROWS = 229, 20, 200
+_MOST_LENGTH, _MOST_OPTION, _MOST_TRIALS, _MOST_ROWS = 229, 150, 20, 200
 _NEEDED = ("prompt", *(role for shape in SHAPES for role in shape))
 AUTHOR = "response"
 AUTHORS = ("response_1", "response_2")
@@ -80,7 +80,12 @@ def _find_option(table: Table, columns: Columns) -> dict[str, str] | None:
                 break
             else:
                 is_read = any(not isinstance(entry, Omission) for entry in entries)
-                if is_read and parse_map([",".join(f"{role}={name}" for role, name in roles.items())]) == roles:
+                is_short = len(format_map(roles)) < _MOST_OPTION
+                if (
+                    is_read
+                    and is_short
+                    and parse_map([",".join(f"{role}={name}" for role, name in roles.items())]) == roles
+                ):
                     return roles
                 break
     return None
