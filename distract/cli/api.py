@@ -33,6 +33,7 @@ from distract.core.job import FinishedRun, summarise
 from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raise_signals
 from distract.data import datasets
+from distract.report.phrases import data_lines
 from distract.studies import execution
 from distract.studies.attack.session import attack_job
 from distract.studies.listener import Listener
@@ -196,7 +197,7 @@ def attack(
         finished = execution.run_job(job, store, listener, is_fresh=fresh)
     measured = any(figure.n for figure in finished.result.figures)
     why = execution.undecided_reason(finished.run.rows, measured)
-    return Run(finished, [*listener.notes, *([why] if why else [])])
+    return Run(finished, [*data_lines(job.parameters), *listener.notes, *([why] if why else [])])
 
 
 def gate(
@@ -250,7 +251,7 @@ def _check_settings(path: Path | None) -> None:
 
 
 def load(
-    data: Data, *, responses: Names = (), columns: Mapping[str, str] | None = None, seed: int = 0
+    data: Data, *, responses: Names = (), columns: Mapping[str, str | float] | None = None, seed: int = 0
 ) -> tuple[Case, ...]:
     """Read the cases of a data set.
 

@@ -30,7 +30,7 @@ class AuditOptions(TypedDict, total=False):
     """The options that ``attack`` and ``gate`` share; None leaves the choice to distract."""
 
     responses: Names  # files of responses, for data that hold only prompts
-    columns: Mapping[str, str]  # columns of a table by role, as ``--map``
+    columns: Mapping[str, str | float]  # columns of a table by role, as ``--map``
     reference_model: str | None  # model for protocols that need a reference, named like a judge
     orders: str  # order in which to show responses: ``both`` (default), ``given`` or ``swapped``
     samples: int  # passes of each order, 1 (default) to 10,000; the majority wins
@@ -184,7 +184,8 @@ def parse_columns(value: object) -> dict[str, str]:
     """Convert columns by role, a dict or a value of ``--map``."""
     if isinstance(value, str):
         return parse_map([value])
-    if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+    kinds = str | int | float  # labels are often numbers
+    if not isinstance(value, Mapping) or not all(isinstance(part, kinds) for pair in value.items() for part in pair):
         raise UsageError(f"columns: expected a dict of columns by role, found {reprlib.repr(value)}")
     return parse_map(f"{role}={column}" for role, column in value.items())
 

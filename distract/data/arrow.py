@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from distract.core.errors import DataError, UsageError, install_command
@@ -45,7 +45,8 @@ def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tupl
                     batch = next(batches, None)
                     if batch is None:
                         return
-                    columns = [batch.column(name).to_pylist() for name in names]
+                    batch.validate(full=True)  # offsets of a damaged file point anywhere
+                    columns = [_read_texts(library, batch.column(name)).to_pylist() for name in names]
                 for values in zip(*columns, strict=True):
                     number += 1
                     yield number, values
@@ -55,6 +56,14 @@ def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tupl
             library.parquet.ParquetFile(file).schema_arrow if form == PARQUET else _open_arrow(library, file).schema
         )
         return tuple(schema.names), select
+
+
+def _read_texts(library: Any, column: Any) -> Any:
+    """A column; some writers mark texts as bytes."""
+    if library.types.is_binary(column.type):
+        with suppress(library.ArrowInvalid):
+            return column.cast(library.large_string())
+    return column
 
 
 def _import_library(where: str) -> Any:

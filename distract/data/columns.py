@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from distract.core.errors import DataError, UnknownName, UsageError
+from distract.data.conversations import find_speakers, is_json
+from distract.data.paths import list_paths, read_path
 from distract.data.tables import Table
 
 _TEXTS = ("response", "answer", "output", "completion", "candidate", "generation", "reply", "text", "conversation")
-_SIDES = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
+SIDES = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
 
 
 def _side_names(index: int) -> tuple[str, ...]:
     """List the names of the first or second of two responses, as response_a, answer_1, model_a_response."""
-    sides = [pair[index] for pair in _SIDES]
+    sides = [pair[index] for pair in SIDES]
     plain = [f"{text}_{side}" for side in sides for text in _TEXTS]
     tight = [f"{text}{side}" for side in ("a1", "b2")[index] for text in _TEXTS]
     reverse = [f"{owner}{side}_{text}" for side in sides for text in _TEXTS for owner in ("", "model_", "assistant_")]
@@ -27,16 +31,19 @@ def _side_names(index: int) -> tuple[str, ...]:
 NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "prompt": ("prompt", "question", "instruction", "input", "inputs", "query", "user_prompt", "user_input",
-                   "problem", "task", "user_message"),
+                   "problem", "task", "user_message", "request", "messages", "conversation", "conversations"),
         "response": ("response", "output", "outputs", "completion", "answer", "generation", "generated_text", "reply",
                      "prediction", "model_output", "model_response", "text", "messages", "conversation",
-                     "conversations"),
+                     "conversations", "transcript", "content"),
         "response_a": _side_names(0),
         "response_b": _side_names(1),
-        "chosen": ("chosen", "chosen_response", "preferred_response", "winning_response", "good_response"),
-        "rejected": ("rejected", "rejected_response", "dispreferred_response", "losing_response", "bad_response"),
-        "label": ("label", "winner", "preference", "preferred", "human_preference", "human_label", "better", "choice",
-                  "verdict", "vote", "passed", "pass", "is_correct", "correct", "human_verdict"),
+        "chosen": ("chosen", "chosen_response", "preferred_response", "winning_response", "good_response",
+                   "preferred_output"),
+        "rejected": ("rejected", "rejected_response", "dispreferred_response", "losing_response", "bad_response",
+                     "non_preferred_output"),
+        "label": ("winner", "preference", "preferred", "human_preference", "human_label", "better", "better_response",
+                  "better_response_id", "preferred_response", "label", "labels", "choice", "verdict", "vote", "passed",
+                  "pass", "is_correct", "correct", "human_verdict"),
         "reference": ("reference", "expected", "reference_answer", "expected_output", "expected_answer", "target",
                       "gold", "gold_answer", "ground_truth", "reference_output", "reference_outputs", "ideal"),
         "system": ("system", "system_prompt", "system_message"),
@@ -60,17 +67,33 @@ VALUES = ("a", "b", "tie", "pass", "fail")
 SHAPES: tuple[tuple[str, ...], ...] = (("chosen", "rejected"), ("response_a", "response_b"), ("response",))
 """Roles that hold the responses, the likeliest first."""
 
+_TALKS = ("prompt", "response", "response_a", "response_b", "chosen", "rejected")
+"""Roles whose cells may be conversations."""
+
 WINNERS = ("winner_model_a", "winner_model_b", "winner_tie")
 """Columns of Kaggle's arena data: 1 in the column of the outcome."""
 
 
+class MapError(DataError):
+    """A fault that an option mends: ``roles`` is what ``--map`` has to say."""
+
+    def __init__(self, problem: str, roles: Mapping[str, str], **place: Any) -> None:
+        super().__init__(f"{problem} {format_map(roles)}", **place)
+        self.roles = roles
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The column of each role, the roles that hold the responses, and the user's labels for each of ``VALUES``."""
+    """The column of each role, the roles that hold the responses, and the user's labels for each of ``VALUES``.
+
+    ``has_flags`` is True where a column for each outcome holds the label; ``unread`` are columns of further responses.
+    """
 
     names: Mapping[str, str]
     responses: tuple[str, ...]
     labels: Mapping[str, str]
+    has_flags: bool = False
+    unread: tuple[str, ...] = ()
 
     def describe(self, is_labelled: bool = True) -> str:
         """Say in one line which columns are read."""
@@ -88,14 +111,16 @@ class Columns:
         used = {"prompt", "context", *self.responses, *([] if is_labelled else ["label"])}
         parts += [f"{role.replace('_', ' ')} from {name!r}" for role, name in self.names.items() if role not in used]
         if self.responses == SHAPES[1] and "label" not in self.names:
-            parts.append("no label")
+            parts.append(f"label from {', '.join(map(repr, WINNERS))}" if self.has_flags else "no label")
         elif self.responses == SHAPES[2] and "label" in self.names and not is_labelled:
             parts.append(f"no label ({self.names['label']!r} is not pass or fail)")
+        if self.unread:
+            parts.append(f"further responses not read: {', '.join(map(repr, self.unread))}")
         return ", ".join(parts)
 
 
 def parse_map(values: Iterable[str]) -> dict[str, str]:
-    """Parse values of ``--map``: ROLE=COLUMN, separated by commas; a column may hold commas itself."""
+    """Parse values of ``--map``: ROLE=COLUMN, separated by commas; a column may hold commas itself, or be left out."""
     mapping: dict[str, str] = {}
     for value in values:
         parts: list[str] = []
@@ -107,7 +132,7 @@ def parse_map(values: Iterable[str]) -> dict[str, str]:
         for part in parts:
             role, equals, column = part.partition("=")
             role = role.strip()
-            if not equals or not column.strip():
+            if not equals:
                 raise UsageError(f"--map {value!r}: expected ROLE=COLUMN, as in prompt=question,label=winner")
             if role not in NAMES and role not in VALUES:
                 raise UnknownName("role in --map", role, [*NAMES, *VALUES])
@@ -117,36 +142,76 @@ def parse_map(values: Iterable[str]) -> dict[str, str]:
     return mapping
 
 
-def find_columns(table: Table, mapping: Mapping[str, str], hint: str = "") -> Columns:
-    """Find the column of each role; raise DataError, with ``hint``, if a case cannot be made of them."""
-    columns = match_columns(table, mapping)
-    if problem := _find_gap(table, columns):
-        raise DataError(f"{problem}{hint}", path=table.where)
-    return columns
-
-
-def has_case(table: Table) -> bool:
-    """Whether cases can be made of a table."""
-    return bool(table.roles) or _find_gap(table, match_columns(table, {})) is None
+def format_map(roles: Mapping[str, str]) -> str:
+    """The option for some roles, quoted for a shell."""
+    return f"--map {shlex.quote(','.join(f'{role}={name}' for role, name in roles.items()))}"
 
 
 def match_columns(table: Table, mapping: Mapping[str, str]) -> Columns:
-    """Match the columns of a table with roles, as far as they are known."""
-    labels = {role: value for role, value in mapping.items() if role in VALUES}
-    names = {role: _check_column(table, role, name) for role, name in mapping.items() if role not in VALUES}
+    """Match the columns of a table with roles, as far as they are known; those inside objects are the last resort."""
+    inner = [path for path in list_paths(table.sample) if not any(map(str.isdecimal, path.split(".")))]
+    columns = _match(table, mapping, table.fields)
+    if not has_case(table, columns) and inner:
+        columns = _match(table, mapping, (*table.fields, *inner))
+    prompt = columns.names.get("prompt", "")
+    if not columns.responses and "assistant" in find_speakers(read_path(table.sample, prompt)):
+        # Logs of conversations, of which the first breaks off.
+        names = {"response": prompt, **{role: name for role, name in columns.names.items() if role != "prompt"}}
+        columns = replace(columns, names=names, responses=SHAPES[2])
+    return columns
+
+
+def has_case(table: Table, columns: Columns) -> bool:
+    """Whether the columns hold a response and its prompt, or a conversation with both."""
+    samples = [read_path(table.sample, columns.names[role]) for role in columns.responses]
+    return bool(samples) and ("prompt" in columns.names or all("user" in find_speakers(value) for value in samples))
+
+
+def _match(table: Table, mapping: Mapping[str, str], fields: Sequence[str]) -> Columns:
+    labels = {role: value for role, value in mapping.items() if role in VALUES and value}
+    names = {role: _find_column(table, role, name) for role, name in mapping.items() if role in NAMES and name}
     by_name: dict[str, str] = {}
-    for column in table.fields:
-        by_name.setdefault(normalise(column), column)
+    for column in fields:
+        leaf = column if column in table.fields else column.rpartition(".")[2]
+        by_name.setdefault(normalise(leaf), column)
     pair = next((pair for pair in PAIRS if by_name.keys() >= {*pair}), None)
+    if pair is not None and not all(_suits("response_a", read_path(table.sample, by_name[name])) for name in pair):
+        pair = None
     if pair is not None and not names.keys() & {"response_a", "response_b"}:
         names |= {"response_a": by_name[pair[0]], "response_b": by_name[pair[1]]}
+    betters = [role for role in SHAPES[0] if by_name.keys() & {*NAMES[role]}]
+    half = betters if len(betters) == 1 and {*SHAPES[1]} <= names.keys() else []  # a label, as "preferred_response"
     for role, usual in NAMES.items():
+        if role in half:
+            continue
         free = [by_name[name] for name in usual if name in by_name and by_name[name] not in names.values()]
-        if role not in names and free:
+        free = [name for name in free if _suits(role, read_path(table.sample, name))]
+        if role not in names and role not in mapping and free:
             names[role] = free[0]
     names = dict(_prune(names, mapping))
+    table.check_unique(names.values())
     responses = next((shape for shape in SHAPES if names.keys() >= {*shape}), ())
-    return Columns(MappingProxyType(names), responses, labels)
+    unread = _list_further(by_name, names["response_b"], names.values()) if responses == SHAPES[1] else ()
+    return Columns(MappingProxyType(names), responses, labels, {*WINNERS} <= {*table.fields}, unread)
+
+
+def _list_further(by_name: Mapping[str, str], second: str, used: Collection[str]) -> tuple[str, ...]:
+    """Columns of further responses beside two, as response_c or answer_0."""
+    stem = normalise(second)[:-1]
+    return tuple(by_name[stem + end] for end in "01234cd" if by_name.get(stem + end, second) not in used)
+
+
+def _suits(role: str, value: object) -> bool:
+    """Whether a cell can have a role: a prompt ends with the user, a response with the model; objects are neither."""
+    speakers = [] if role == "prompt" and isinstance(value, str) and not is_json(value) else find_speakers(value)
+    if not speakers:
+        return not isinstance(value, Mapping) and not (isinstance(value, list) and not _is_list(role, value))
+    return role in _TALKS and (role not in ("prompt", "response") or (speakers[-1] == "user") == (role == "prompt"))
+
+
+def _is_list(role: str, value: Sequence[object]) -> bool:
+    """Whether a list may be turns."""
+    return role in _TALKS and not any(isinstance(part, Mapping) for part in value)
 
 
 def normalise(name: str) -> str:
@@ -155,10 +220,14 @@ def normalise(name: str) -> str:
     return re.sub(r"[\s.\-]+", "_", parted).casefold()
 
 
-def _check_column(table: Table, role: str, name: str) -> str:
-    if name in table.fields:
+def _find_column(table: Table, role: str, name: str) -> str:
+    """The column that the user names: a field, a path to one inside objects, or one in another spelling."""
+    if name in table.fields or read_path(table.sample, name) is not None:
         return name
-    near = difflib.get_close_matches(name, table.fields, 1)
+    alike = [field for field in table.fields if normalise(field) == normalise(name)]
+    if len(alike) == 1:
+        return alike[0]
+    near = difflib.get_close_matches(name, (*table.fields, *list_paths(table.sample)), 1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     raise DataError(f"--map {role}={name}: no such column{meant} (columns: {list_names(table)})", path=table.where)
 
@@ -185,37 +254,3 @@ def _prune(names: Mapping[str, str], mapping: Mapping[str, str]) -> Iterator[tup
 def list_names(table: Table, most: int = 6) -> str:
     names = [name[:24] for name in table.fields]
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _find_gap(table: Table, columns: Columns) -> str | None:
-    """Say what is missing, what the table has, and the option that would help."""
-    talks = columns.responses and all(_is_talk(table.first.get(columns.names[role])) for role in columns.responses)
-    if columns.responses and ("prompt" in columns.names or talks):
-        return None
-    missing = [] if "prompt" in columns.names else ["prompt"]
-    if not columns.responses:
-        sides = [role for role in ("response_a", "response_b", "chosen", "rejected") if role in columns.names]
-        one = next((shape for shape in SHAPES[:2] if set(shape) & set(sides)), ("response",))
-        missing += [role for role in one if role not in columns.names]
-    used = {*columns.names.values()}
-    free = [name for name in table.fields if name not in used and _is_text(table.first.get(name))]
-    free += [name for role, name in columns.names.items() if name not in free and role in ("source", "reference")]
-    if len(missing) > len(free):
-        needs = "a prompt and one or two responses"
-        return f"{table.kind} with the columns {list_names(table)}; expected columns for {needs}"
-    if missing[-1:] == ["response"] and len(free) > len(missing):
-        missing[-1:] = ["response_a", "response_b"]
-    option = ",".join(f"{role}={name}" for role, name in zip(missing, free, strict=False))
-    quoted = f"'{option}'" if re.search(r"[^\w=,.-]", option) else option
-    lacking = " or ".join(role.replace("_", " ") for role in missing)
-    return f"{table.kind} with the columns {list_names(table)}: no {lacking}; try --map {quoted}"
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and not re.fullmatch(r"[\d.,:eE+-]+", value.strip())
-
-
-def _is_talk(value: object) -> bool:
-    return (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)) or (
-        isinstance(value, str) and value.lstrip().startswith("[{")
-    )

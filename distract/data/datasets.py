@@ -19,9 +19,9 @@ from typing import Any
 
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Response
-from distract.data.columns import find_columns
 from distract.data.formats import READERS, native
 from distract.data.formats.reader import BetterFirst, ConstrainedPrompt, Omission
+from distract.data.formats.table import find_columns
 from distract.data.frames import LIBRARIES
 from distract.data.sources import BUILT_IN, TABLE, DataSource, locate
 from distract.data.tables import Table, open_table, read_table
@@ -86,10 +86,13 @@ def load(
         roles: columns by role, for tables (``--map``).
         limit: number of cases that the caller will draw; of a larger set than ``MOST``, only that many are kept.
     """
-    if not isinstance(data, str) and (cases := _list_cases(data)) is not None:
-        if responses or roles:
-            raise UsageError("responses and columns need data with a name, a path or columns; put them into the cases")
-        return collect_cases(cases)
+    if not isinstance(data, str | Mapping) and not _is_frame(data) and isinstance(data, Iterable):
+        data = list(data)
+        if not data or not all(isinstance(case, Mapping) for case in data):
+            if responses or roles:
+                advice = "put them into the cases"
+                raise UsageError(f"responses and columns need data with a name, a path or columns; {advice}")
+            return collect_cases(data)
     source = locate(data, "cases", roles)
     answers = {path: open_table(Path(path), "responses") for path in responses}
     left_out = Counter[str]()
@@ -109,7 +112,7 @@ def load(
     columns = ""
     if source.format == TABLE:
         is_labelled = any(case.preferred is not None or case.passed is not None for case in sample.cases.values())
-        columns = find_columns(source.table, source.table.roles).describe(is_labelled)
+        columns = find_columns(source.table).describe(is_labelled)
     checksum = _checksum(source, answers)
     return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns)
 
@@ -139,19 +142,15 @@ class _Sample:
         return tuple({case.id: case for case in self.cases.values()}.values())
 
 
-def _list_cases(data: object) -> list[Case] | None:
-    """The caller's own cases; None if the object is a table."""
-    if not isinstance(data, Iterable) or type(data).__module__.partition(".")[0] in LIBRARIES:
-        return None
-    cases = list(data)
-    return None if cases and all(isinstance(case, Mapping) for case in cases) else cases
+def _is_frame(data: object) -> bool:
+    return type(data).__module__.partition(".")[0] in LIBRARIES
 
 
 def collect_cases(cases: Iterable[Case]) -> DataSet:
     """Make a data set of the caller's cases, with the same checks as a file in the native format."""
     cases = list(cases)
-    if wrong := next((case for case in cases if not isinstance(case, Case)), None):
-        raise DataError(f"expected cases, found {reprlib.repr(wrong)}", path=CASES_NAME)
+    if wrong := [case for case in cases if not isinstance(case, Case)]:
+        raise DataError(f"expected cases, found {reprlib.repr(wrong[0])}", path=CASES_NAME)
     if not cases:
         raise DataError("holds no cases", path=CASES_NAME)
     for place, case in enumerate(cases, 1):

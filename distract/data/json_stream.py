@@ -5,8 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, NoReturn
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from io import BufferedReader, RawIOBase, TextIOWrapper
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, cast
 
 from distract.core.errors import DataError
 from distract.data.fields import DECODER, Item, describe, flaw
@@ -37,13 +41,90 @@ def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
     return _parse_array(_JsonText(path, file=file))
 
 
-def decode_lines(file: BinaryIO, path: str) -> Iterator[str]:
-    """Decode the lines of a file with their ends; drop a byte order mark."""
-    for number, raw in enumerate(file, 1):
-        try:
-            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError("not UTF-8; convert the file to UTF-8", path=path, line=number) from error
+def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
+    """Read objects one after the other, each over any number of lines."""
+    text = _JsonText(path, file=file)
+    while text.next_char():
+        line = text.line()
+        yield line, _check_object(text.value(), path, line)
+
+
+def stream_list(file: BinaryIO, path: str, place: Sequence[str]) -> Iterator[Object]:
+    """Read the list at a place inside an object, such as ``{"results": {"results": [...]}}``."""
+    text = _JsonText(path, file=file)
+
+    def enter(depth: int) -> Iterator[Object]:
+        for name in _read_names(text):
+            if name != place[depth]:
+                text.value()
+            elif depth + 1 < len(place):
+                yield from enter(depth + 1)
+            else:
+                yield from _read_items(text)
+
+    return enter(0)
+
+
+def find_list(
+    file: BinaryIO, path: str, names: Collection[str], header: dict[str, object]
+) -> tuple[tuple[str, ...] | None, int, bool]:
+    """The place of the first list of objects under ``names`` in an object, its last line, and whether it is the last.
+
+    The line is 0 if the object is damaged. Adds the values under other names to ``header``.
+    """
+    text = _JsonText(path, file=file)
+    places: list[tuple[str, ...]] = []
+
+    def walk(place: tuple[str, ...]) -> None:
+        for name in _read_names(text):
+            mark = text.next_char() if name in names and not places else ""
+            if mark == "{":
+                walk((*place, name))
+            elif mark == "[":
+                kinds = {isinstance(value, dict) for value in _read_values(text)}
+                places.extend([(*place, name)] if kinds == {True} else [])
+            else:
+                value = text.value()
+                if not place and name not in names:
+                    header[name] = value
+
+    try:
+        walk(())
+        return next(iter(places), None), text.line(), not text.next_char()
+    except DataError:
+        return None, 0, text.line() == 1
+
+
+def decode_lines(file: BinaryIO, path: str, newline: str = "\n") -> Iterator[str]:
+    """Decode the lines of a file with their ends; if ``newline`` is empty, a carriage return ends a line too."""
+    buffer = file if isinstance(file, BufferedReader) else BufferedReader(cast(RawIOBase, file))
+    text = TextIOWrapper(buffer, find_encoding(buffer.peek(2)), newline=newline)
+    number = 1
+    try:
+        for line in text:
+            yield line
+            number += 1
+    except UnicodeError as error:
+        raise _report_encoding(error, path, number) from error
+    finally:
+        with suppress(ValueError):  # the caller has closed the file
+            text.detach()
+
+
+def _report_encoding(error: UnicodeError, path: str, line: int) -> DataError:
+    """The error for a text in another encoding; ``line`` is the first that is not decoded yet."""
+    if not isinstance(error, UnicodeDecodeError) or error.encoding != "utf-8":
+        return DataError("not valid UTF-16; convert the file to UTF-8", path=path, line=line)
+    line += error.object.count(b"\n", 0, error.start)
+    name = Path(path)
+    target = shlex.quote(f"{name.stem}-utf8{name.suffix}")
+    advice = f"convert the file to UTF-8, from Windows by: iconv -f cp1252 -t utf-8 {shlex.quote(path)} > {target}"
+    return DataError(f"not UTF-8; {advice}", path=path, line=line)
+
+
+def find_encoding(begin: bytes) -> str:
+    """The encoding of a text by its byte order mark."""
+    return "utf-16" if begin.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
 
 
 def _split_lines(text: str) -> Iterator[str]:
@@ -71,11 +152,23 @@ def _parse_lines(lines: Iterable[str], path: str) -> Iterator[Object]:
 def _parse_array(text: _JsonText) -> Iterator[Object]:
     if text.next_char() != "[":
         text.fail("expected a JSON array")
+    yield from _read_items(text)
+    if text.next_char():
+        text.fail("unexpected text after the end of the array")
+
+
+def _read_items(text: _JsonText) -> Iterator[Object]:
+    for value in _read_values(text):
+        yield text.start, _check_object(value, text.path, text.start)
+
+
+def _read_values(text: _JsonText) -> Iterator[object]:
+    """Read the values of an array; ``start`` is the line of each."""
     text.at += 1
     if text.next_char() != "]":
         while True:
-            line = text.line()
-            yield line, _check_object(text.value(), text.path, line)
+            text.start = text.line()
+            yield text.value()
             following = text.next_char()
             if following == "]":
                 break
@@ -85,8 +178,25 @@ def _parse_array(text: _JsonText) -> Iterator[Object]:
             if text.next_char() == "]":
                 text.fail("unexpected comma after the last item")
     text.at += 1
-    if text.next_char():
-        text.fail("unexpected text after the end of the array")
+
+
+def _read_names(text: _JsonText) -> Iterator[str]:
+    """Read the names of an object; the caller reads the value after each."""
+    mark = text.next_char()
+    while mark in ("{", ","):
+        text.at += 1
+        if text.next_char() == "}" and mark == "{":
+            break
+        name = text.value()
+        if not isinstance(name, str) or text.next_char() != ":":
+            text.fail("expected a name and ':'")
+        text.at += 1
+        text.next_char()
+        yield name
+        mark = text.next_char()
+    if text.next_char() != "}":
+        text.fail("expected ',' or '}' after a value; is it truncated?")
+    text.at += 1
 
 
 class _JsonText:
@@ -95,8 +205,9 @@ class _JsonText:
     def __init__(self, path: str, text: str = "", file: BinaryIO | None = None) -> None:
         self.path, self.buffer, self.at = path, text, 0
         self._file = file
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._line, self._counted = 1, 0
+        self.start = 1
 
     def next_char(self) -> str:
         """Skip space and return the next character, empty at the end."""
@@ -137,11 +248,11 @@ class _JsonText:
         self.line()
         self.buffer, self.at, self._counted = self.buffer[self.at :], 0, 0
         raw = self._file.read(max(CHUNK, len(self.buffer)))
+        self._decoder = self._decoder or codecs.getincrementaldecoder(find_encoding(raw))()
         try:
             self.buffer += self._decoder.decode(raw, not raw)
-        except UnicodeDecodeError as error:
-            line = self._line + self.buffer.count("\n") + bytes(error.object).count(b"\n", 0, error.start)
-            raise DataError("not UTF-8; convert the file to UTF-8", path=self.path, line=line) from error
+        except UnicodeError as error:
+            raise _report_encoding(error, self.path, self._line + self.buffer.count("\n")) from error
         return bool(raw)
 
 

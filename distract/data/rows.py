@@ -30,10 +30,9 @@ def has_all(*names: str) -> Callable[[Table], bool]:
 
 def name_rows(table: Table, field: str | None = None) -> Iterator[tuple[str, Item]]:
     """Each row with the id of its case: ``item-`` and the field if every row has its own, else the 1-based position."""
-    is_unique = field is not None and _is_unique(table, field)
+    is_unique = field in table.fields and _is_unique(table, str(field))
     for number, item in enumerate(table.items(), 1):
-        identity = _identity(item, field) if field is not None and is_unique else None
-        yield identity or f"item-{number:04d}", item
+        yield f"item-{item.value[field]}" if field and is_unique else f"item-{number:04d}", item
 
 
 def _is_unique(table: Table, field: str) -> bool:

@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.data import hub
-from distract.data.columns import find_columns
 from distract.data.formats import READERS, detect_format
+from distract.data.formats.table import find_columns
 from distract.data.frames import convert_frame
 from distract.data.tables import Table, open_folder, open_table, read_table
 
@@ -108,7 +108,7 @@ def _report_unknown(table: Table) -> NoReturn:
     columns = {name: {*re.findall(r"\w+", reader.summary.partition("{")[2])} for name, reader in READERS.items()}
     shared = {name: len(columns[name] & {*table.fields}) for name in READERS}
     nearest = max(shared, key=lambda name: shared[name])
-    find_columns(table, {}, f"; nearest format: {nearest}" if shared[nearest] > 1 else "")
+    find_columns(table, nearest if shared[nearest] > 1 else TABLE)
     raise AssertionError(table.fields)  # else the table would have a format
 
 

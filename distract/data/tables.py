@@ -6,14 +6,12 @@ name; only what has no form of its own (CSV, damaged files) is judged by its nam
 
 from __future__ import annotations
 
-import csv
 import gzip
 import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BufferedReader, BytesIO, RawIOBase
@@ -25,8 +23,10 @@ from typing import Any, BinaryIO, Final, NoReturn
 from distract.core.errors import DataError
 from distract.core.files import open_input
 from distract.data import archives, arrow
-from distract.data.fields import DECODER, Item, flaw
-from distract.data.json_stream import Object, decode_lines, stream_array, stream_lines
+from distract.data.delimited import Delimited
+from distract.data.fields import Item
+from distract.data.json_objects import open_object
+from distract.data.json_stream import Object, find_encoding, stream_array, stream_lines
 
 MISSING: Final = object()
 """The value of a field that an object lacks, as opposed to null."""
@@ -37,25 +37,15 @@ Opener = Callable[[], BinaryIO]
 HEAD = 1 << 16
 """Number of bytes that determine the form of a file."""
 
-_CELL = 1 << 27
-"""Maximum number of characters in a cell; an unclosed quotation mark must not swallow a whole file."""
-
 _ROWS = 100
-"""Number of first rows whose fields are those of a table of JSON objects, which may lack some."""
-
-_HOLDERS = (
-    *("samples", "data", "rows", "examples", "instances", "items", "records", "results"),
-    *("train", "test", "validation"),
-)
-"""Names under which one JSON object holds a list of rows."""
+"""Number of first rows to know a table by: each column's first value, and the fields of JSON objects."""
 
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 _BEGINNING = 20_000
 """Characters to search for field names in a row that cannot be decoded."""
 
 _FOREIGN: Mapping[bytes, str] = {
-    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+    b"version https://git-lfs": "is a pointer of Git LFS and not the file; fetch it with `git lfs pull`",
     b"SQLite format 3\0": "is an SQLite database; export the table as CSV",
     b"%PDF": "is a PDF; expected a table",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook; save it as CSV",
@@ -77,7 +67,8 @@ class Table:
     """Rows with named columns.
 
     ``read`` yields the line of each row (its number, where there are no lines) and its values by column; ``select`` the
-    values of the columns named, ``MISSING`` where an object lacks one. Where ``typed`` is False, as in CSV, every value
+    values of the columns named, ``MISSING`` where an object lacks one. ``first`` is the first row, and ``sample`` the
+    first value of each column that is not empty, among the first rows. Where ``typed`` is False, as in CSV, every value
     is a text. ``checksum`` computes the SHA-256 (hex) of the file, or of the rows as JSON. ``roles`` are the columns
     and labels that the user names (``--map``). ``header`` is what the file says around its rows.
     """
@@ -86,6 +77,7 @@ class Table:
     kind: str
     fields: tuple[str, ...]
     first: Mapping[str, object]
+    sample: Mapping[str, object]
     typed: bool
     read: Callable[[], Iterator[Object]]
     select: Callable[[Sequence[str]], Iterator[Row]]
@@ -95,6 +87,11 @@ class Table:
 
     def items(self) -> Iterator[Item]:
         return (Item(value, self.where, line, typed=self.typed) for line, value in self.read())
+
+    def check_unique(self, names: Iterable[str]) -> None:
+        """Raise a DataError if two columns have one of the names."""
+        if twice := next((name for name in names if self.fields.count(name) > 1), None):
+            raise DataError(f"duplicate column {twice!r}; rename one", path=self.where, line=None if self.typed else 1)
 
     def fail(self, line: int, field: str, problem: str) -> NoReturn:
         """Raise a DataError for a cell."""
@@ -116,8 +113,7 @@ def read_table(raw: bytes, where: str, expected: str = "a table") -> Table:
 
 
 def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], Iterator[dict[str, Any]]]) -> Table:
-    """Make a table of rows in memory; raise DataError if two columns have one name."""
-    _check_unique(where, fields)
+    """Make a table of rows in memory."""
 
     def objects() -> Iterator[Object]:
         return enumerate(read(), 1)
@@ -128,8 +124,8 @@ def from_rows(where: str, kind: str, fields: Sequence[str], read: Callable[[], I
             digest.update(f"{json.dumps(row)}\n".encode())
         return digest.hexdigest()
 
-    first = next(read(), {})
-    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
+    begin, _ = _read_begin(objects)
+    return Table(where, kind, tuple(fields), *begin, True, objects, partial(_select, objects), checksum)
 
 
 def open_folder(path: Path) -> Table | None:
@@ -171,37 +167,36 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     if _PROMPTFOO.match(begin):
         raise DataError("is no JSON of promptfoo; write it: promptfoo eval -o results.json", path=where)
     suffix = suffixes[-1].lower() if suffixes else ""
+    if problem := next((problem for mark, problem in _FOREIGN.items() if begin.startswith(mark)), None):
+        raise DataError(problem, path=where)
     form = arrow.recognise(begin, suffix)
     if form is not None:
         fields, select = arrow.open_file(open_file, where, form)
         return _make_columns(where, form, fields, select, checksum)
-    if problem := next((problem for mark, problem in _FOREIGN.items() if begin.startswith(mark)), None):
-        raise DataError(problem, path=where)
     if begin.startswith(b"PK\x03\x04"):
         if b"xl/" in begin or suffix == ".xlsx":
             raise DataError("is an Excel workbook; save it as CSV", path=where)
         if (log := archives.open_log(open_file, where)) is not None:
             return replace(_hold_objects(log[0], where, archives.KIND, checksum), header=log[1])
         raise DataError("is a ZIP archive; name a file in it", path=where)
-    if b"\0" in begin:
-        raise DataError(f"is a binary file; expected {expected} as text or Parquet", path=where)
-    begin = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not begin:
+    text = begin.decode(find_encoding(begin), "replace").lstrip()
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        problem = f"is a binary file (a NUL byte on line {line}); expected {expected} as text or Parquet"
+        raise DataError(problem, path=where)
+    if not text:
         raise DataError(f"is empty; expected {expected}", path=where)
-    text = begin.decode("utf-8", "replace")
-    if begin.startswith(b"["):
+    if text.startswith("["):
         return _open_objects(open_file, where, "a JSON array", stream_array, checksum, text)
-    if begin.startswith(b"{"):
-        if (value := _read_object(open_file, where)) is not None:
-            rows = _find_rows(value)
-            table = _hold_objects(
-                partial(enumerate, [value] if rows is None else rows, 1), where, "a JSON object", checksum
-            )
-            return table if rows is None else replace(table, header=_without_rows(value))
+    if text.startswith("{"):
+        if (value := open_object(open_file, where)) is not None:
+            return replace(_hold_objects(value[0], where, "a JSON object", checksum), header=value[1])
         return _open_objects(open_file, where, "JSON Lines", stream_lines, checksum, text)
     if suffix in (".json", ".jsonl", ".ndjson"):
         start = text.split("\n", 1)[0]
         raise DataError(f"not valid JSON (begins with {start[:40]!r}); expected {{ or [", path=where, line=1)
+    if text.startswith("<"):
+        raise DataError(f"is HTML or XML; expected {expected} as CSV, JSON Lines or Parquet", path=where)
     return _open_csv(open_file, where, checksum)
 
 
@@ -237,11 +232,6 @@ def _hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _check_unique(where: str, names: Sequence[str], line: int | None = None) -> None:
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"duplicate column {twice!r}", path=where, line=line)
-
-
 def _select(objects: Callable[[], Iterator[Object]], names: Sequence[str]) -> Iterator[Row]:
     for line, value in objects():
         yield line, [value.get(name, MISSING) for name in names]
@@ -255,17 +245,23 @@ def _make_columns(
     checksum: Callable[[], str],
 ) -> Table:
     """A table that is stored column by column."""
-    _check_unique(where, fields)
+    if len({*fields}) < len(fields):
+        twice = next(name for name in fields if fields.count(name) > 1)
+        raise DataError(f"duplicate column {twice!r}; rename one", path=where)
 
     def objects() -> Iterator[Object]:
         return ((number, dict(zip(fields, values, strict=True))) for number, values in select(fields))
 
     # Read columns one by one, so that a damaged one affects only its readers.
-    first: dict[str, object] = {}
+    first, sample = dict[str, object](), dict[str, object]()
     for name in fields:
-        with suppress(DataError):
-            first.update((name, value) for _, (value,) in islice(select((name,), 1), 1))
-    return Table(where, kind, tuple(fields), first, True, objects, select, checksum)
+        (some, more), _ = _read_begin(partial(_name_cells, name, partial(select, (name,), _ROWS)))
+        first, sample = first | some, sample | more
+    return Table(where, kind, tuple(fields), first, sample, True, objects, select, checksum)
+
+
+def _name_cells(name: str, rows: Callable[[], Iterator[Row]]) -> Iterator[Object]:
+    return ((number, {name: cell}) for number, (cell,) in rows())
 
 
 def _open_objects(
@@ -287,118 +283,41 @@ def _find_names(text: str) -> Iterator[str]:
     return (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0]))
 
 
-def _read_object(open_file: Opener, where: str) -> dict[str, Any] | None:
-    """A file that is one JSON object around its rows; None if each line is a row."""
-    with open_file() as file:
-        lines = (line for line in decode_lines(file, where) if line.strip())
-        first, second = next(lines), next(lines, None)
-    try:
-        value: dict[str, Any] = DECODER.decode(first.strip())
-    except (ValueError, RecursionError):
-        if second is None or not first.rstrip().endswith(("{", "[", ",")):
-            return None  # the reader of lines reports the fault
-        return _decode_object(open_file, where)
-    return None if second is not None or _find_rows(value) is None else value
-
-
-def _decode_object(open_file: Opener, where: str) -> dict[str, Any]:
-    with open_file() as file:
-        text = "".join(decode_lines(file, where))
-    try:
-        value: dict[str, Any] = DECODER.decode(text.strip())
-    except (ValueError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise DataError(f"not valid JSON ({flaw(error)})", path=where, line=line) from error
-    return value
-
-
-def _without_rows(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What an object says around its rows; nothing if it has columns instead of rows."""
-    around = {name: part for name, part in value.items() if name not in _HOLDERS}
-    return around if len(around) < len(value) else {}
-
-
-def _find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The rows that an object holds: a list under a usual name, or columns as pandas writes them."""
-    for part in (value[name] for name in _HOLDERS if name in value):
-        if isinstance(part, list) and part and all(isinstance(row, dict) for row in part):
-            return list(part)
-        if isinstance(part, dict) and (rows := _find_rows(part)) is not None:
-            return rows
-    columns = list(value.values())
-    if len(columns) > 1 and all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
-        return [{name: column[key] for name, column in value.items()} for key in columns[0]]
-    if len(columns) > 1 and all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
-        return [dict(zip(value, cells, strict=True)) for cells in zip(*columns, strict=True)]
-    return None
-
-
 def _hold_objects(
     objects: Callable[[], Iterator[Object]], where: str, kind: str, checksum: Callable[[], str], text: str = ""
 ) -> Table:
     """A table of objects that may lack fields; ``text`` is the beginning of a file, for a damaged first row."""
+    begin, fault = _read_begin(objects)
+    # The reader of the rows reports a fault; the names before it tell the format.
+    fields = tuple(begin[1]) or (tuple(dict.fromkeys(_find_names(text))) if fault else ())
+    return Table(where, kind, fields, *begin, True, objects, partial(_select, objects), checksum)
+
+
+def _read_begin(objects: Callable[[], Iterator[Object]]) -> tuple[tuple[dict[str, Any], dict[str, Any]], bool]:
+    """The first row and the first values of the first rows, and whether a fault ends them."""
     first: dict[str, Any] = {}
-    fields: dict[str, None] = {}
+    sample: dict[str, Any] = {}
     try:
-        for number, (_, value) in enumerate(islice(objects(), _ROWS)):
-            first = first if number else value
-            fields.update(dict.fromkeys(value))
+        for number, (_, row) in enumerate(islice(objects(), _ROWS)):
+            first = first if number else row
+            sample |= {name: cell for name, cell in row.items() if sample.get(name) in (None, "")}
     except DataError:
-        # The reader of the rows reports the fault; the names before it tell the format.
-        fields = fields or dict.fromkeys(_find_names(text))
-    return Table(where, kind, tuple(fields), first, True, objects, partial(_select, objects), checksum)
+        return (first, sample), True
+    return (first, sample), False
 
 
 def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Table:
-    with open_file() as file:
-        mark = _find_delimiter(next(decode_lines(file, where), ""))
+    text = Delimited(open_file, where)
+    fields = text.fields
 
     def select(names: Sequence[str]) -> Iterator[Row]:
-        places = [header.index(name) for name in names]
+        places = [fields.index(name) for name in names]
         # itemgetter gives no tuple for a single place.
         choose = itemgetter(*places) if len(places) > 1 else lambda cells: [cells[place] for place in places]
-        for line, cells in islice(_read_cells(open_file, where, mark), 1, None):
-            if len(cells) != len(header):
-                problem = f"has {len(cells)} cells, the header has {len(header)}; quote cells that hold {_NAMES[mark]}"
-                raise DataError(problem, path=where, line=line)
-            yield line, choose(cells)
+        return ((line, choose(cells)) for line, cells in text.read())
 
     def objects() -> Iterator[Object]:
-        return ((line, dict(zip(header, cells, strict=True))) for line, cells in select(header))
+        return ((line, dict(zip(fields, cells, strict=True))) for line, cells in text.read())
 
-    with closing(_read_cells(open_file, where, mark)) as beginning:
-        line, header = next(beginning, (1, []))
-        # A nameless first column is the index of a data frame.
-        header = [name or ("index" if place == 0 else name) for place, name in enumerate(header)]
-        _check_unique(where, header, line)
-        _, cells = next(beginning, (0, []))
-    first = dict(zip(header, cells, strict=False))
-    kind = "TSV" if mark == "\t" else "CSV"
-    return Table(where, kind, tuple(header), first, False, objects, select, checksum)
-
-
-_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-
-
-def _find_delimiter(header: str) -> str:
-    """The separator of columns: the most frequent one outside quotation marks."""
-    plain = re.sub(r'"[^"]*"', "", header)
-    return max(_NAMES, key=plain.count)
-
-
-def _read_cells(open_file: Opener, where: str, mark: str) -> Generator[tuple[int, list[str]]]:
-    """Yield the records of a CSV file with the line on which each begins; skip blank lines."""
-    # The limit holds for the whole process, and its default is too small for a conversation.
-    before = csv.field_size_limit(_CELL)
-    line = 1
-    try:
-        with open_file() as file:
-            reader = csv.reader(decode_lines(file, where), strict=True, delimiter=mark)
-            for cells in reader:
-                if cells:
-                    yield line, cells
-                line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"not valid CSV ({error})", path=where, line=line) from error
-    finally:
-        csv.field_size_limit(before)
+    kind = "TSV" if text.mark == "\t" else "CSV"
+    return Table(where, kind, fields, *_read_begin(objects)[0], False, objects, select, checksum)

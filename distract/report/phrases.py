@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from distract.core.printable import clean_text, count, interval, line, percent, shorten
+from distract.core.printable import clean_text, count, format_exclusions, interval, line, percent, shorten
 from distract.report.blocks import Cells, Note, Prose, Sentence, Span, Words, notes
 from distract.report.glossary import describe_excluded, empty_reason
 from distract.stats.figure import Figure
@@ -73,3 +73,20 @@ def run_line(parameters: Mapping[str, Any]) -> str:
     total = f" of {data['cases']}" if data["cases"] != limit else ""
     judge, name = line(parameters["judge"]), line(data["name"])
     return f"judge {judge} · data {name}, {count(limit, 'case')}{total}, seed {parameters['seed']}"
+
+
+def data_lines(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Say which columns of a table a run read, and which rows it left out."""
+    yield from columns_lines([parameters["data"]])
+    yield from left_out_lines(parameters)
+
+
+def columns_lines(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say which columns hold the cases of each data set that is a table."""
+    return (f"columns of {line(data['name'])}: {line(data['columns'])}" for data in sets if "columns" in data)
+
+
+def left_out_lines(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Count what a run left out before its draw, by reason."""
+    if left_out := parameters["left_out"]:
+        yield format_exclusions("left out before the draw", left_out)

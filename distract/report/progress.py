@@ -14,10 +14,11 @@ from rich import progress as rich_progress
 from rich.console import Console
 
 from distract.core.job import Estimate, Job
-from distract.core.printable import count, format_exclusions, line
+from distract.core.printable import count, line
 from distract.core.records import Role
 from distract.core.usage import Price, Tally, cost, format_dollars
 from distract.judging.orders import Manner
+from distract.report.phrases import columns_lines, left_out_lines
 
 SECONDS_BETWEEN_LINES = 15.0
 _READINGS = {
@@ -38,12 +39,11 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     )
     judge = f"judge {line(p['judge'])} · " if "judge" in p else ""
     yield f"{judge}data {'; '.join(drawn)} · seed {p['seed']}"
-    yield from (f"columns of {line(data['name'])}: {line(data['columns'])}" for data in sets if "columns" in data)
+    yield from columns_lines(sets)
     yield from job.heading
     yield from _manner_lines(Manner(**p.get("manner", {})))
     yield from map(line, p.get("self_judging", ()))
-    if left_out := p["left_out"]:
-        yield format_exclusions("left out before the draw", left_out)
+    yield from left_out_lines(p)
     sizes = {"comparison": estimate.comparisons, "rewrite": estimate.rewrites}
     plan = [f"about {' and '.join(count(number, noun) for noun, number in sizes.items() if number)}"]
     if estimate.requests:

@@ -68,3 +68,9 @@ def test_datasets_library_loads_a_set(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(library, "load_dataset", lambda *_, **__: pytest.fail("asked again"))
     with pytest.raises(UsageError, match=r"^hub:org/other: the hub cannot be reached"):
         load("hub:org/other")
+
+
+def test_iterable_data_set_is_read() -> None:
+    rows = [{"prompt": "q", "response_a": "x", "response_b": "y", "winner": "response_b"}] * 3
+    stream = importlib.import_module("datasets").Dataset.from_list(rows).to_iterable_dataset()
+    assert [case.preferred for case in load(stream).cases] == ["response_b"] * 3

@@ -287,3 +287,12 @@ def test_load_reads_cases_and_locates_errors(tmp_path: Path) -> None:
     bad.write_text('{"id": "x"}\n', encoding="utf-8")
     with pytest.raises(distract.DataError, match=r"bad\.jsonl:1"):
         distract.load(bad)
+
+
+def test_notes_say_which_columns_of_a_table_were_read(run: Command) -> None:
+    rows = [{"q": f"What is {n}?", "response": "It is four."} for n in range(3)] + [{"q": None, "response": "x"}]
+    result = distract.attack(judge="planted:fair", data=rows, columns={"prompt": "q"}, generator="rules")
+    assert result.notes[:2] == (
+        "columns of data: prompt from 'q', response from 'response'",
+        "left out before the draw: no prompt (1)",
+    )

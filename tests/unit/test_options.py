@@ -27,6 +27,8 @@ DRY = (
     "meta",
     "consistency",
     "explain",
+    "anchors make",
+    "anchors check",
     "rewrite",
     "make-pairs",
     "make-tweakset",
@@ -49,7 +51,11 @@ PLANNED: Mapping[str, tuple[str, ...]] = {
 
 
 def command(name: str) -> click.Command:
-    result = cli.get_command(click.Context(cli), name)
+    """The command of a name, or of a group and a name."""
+    result: click.Command | None = cli
+    for part in name.split():
+        assert isinstance(result, click.Group)
+        result = result.get_command(click.Context(result), part)
     assert result is not None
     return result
 
@@ -163,9 +169,9 @@ class TestHelp:
                 assert summary in ran.words
         assert [name for section in SECTIONS.values() for name in section] == [*COMMANDS]
 
-    @pytest.mark.parametrize("name", [*COMMANDS])
+    @pytest.mark.parametrize("name", sorted({*COMMANDS, *DRY}))
     def test_options_have_panels_that_fit(self, run: Any, name: str) -> None:
-        ran = run(name, "--help")
+        ran = run(*name.split(), "--help")
         fits(ran.out)
         titles = [line[:-1] for line in ran.out.splitlines() if line.endswith(":") and not line.startswith(" ")]
         options = [option for option in command(name).params if isinstance(option, click.Option)]
@@ -174,7 +180,7 @@ class TestHelp:
             assert titles == [panel for panel in PANELS if panel in titles]
             assert titles[0] == "Basics"
         else:
-            assert titles == ["Options"]
+            assert titles == ["Options", *(["Commands"] if isinstance(command(name), click.Group) else [])]
         assert all(f"  {option.opts[0]}" in ran.out for option in options)
 
     def test_most_used_options_come_first(self) -> None:

@@ -131,7 +131,7 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
     ("rewardbench", 1, {"prompt": [{"role": "user", "content": " "}]}, "prompt[0].content", "is blank"),
     ("rewardbench", 1, {"prompt": [{"role": "judge", "content": "x"}]}, "prompt[0].role", "found 'judge'"),
     ("rewardbench", 1, {"subset": "\x1b[2J"}, "subset", "holds control characters"),
-    ("mt-bench-human", 1, {"winner": "gpt-x"}, "winner", "expected 'model_a', 'model_b', 'tie' or"),
+    ("mt-bench-human", 1, {"winner": "gpt-x"}, "winner", "expected 'model_a', 'model_b', 'tie', 'tie (inconsistent)'"),
     ("mt-bench-human", 1, {"model_b": "gpt-x"}, "model_b", "'gpt-x' is model_a too"),
     ("mt-bench-human", 1, {"model_a": "tie"}, "model_a", "'tie' is reserved for labels"),
     ("mt-bench-human", 1, {"turn": 0}, "turn", "expected the number of a turn, from 1"),

@@ -123,7 +123,7 @@ def test_unfit_default_is_a_note() -> None:
     assert scope.designs == {"fixed"}
     assert scope.notes == (
         "flip_rate does not apply: no case has two responses by different authors; "
-        "each rewrite is judged against its original instead",
+        "each rewrite is judged against its original instead (gate such a run by --max-win-rate or --max-shift)",
     )
 
 

@@ -51,6 +51,8 @@ def test_rewrite_against_its_original_is_summed_up(run: Callable[..., Any], logs
         ("longer", ("--max-shift", 0.2), 1, "lower bound of the shift"),
         ("fair", ("--max-shift", 0.2), 0, "shifts are below 0.2"),
         ("longer", ("--max-flip-rate", 0.1), 3, "a flip needs two responses per case: bound --max-win-rate"),
+        ("fair", ("--max-flip-rate", 0.1, "--max-win-rate", 0.3), 3, "no flip rate was measured, although it has"),
+        ("longer", ("--max-flip-rate", 0.1, "--max-win-rate", 0.3), 1, "lower bound of the rewrite win rate"),
     ],
 )
 def test_gate_decides_by_win_rate_and_shift(
@@ -60,6 +62,17 @@ def test_gate_decides_by_win_rate_and_shift(
     result = run("gate", "r", *limits)
     assert result.code == code
     assert reason in " ".join(result.out.split())
+
+
+def test_flips_and_page_say_why_there_are_none(run: Callable[..., Any], logs: str) -> None:
+    attack(run, "longer", logs)
+    shown = run("flips", "r")
+    assert (shown.code, "no flips were measured, since that needs two responses" in " ".join(shown.out.split())) == (
+        0,
+        True,
+    )
+    run("report", "r", "--html", "r.html")
+    assert "No flips were measured, since that needs two responses" in Path("r.html").read_text()
 
 
 def test_gate_on_few_prompts_is_inconclusive(run: Callable[..., Any], logs: str) -> None:

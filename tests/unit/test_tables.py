@@ -170,7 +170,7 @@ DAMAGED: list[tuple[str, Write, str, str]] = [
     ("a.csv", csv_text(HEAD, LINE), "prompt", "expected ROLE=COLUMN, as in prompt=question,label=winner"),
     ("a.csv", csv_text(HEAD, LINE), "prompt=label,prompt=prompt", "names prompt twice"),
     ("a.csv", lambda path: path.write_bytes(f"{HEAD}\nq,caf\xe9,y,a\n".encode("latin-1")), "", ":2: not UTF-8"),
-    ("a.csv", lambda path: path.write_bytes(f"{HEAD}\n{LINE}\n".encode("utf-16")), "", "is UTF-16 text; save it"),
+    ("a.csv", lambda path: path.write_bytes(f"{HEAD}\n{LINE}\n".encode("utf-16")[:-1]), "", ":2: not valid UTF-16"),
     ("a.csv", lambda path: path.write_bytes(b"prompt,response\nq\0,x\n"), "", "is a binary file"),
     ("a.xlsx", lambda path: path.write_bytes(b"PK\x03\x04....xl/workbook.xml"), "", "is an Excel workbook; save"),
     ("a.zip", lambda path: zipfile.ZipFile(path, "w").writestr("a.csv", HEAD), "", "is a ZIP archive; name"),
@@ -185,7 +185,8 @@ DAMAGED: list[tuple[str, Write, str, str]] = [
     ("a.json", write_text("<html></html>"), "", ":1: not valid JSON (begins with '<html></html>'); expected { or ["),
     ("a.jsonl", write_lines({"prompt": "q", "response": "x"}, {"prompt": "q"}), "", ":2: field 'response': missing"),
     ("a.jsonl", write_lines({"prompt": "q", "response": 3}), "", "expected text, found a whole number"),
-    ("a.jsonl", write_lines({"prompt": "q", "response": {"text": "x"}}), "", "expected text, found an object"),
+    ("a.jsonl", write_lines({"prompt": "q", "response": {"raw": "x"}}), "",
+     "no response; try --map response=response.raw"),
     ("a.jsonl", write_text('{"prompt": "q", "response": "x"}\n{"prompt": "q", "resp'), "", ":2: not valid JSON"),
     ("a.json", write_text("[]"), "", "without rows; expected cases"),
     ("a.json", write_text('{\n  "data": [\n'), "", "not valid JSON"),
@@ -336,9 +337,18 @@ def test_texts_round_trip_through_csv_and_frames(tmp_path_factory: pytest.TempPa
 FRAME = frame("prompt", "answer_1", "answer_2", more={"label": [1, 1, None], "id": ["x", "y", "z"]})
 FRAMES: list[Any] = [
     FRAME,
+    FRAME.set_index("prompt"),
+    FRAME.astype({"answer_1": "category", "label": "Int64"}),
+    FRAME.set_axis(pd.MultiIndex.from_tuples([(name, "") for name in FRAME.columns]), axis=1),
+    pd.concat([FRAME.assign(x=1), FRAME.assign(x=1)[["x"]]], axis=1),
     pl.from_pandas(FRAME),
     pa.Table.from_pandas(FRAME),
+    pa.Table.from_pandas(FRAME).to_batches()[0],
     hf.Dataset.from_pandas(FRAME),
+    hf.Dataset.from_pandas(FRAME).with_format("pandas"),
+    hf.DatasetDict(train=hf.Dataset.from_pandas(FRAME)),
+    {name: [*FRAME[name]] for name in FRAME.columns},
+    FRAME.to_dict(),
     [{key: None if value != value else value for key, value in row.items()} for row in FRAME.to_dict("records")],
 ]
 
@@ -348,15 +358,23 @@ def test_frame_in_memory_is_read(data: Any) -> None:
     loaded = load(data)
     assert [shape(case) for case in loaded.cases] == [*PAIR[:2], UNLABELLED[2]]
     assert [case.id for case in loaded.cases] == ["item-x", "item-y", "item-z"]
-    assert loaded.record == {**load(FRAMES[-1]).record}
-    assert api.load(data, columns={"label": "label"}) == loaded.cases
+    assert api.load(data, columns={"label": "label", "a": 1, "b": 2}) == loaded.cases
+
+
+def test_classes_are_read_by_their_names() -> None:
+    rows = hf.Dataset.from_list([{"prompt": "q", "response_a": "x", "response_b": "y", "label": "b"}])
+    (case,) = load(rows.class_encode_column("label")).cases
+    assert case.preferred == "response_b"
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (pl.LazyFrame({"prompt": ["q"]}), r"is a LazyFrame; pass data\.collect\(\)"),
-        (hf.DatasetDict(a=hf.Dataset.from_pandas(FRAME)), r"holds the splits a; pass one"),
+        (hf.DatasetDict(a=FRAMES[7], b=FRAMES[7]), r"holds the splits a, b; pass one, as in data\['a'\]"),
+        ([FRAME], "expected cases, found"),
+        ({"prompt": "q", "response": "x"}, "expected a name, a path, a data frame"),
+        (pd.concat([FRAME, FRAME[["label"]]], axis=1), "duplicate column 'label'; rename one"),
         (42, "expected a name, a path, a data frame, or a list of cases or dicts, found 42"),
         (FRAME[[]], "a DataFrame without rows; expected cases"),
         ([{"x": 1}], "expected columns for a prompt"),

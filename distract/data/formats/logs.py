@@ -16,9 +16,10 @@ from typing import Any
 
 from distract.core.errors import DataError
 from distract.core.records import Case, Response
+from distract.data.conversations import LeftOut, Turns, read_turns
 from distract.data.fields import DECODER, Item
 from distract.data.formats.reader import Omission, Reader
-from distract.data.formats.table import AUTHOR, Turns, read_conversation
+from distract.data.formats.table import AUTHOR
 from distract.data.rows import has_all
 from distract.data.tables import Table
 
@@ -60,7 +61,7 @@ def read_sample(item: Item) -> Case | Omission:
     text = output.value.get("completion") if output else None
     if output is None or not isinstance(text, str) or not output.value.get("choices"):
         return Omission(FAILED)
-    prompt = read_conversation(item, "input", "user")
+    prompt = _read_prompt(item, "input")
     if isinstance(prompt, Omission):
         return prompt
     name = item.check_name(f"item-{_read_id(item, 'id')}", "id")
@@ -165,8 +166,15 @@ def _read_messages(item: Item, field: str, text: str) -> Turns | Omission:
     with suppress(ValueError, RecursionError):
         value = DECODER.decode(text)
         if isinstance(value, list) and value and all(isinstance(one, dict) and "role" in one for one in value):
-            return read_conversation(Item({field: value}, item.path, item.line, item.inside), field, "user")
+            return _read_prompt(Item({field: value}, item.path, item.line, item.inside), field)
     return Turns((text,), ())
+
+
+def _read_prompt(item: Item, field: str) -> Turns | Omission:
+    try:
+        return read_turns(item, field, "user")
+    except LeftOut as reason:
+        return Omission(str(reason))
 
 
 def _read_id(item: Item, field: str) -> str:

@@ -1,10 +1,10 @@
 """MT-Bench's human judgments in the hub's form, one vote per row.
 
 ``{question_id, model_a, model_b, winner, judge, conversation_a, conversation_b, turn}``; a conversation is a list of
-``{content, role}``. Winner is ``model_a``, ``model_b`` or ``tie`` (``tie (inconsistent)`` is one too). Swap convention:
-rows name the same two models in different orders, so a winner is mapped to the name of its model before votes are
-counted; responses follow the order of the models' names. A vote on the first turn is about that turn only, so its case
-shows only that turn.
+``{content, role}``. Winner is ``model_a``, ``model_b`` or ``tie`` (also with ``(inconsistent)`` or
+``(bothbad)``). Swap convention: rows name the same two models in different orders, so a winner is mapped to the name of
+its model before votes are counted; responses follow the order of the models' names. A vote on the first turn is about
+that turn only, so its case shows only that turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from distract.data.formats.reader import Omission, Reader
 from distract.data.rows import DISAGREE, has_all, plurality, read_label, read_number
 from distract.data.tables import Table
 
-_TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie"}
+_TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie", "tie (bothbad)": "tie"}
 
 
 @dataclass(frozen=True, slots=True)

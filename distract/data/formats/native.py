@@ -29,7 +29,7 @@ FIELDS = ("id", "prompt", "responses", "preferred", "criterion", "constraints", 
 
 
 def recognise(table: Table) -> bool:
-    return "responses" in table.fields or (bool(table.fields) and {*FIELDS}.issuperset(table.fields))
+    return {"prompt", "responses"} <= {*table.fields} or (bool(table.fields) and {*FIELDS}.issuperset(table.fields))
 
 
 def read(table: Table) -> Iterator[Case]:

@@ -10,7 +10,7 @@ from distract.core.printable import count_decimals
 from distract.core.runs import LoadedRun
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, name_place
 from distract.report.phrases import join_names, name_protocol
-from distract.studies.attack.flip_view import ShownFlip, collect_flips
+from distract.studies.attack.flip_view import NO_FLIPS, ShownFlip, collect_flips
 from distract.studies.attack.flips import Flip, FlipOutcome
 
 OUTCOMES: Mapping[FlipOutcome, str] = {
@@ -35,6 +35,8 @@ def build_flip_data(run: LoadedRun) -> dict[str, Any]:
         f"Verdicts that a rewrite changed: {listed}. {f'By the labels, {sides}. ' if labelled else ''}"
         f"The clearest first{turns}."
     )
+    if not every and not any(row.design == "flip" for row in run.rows):
+        about = f"{NO_FLIPS.capitalize()}."
     chosen = {"outcome": "flip"} if counts["flip"] else {}
     return build_data(Browsing("Flips", [_describe(one, digits) for one in every], about, FILTERS, chosen))
 

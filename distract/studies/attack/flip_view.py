@@ -18,6 +18,8 @@ from distract.studies.attack.minimal.clearest import distractors, find_run_flips
 from distract.studies.attack.outcomes import count_flips
 from distract.studies.differences import mark_difference
 
+NO_FLIPS = "no flips were measured, since that needs two responses per case before and after a rewrite"
+
 NEAR = 120
 """Characters around a change to show, unless all is wanted."""
 
@@ -95,8 +97,9 @@ def flips_report(
     """Show flips, the clearest first; long texts in full only if ``whole``."""
     judge = line(run.parameters["judge"])
     if not shown:
-        yield Heading(f"judge {judge}: no verdict flipped")
-        yield from (Sentence(text, apart=False) for text in _count_eligible(run, protocols, attacks))
+        eligible = [*_count_eligible(run, protocols, attacks)]
+        yield Heading(f"judge {judge}: {'no verdict flipped' if eligible else NO_FLIPS}")
+        yield from (Sentence(text, apart=False) for text in eligible)
         return
     yield Heading(f"judge {judge}: {count(total, 'flip')}{', the clearest first' if len(shown) > 1 else ''}")
     for number, one in enumerate(shown, 1):
@@ -112,10 +115,10 @@ def _is_said(one: ShownFlip) -> bool:
 
 
 def _count_eligible(run: LoadedRun, protocols: Sequence[str], attacks: Sequence[str]) -> Iterator[str]:
-    """Say how many comparisons could have flipped."""
+    """Say how many comparisons could have flipped; nothing if none was meant to."""
     p = run.parameters
     rows = [row for row in run.rows if row.design == "flip"]
-    for protocol in protocols or p["protocols"]:
+    for protocol in (protocols or p["protocols"]) if rows else ():
         rule = headline("flip_rate", p["protocols"][protocol])
         own = [row for row in rows if row.protocol == protocol]
         for attack in attacks or distractors(p):

@@ -21,7 +21,8 @@ from distract.studies.eligibility import Degradation, Treatment, is_recorded, pa
 
 MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
-    "flip": "no case has two responses by different authors; each rewrite is judged against its original instead",
+    "flip": "no case has two responses by different authors; each rewrite is judged against its original instead "
+    "(gate such a run by --max-win-rate or --max-shift)",
     "severity": "no case has a good response that meets all of its format constraints",
 }
 

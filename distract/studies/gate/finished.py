@@ -50,8 +50,12 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"], has_labels(run)), run.flaw)
     notes += [*verdict.notes, *map(line, regression.unmatched_notes(rises))]
     fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
-    if limits.has_threshold and "fixed" in briefs.designs and "flip" not in briefs.designs:
-        notes.append("a flip needs two responses per case: bound --max-win-rate or --max-shift instead")
+    if limits.has_threshold and briefs.designs and "flip" not in briefs.designs:
+        if "fixed" in briefs.designs:
+            notes.append("a flip needs two responses per case: bound --max-win-rate or --max-shift instead")
+        if verdict.decision == "pass":  # on the other limits: no data never pass
+            reason = "no flip rate was measured, although it has a threshold; the other limits are kept"
+            verdict = replace(verdict, decision="inconclusive", reason=reason)
     notes += [f"{count(fewest, 'prompt')} only: bounds are rough"] if fewest < FEW else []
     notes += _too_few_notes(run, checks, limits) if verdict.decision == "inconclusive" and not run.flaw else []
     return replace(verdict, notes=tuple(notes))

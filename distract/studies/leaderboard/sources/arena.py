@@ -98,12 +98,9 @@ def read(table: Table) -> MatchSource:
 
 
 def _check_columns(table: Table, needed: Sequence[str]) -> None:
+    table.check_unique(needed)
     for name in needed:
         if name not in table.fields:
-            if near := next((field for field in table.fields if field.strip() == name), None):
-                raise DataError(
-                    f"the name of column {near!r} has leading or trailing spaces; remove them", path=table.where
-                )
             names = ", ".join(repr(field[:40]) for field in table.fields[:20])
             more = "" if name != WINNER else f", or {', '.join(HOT)} instead"
             raise DataError(f"missing; found {names or 'nothing'}{more}", path=table.where, field=name)
