@@ -43,6 +43,14 @@ class Reading:
         return max(abs(one - two) for one, two in zip(self.shares, other.shares, strict=True))
 
     @property
+    def lead(self) -> float | None:
+        """The lead of the largest share over the next; None without shares."""
+        if not self.shares:
+            return None
+        first, second = sorted(self.shares, reverse=True)[:2]
+        return first - second
+
+    @property
     def document(self) -> dict[str, Any]:
         """The reading as JSON values."""
         shares = None if self.shares is None else [round(share, 4) for share in self.shares]

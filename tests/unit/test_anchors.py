@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
 
+from distract.core import registry
 from distract.core.errors import DataError
 from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
@@ -29,9 +30,10 @@ from distract.studies.anchors.anchor_file import (
     write_anchors,
 )
 from distract.studies.anchors.checker import OTHER, compute_errors, count_needed
-from distract.studies.anchors.maker import order_by_margin
+from distract.studies.anchors.maker import order_by_lead
 from distract.studies.drift import DIFFERING, list_served_changes
 
+PAIRWISE = registry.protocols()["pairwise"]
 Run = Callable[..., CommandResult]
 CODE = {"unchanged": 0, "drifted": 1, "another judge": 1}
 
@@ -109,7 +111,7 @@ def test_damaged_file_gives_one_line(
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_any_first_part_has_as_many_near_as_far(strengths: list[float]) -> None:
     judged = [make_anchor(number, p) for number, p in enumerate(strengths)]
-    ordered = order_by_margin(judged)
+    ordered = order_by_lead(judged, PAIRWISE)
     assert sorted(one.case.id for one in ordered) == sorted(one.case.id for one in judged)
     leads = [(one.place, abs(2 * one.row.judgments[0].probabilities[0] - 1)) for one in ordered]  # type: ignore[index]
     near, far = ([lead for place, lead in leads if place == side] for side in ("near", "far"))
@@ -355,7 +357,7 @@ def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        (("--judge", "planted:garbage"), 3, "only 0 comparisons got the same valid verdict"),
+        (("--judge", "planted:garbage"), 3, "only 0 comparisons got a clear verdict"),
         (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
         (("--judge", "planted:longer", "--size", 19), 2, "20"),
         (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),

@@ -21,7 +21,7 @@ from distract.judging.comparison import exclusion_reason, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import measure_margin
 from distract.studies.anchors.anchor_file import Anchor, Place, Steadiness, ask, read_verdict
-from distract.studies.drift import find_largest_move
+from distract.studies.drift import Reading, find_largest_move
 from distract.studies.eligibility import sample
 
 LEAST = 20
@@ -29,6 +29,9 @@ LEAST = 20
 
 RESERVE = 1.5
 """Number of candidates to ask twice, as a multiple of the number of anchors."""
+
+ROUNDING = 0.02
+"""Lead of a probability that rounding to 16 bits in another batch may turn."""
 
 Ask = Callable[[Iterable[Plan[Row]]], Sequence[Row]]
 """Runs plans and returns their rows, in order."""
@@ -98,23 +101,30 @@ def _hash(seed: int, case: Case) -> bytes:
 
 def choose_anchors(candidates: Candidates, size: int, ask_now: Ask, is_pinned: bool) -> tuple[list[Anchor], Steadiness]:
     """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts."""
+    protocol = candidates.protocol
     rows = ask_now(candidates.plans(candidates.anchors))
     judged = [replace(one, row=_strip(row)) for one, row in zip(candidates.anchors, rows, strict=True)]
-    valid = [one for one in judged if read_verdict(one.row, candidates.protocol).outcome is not None]
-    ordered = order_by_margin(valid)
+    ordered = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row, protocol), 0.0)], protocol)
     if is_pinned:
         return _keep(ordered, size), Steadiness()
     likely = ordered[: round(size * RESERVE)]
     again = ask_now(candidates.plans(likely))
     readings = [
-        (read_verdict(one.row, candidates.protocol), read_verdict(row, candidates.protocol))
-        for one, row in zip(likely, again, strict=True)
+        (read_verdict(one.row, protocol), read_verdict(row, protocol)) for one, row in zip(likely, again, strict=True)
     ]
     steady = [(one, pair) for one, pair in zip(likely, readings, strict=True) if not pair[0].differs(pair[1])]
     largest = find_largest_move([pair for _, pair in steady])
-    # A lead that noise can turn would make an unchanged judge look like another one.
-    kept = [one for one, _ in steady if largest is None or _measure_lead(one) > 2 * largest]
+    kept = [one for one, (verdict, _) in steady if _is_clear(verdict, largest or 0.0)]
     return _keep(kept, size), Steadiness(len(likely), len(likely) - len(steady), largest)
+
+
+def _is_clear(verdict: Reading, noise: float) -> bool:
+    """Whether a verdict is valid, and no noise or rounding can turn it: else an unchanged judge seems to drift."""
+    if verdict.lead is None or verdict.shares is None:
+        return verdict.outcome is not None
+    # A score averages probabilities, and so their errors.
+    rounding = ROUNDING if len(verdict.shares) == 3 else ROUNDING / 4
+    return verdict.lead > max(rounding, 2 * noise)
 
 
 def _strip(row: Row) -> Row:
@@ -123,23 +133,24 @@ def _strip(row: Row) -> Row:
     return replace(row, judgments=judgments, tokens=())
 
 
-def order_by_margin(judged: Sequence[Anchor]) -> list[Anchor]:
+def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
     """Order candidates so that any first part has as many near the boundary, nearest first, as far from it."""
-    by_margin = sorted(judged, key=_measure_lead)
-    middle = (len(by_margin) + 1) // 2
-    places: tuple[tuple[Place, list[Anchor]], ...] = (("near", by_margin[:middle]), ("far", by_margin[middle:][::-1]))
+
+    def measure(one: Anchor) -> float:
+        lead = read_verdict(one.row, protocol).lead
+        return abs(measure_margin(one.row.judgments) or 0.0) if lead is None else lead
+
+    by_lead = sorted(judged, key=measure)
+    middle = (len(by_lead) + 1) // 2
+    places: tuple[tuple[Place, list[Anchor]], ...] = (("near", by_lead[:middle]), ("far", by_lead[middle:][::-1]))
     sides = [[replace(one, place=place) for one in part] for place, part in places]
     return [one for one in chain.from_iterable(zip_longest(*sides)) if one is not None]
-
-
-def _measure_lead(anchor: Anchor) -> float:
-    return abs(measure_margin(anchor.row.judgments) or 0.0)
 
 
 def _keep(steady: Sequence[Anchor], size: int) -> list[Anchor]:
     if len(steady) < LEAST:
         raise NoAnchors(
-            f"only {count(len(steady), 'comparison')} got the same valid verdict each time; anchors need at least "
+            f"only {count(len(steady), 'comparison')} got a clear verdict, the same each time; anchors need at least "
             f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
         )
     return list(steady[:size])
