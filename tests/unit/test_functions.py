@@ -333,12 +333,22 @@ def test_identity_follows_imported_modules_values_and_version(tmp_path: Path) ->
     assert identities[0] != identities[1] == identities[2]
 
 
-def test_code_without_source_needs_a_version() -> None:
+def test_code_without_source_is_told_apart_by_its_instructions() -> None:
+    def read(text: str) -> str:
+        space: dict[str, Any] = {}
+        exec(text, space)
+        return identify(declare(space["f"]))["code"]
+
+    assert read("def f(a, b): return 1") == read("\n\ndef f(a, b): return 1")
+    assert len({read(f"def f(a, b): return {value}") for value in ("1", "2", "a", "[x for x in b]")}) == 4
+
+
+def test_class_without_source_needs_a_version() -> None:
     space: dict[str, Any] = {}
-    exec("def f(a, b): return 1", space)
+    exec("class F:\n    def __call__(self, a, b): return 1", space)
     with pytest.raises(UsageError, match="declare a version"):
-        identify(declare(space["f"]))
-    assert identify(declare(space["f"], version="1"))["version"] == "1"
+        identify(declare(space["F"]()))
+    assert identify(declare(space["F"](), version="1"))["version"] == "1"
 
 
 def test_async_and_threads_give_the_same_judgments(tmp_path: Path) -> None:

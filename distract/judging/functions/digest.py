@@ -11,7 +11,9 @@ import ast
 import functools
 import hashlib
 import inspect
+import marshal
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,7 +76,16 @@ def _describe_code(target: Any, origin: str = "") -> list[str] | None:
     try:  # typed into a notebook
         return [_dump(ast.parse(textwrap.dedent(inspect.getsource(target))))]
     except (OSError, TypeError, SyntaxError):
+        return _describe_bytecode(target)
+
+
+def _describe_bytecode(target: Any) -> list[str] | None:
+    """Describe a function typed at a prompt or piped into Python, which keeps no source; None for anything else."""
+    if not inspect.isfunction(target):
         return None
+    code = target.__code__.replace(co_filename="", co_firstlineno=1, co_linetable=b"")
+    # Later formats of marshal depend on what else refers to a constant.
+    return [f"{sys.version_info[:2]} {hashlib.sha256(marshal.dumps(code, 2)).hexdigest()}"]
 
 
 def _dump_modules(modules: dict[str, Path]) -> list[str]:
