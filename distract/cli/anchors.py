@@ -73,6 +73,7 @@ def make(
     from distract.report.progress import Progress
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import write_anchors
+    from distract.studies.drift import is_pinned
     from distract.studies.execution import renew
 
     more["seed"] = seed
@@ -90,13 +91,13 @@ def make(
         preview_most([heading], about, estimated, price, count_stored(setup.models, place))
     check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
     echo(heading, err=True)
-    if fresh:
+    if fresh and is_pinned(setup.backend):  # any other judge is asked anyway
         renew([setup.backend], store)
     tally = Tally()
     with report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:
         anchor_set = session.make(job, place, tally, progress.update)
     write_anchors(anchor_set, out)
-    print_result(as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set))
+    print_result(as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
     if not as_json:
         echo(f"\nanchors: {safe_line(str(out))}")
 
@@ -121,6 +122,7 @@ def check(
     from distract.report.progress import Progress
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import read_anchors
+    from distract.studies.drift import is_pinned
     from distract.studies.execution import renew
 
     anchor_set = read_anchors(file)
@@ -129,7 +131,7 @@ def check(
         # The file may be a stranger's.
         if problem := find_hazard(file.parent, "judge", judge):
             raise UsageError(f"{file}: its judge {problem}")
-    setup, _ = set_up(judge, {**more, "protocols": (anchor_set.protocol,)})
+    setup, _ = set_up(judge, more)
     place, price = store or DEFAULT_PATH, setup.prices.get("judge")
     estimated = session.estimate(session.list_checked(anchor_set, setup)[0])
     heading = f"judge {safe_line(judge)} · {safe_line(str(file))}, {len(anchor_set.anchors)} anchors"
@@ -137,7 +139,7 @@ def check(
         about = {"judge": judge, "anchors": len(anchor_set.anchors)}
         preview_most([heading], about, estimated, price, count_stored(setup.models, place))
     echo(heading, err=True)
-    if fresh:
+    if fresh and is_pinned(setup.backend):  # any other judge is asked anyway
         renew([setup.backend], store)
     tally = Tally()
     with report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:

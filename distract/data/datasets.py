@@ -12,7 +12,7 @@ import heapq
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -51,11 +51,13 @@ class DataSet:
     left_out: Counter[str]
     size: int
     columns: str = ""
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def record(self) -> dict[str, Any]:
         record = {"name": self.name, "format": self.format, "sha256": self.checksum, "cases": self.size}
-        return {**record, "columns": self.columns} if self.columns else record
+        optional = {"columns": self.columns, "map": dict(sorted(self.roles.items()))}
+        return {**record, **{name: value for name, value in optional.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,8 @@ def load(
         is_labelled = any(case.preferred is not None or case.passed is not None for case in sample.cases.values())
         columns = find_columns(source.table).describe(is_labelled)
     checksum = _checksum(source, answers)
-    return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns)
+    named = source.table.roles if columns else {}
+    return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns, named)
 
 
 class _Sample:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 
+from distract.core.errors import DataError, UsageError
 from distract.core.records import Response
 from distract.data.columns import SHAPES, WINNERS, Columns, MapError, normalise
 from distract.data.fields import Item, describe
@@ -101,6 +102,10 @@ def read_passes(table: Table, columns: Columns) -> Mapping[str, bool]:
     own = {word: outcome == "pass" for word, outcome in _read_own(columns, values).items()}
     # With one of the two named, all other labels mean the other.
     rest = dict.fromkeys(values, "fail" in columns.labels) if len({*own.values()}) == 1 else {}
+    if rest and not own.keys() & values:
+        listed = ", ".join(map(repr, sorted(values)[:4]))
+        problem = f"no label is {', '.join(map(repr, own))} in column {columns.names['label']!r} (it holds {listed})"
+        raise DataError(problem, path=table.where)
     meanings = {**dict.fromkeys(_PASSES, True), **dict.fromkeys(_FAILS, False), **rest, **own}
     if unknown := sorted(values - meanings.keys()):
         if "label" in table.roles:
@@ -136,7 +141,9 @@ def _read_own(columns: Columns, values: Collection[str]) -> dict[str, str]:
     own: dict[str, str] = {}
     for outcome, text in columns.labels.items():
         words = [text] if make_word(text) in values else text.split(",")
-        own |= {make_word(word): outcome for word in words if word.strip()}
+        for word in (make_word(word) for word in words if word.strip()):
+            if own.setdefault(word, outcome) != outcome:
+                raise UsageError(f"--map: the label {word!r} means both {own[word]} and {outcome}; name it once")
     return own
 
 

@@ -81,7 +81,8 @@ def usage_lines(tally: Tally, prices: Mapping[Role, Price]) -> Iterator[str]:
     for name, check in tally.checks.items():
         largest = check["largest_move"]
         moved = "" if largest is None else f", probabilities moved by up to {largest:.2f}"
-        yield f"{name}: {count(check['asked'], 'request')} repeated, {check['differing']} answered differently{moved}"
+        asked = count(check["asked"], "question")
+        yield f"{name}: {asked} asked again, {check['differing']} answered differently{moved}"
     for role, reading in sorted(tally.readings.items()):
         yield f"prompts of the {role} were read {_READINGS.get(reading, reading)}"
     if tally.unanswered:

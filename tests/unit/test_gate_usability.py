@@ -23,7 +23,7 @@ from distract.studies.gate.verdict import Verdict
 
 Decide = Callable[[Sequence[Row]], Verdict]
 
-CANNOT = "this judge cannot tell good from bad here: flip rates say nothing"
+CANNOT = "this judge cannot tell good from bad here"
 NOT_SHOWN = "this judge is not shown to tell good from bad: judge more labelled cases"
 LIMITS = Limits(0.1)
 UNLABELLED = "no response is labelled better, so this does not show that the judge can tell good from bad"

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import threading
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -272,6 +273,36 @@ def test_label_of_one_response_is_pass_or_fail(
     loaded = load(rows, roles=mapping)
     assert [case.passed for case in loaded.cases] == expected
     assert ("label from" in loaded.columns) == any(value is not None for value in expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "mapping", "message"),
+    [
+        (("response",), {"label": "label", "pass": "4", "fail": "4"}, "the label '4' means both pass and fail"),
+        (("response",), {"label": "label", "pass": "9"}, "no label is '9' in column 'label' (it holds '2', '4')"),
+        (("response_a", "response_b"), {"label": "label", "a": "2", "b": "4,2"}, "the label '2' means both a and b"),
+    ],
+)
+def test_labels_that_mean_two_things_or_nothing_are_refused(
+    names: Sequence[str], mapping: dict[str, str], message: str
+) -> None:
+    rows = [{"prompt": "q", **dict.fromkeys(names, "x"), "label": label} for label in (2, 4)]
+    with pytest.raises(UsageError, match=re.escape(message)):
+        load(rows, roles=mapping)
+
+
+def test_other_meaning_of_labels_is_another_run(run: Any) -> None:
+    rows = "".join(f"q{i},long answer {i},short {i},{i % 2}\n" for i in range(8))
+    Path("p.csv").write_text(f"prompt,r1,r2,lab\n{rows}")
+    options = ("--judge", "planted:longer", "--data", "p.csv", "--protocol", "pairwise", "--limit", "all", "--json")
+    for command in (("meta",), ("attack", "--generator", "rules", "--attack", "sycophancy")):
+        results = {}
+        for a, b in ((1, 0), (0, 1)):
+            columns = f"prompt=prompt,response_a=r1,response_b=r2,label=lab,a={a},b={b}"
+            ran = run(*command, *options, "--map", columns)
+            assert "this run is complete" not in ran.err
+            results[a] = ran.document
+        assert results[0] != results[1]
 
 
 def test_models_become_authors_and_labels() -> None:

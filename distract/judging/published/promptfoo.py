@@ -62,7 +62,8 @@ def _read_table(table: Table, ungraded: Counter[str]) -> Iterator[GradedResponse
         seen = Counter[str]()
         for part in item.object(grading, "gradingResult").items("componentResults"):
             assertion = part.object(part.value.get("assertion") or {}, "assertion")
-            protocol = assertion.name(next((key for key in ("metric", "type") if assertion.has(key)), "type"))
+            key = "metric" if assertion.has("metric") else "type"
+            protocol = assertion.name(key) if part.has("assertion") else "assertion"
             seen[protocol] += 1
             protocol += f" {seen[protocol]}" if seen[protocol] > 1 else ""
             names = (_name_judge(item, part, assertion), protocol, data)

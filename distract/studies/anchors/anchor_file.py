@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -28,7 +29,7 @@ from distract.studies.drift import Reading
 FORMAT = "distract anchors 1"
 REMAKE = "make it again with `distract anchors make`"
 
-_MOST_BYTES = 1 << 28
+_MOST_ASKED = 1_000_000
 
 _SHAPE: Mapping[Any, Shape] = {
     "format": str,
@@ -37,6 +38,7 @@ _SHAPE: Mapping[Any, Shape] = {
     "protocol": str,
     "manner": dict,
     "data": {"name": str},
+    "served": dict,
     "steadiness": {"asked": int, "flickering": int, "largest_move": float | int | None},
     "anchors": [{"case": dict, "row": dict, "place": str}],
 }
@@ -133,29 +135,31 @@ def write_anchors(anchors: AnchorSet, path: Path) -> None:
 
 def read_anchors(path: Path) -> AnchorSet:
     """Read a file of anchors; raise DataError if it is another file, or was changed."""
-    with files.open_input(path) as file:
-        text = file.read(_MOST_BYTES)
+    if path.exists() and not path.is_file():
+        raise DataError("is not a regular file", path=path)
     try:
-        document = json.loads(text)
+        document = json.loads(files.read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise DataError(f"is not a file of anchors ({flaw(error)}); {REMAKE}", path=path) from error
     if not has_shape(document, _SHAPE) or document["format"] != FORMAT or not document["anchors"]:
         raise DataError(f"is not a file of anchors of this version; {REMAKE}", path=path)
     parts = {name: value for name, value in document.items() if name not in ("format", "sha256")}
-    if document.get("sha256") != _digest(parts):
-        raise DataError(f"was changed since it was made; {REMAKE}", path=path)
     try:
+        if document.get("sha256") != _digest(parts):
+            raise DataError(f"was changed since it was made; {REMAKE}", path=path)
         return AnchorSet(
             document["judge"],
             document["identity"],
             document["protocol"],
             Manner(**document["manner"]),
             document["data"],
-            Steadiness(**document["steadiness"]),
+            _decode_steadiness(document["steadiness"]),
             tuple(map(_decode_anchor, document["anchors"])),
-            document.get("served", {}),
+            document["served"],
             path,
         )
+    except DataError:
+        raise
     except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
         raise DataError(f"is not a file of anchors ({error}); {REMAKE}", path=path) from error
 
@@ -165,7 +169,26 @@ def _decode_anchor(value: dict[str, Any]) -> Anchor:
     sides = {side(response) for response in anchor.case.originals}
     if not {anchor.row.a, anchor.row.b} <= sides or anchor.place not in get_args(Place):
         raise ValueError("an anchor names a response that its case lacks, or an unknown place")
+    if len(anchor.row.judgments) != 1 or not all(map(_is_valid, anchor.row.judgments)) or anchor.row.excluded:
+        raise ValueError("an anchor has no valid verdict")
     return anchor
+
+
+def _is_valid(judgment: Judgment) -> bool:
+    shares = (*(judgment.probabilities or ()), *(judgment.scores or ()), *(judgment.ratings or ()))
+    are_numbers = all(type(share) in (int, float) and math.isfinite(share) for share in shares)
+    are_all = len(judgment.probabilities or ()) in (0, 3) and len(judgment.scores or ()) in (0, 2) and len(shares) > 1
+    return judgment.failure is None and are_numbers and are_all
+
+
+def _decode_steadiness(value: dict[str, Any]) -> Steadiness:
+    steadiness = Steadiness(**value)
+    if (
+        not 0 <= steadiness.flickering <= steadiness.asked <= _MOST_ASKED
+        or not 0 <= (steadiness.largest_move or 0) <= 1
+    ):
+        raise ValueError("its steadiness is no count of verdicts")
+    return steadiness
 
 
 def _digest(parts: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ does not repeat itself to the digit passes. The errors of the decision are compu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from distract.core.plugin import Protocol
 from distract.core.records import Row
 from distract.stats import intervals
 from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, read_verdict
-from distract.studies.anchors.maker import Ask, Candidates
+from distract.studies.anchors.maker import Ask, Candidates, NoAnchors
 from distract.studies.drift import DIFFERING, MOVE, Reading, find_largest_move
 
 REPEATS = 2
@@ -31,6 +31,9 @@ half of the verdicts."""
 OTHER = 0.22
 """Share of changed verdicts from which the answers are those of another judge: as likely for ``DRIFT`` as for
 ``DIFFERENT``."""
+
+MOST_MISSED = 0.5
+"""Largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts."""
 
 FALSE_ALARM = 0.01
 """Largest chance that the flickering of an unchanged judge counts as a drift."""
@@ -87,11 +90,17 @@ class AnchorCheck:
     directions: tuple[Direction, ...]
     errors: Errors
     served: dict[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def turned(self) -> int:
         """The number of anchors whose verdict changed."""
         return sum(change.is_turned for change in self.changes)
+
+    @property
+    def moved(self) -> list[float]:
+        """The moves of the probabilities of anchors that kept their verdict, where they are no noise."""
+        return [change.before.move(change.now) or 0.0 for change in self.changes if not change.is_turned]
 
     @property
     def interval(self) -> intervals.Interval:
@@ -119,10 +128,9 @@ def check_anchors(anchors: AnchorSet, asked: Candidates, ask_now: Ask, is_pinned
         ]
     changes = tuple(Change(anchors.anchors[place], frozen[place], readings[place], rows[place]) for place in places)
     turned = [change for change in changes if change.is_turned]
-    needed, total = count_needed(anchors), len(anchors.anchors)
     status: Status = "unchanged"
-    if len(turned) >= needed or any((change.before.move(change.now) or 0.0) > noise for change in changes):
-        status = "another judge" if len(turned) >= OTHER * total else "drifted"
+    if len(changes) >= count_needed(anchors):
+        status = "another judge" if len(turned) >= count_other(anchors) else "drifted"
     largest = find_largest_move(list(zip(frozen, readings, strict=True)))
     directions = tuple(_list_directions(turned, protocol))
     return AnchorCheck(anchors, asked.judge, status, number, changes, largest, directions, compute_errors(anchors))
@@ -140,12 +148,15 @@ def _is_changed(before: Reading, now: Reading, noise: float) -> bool:
 
 
 def count_needed(anchors: AnchorSet) -> int:
-    """The number of changed verdicts from which a judge has drifted.
+    """The number of verdicts from which a judge has drifted, if they changed or their probabilities moved too far.
 
-    A prompt whose verdict flickers with chance q is seen to do so with chance 2q(1 - q) when it is asked twice, and
-    passes as a changed anchor with q²(1 - q)², which is at most an eighth of that.
+    No change of a pinned judge is noise. Else, a prompt whose verdict flickers with chance q is seen to do so with
+    chance 2q(1 - q) when it is asked twice, and passes as a changed anchor with q²(1 - q)², which is at most an eighth
+    of that.
     """
     steadiness = anchors.steadiness
+    if not steadiness.asked:
+        return 1
     steady = steadiness.asked - steadiness.flickering
     expected = steadiness.flickering / 8 * len(anchors.anchors) / steady if steady else 0.0
     needed = DIFFERING
@@ -154,16 +165,37 @@ def count_needed(anchors: AnchorSet) -> int:
     return needed
 
 
+def count_other(anchors: AnchorSet) -> int:
+    """The number of changed verdicts from which the answers are those of another judge."""
+    return max(math.ceil(OTHER * len(anchors.anchors)), count_needed(anchors))
+
+
 def compute_errors(anchors: AnchorSet) -> Errors:
-    """Compute the chances of a wrong decision by verdicts alone; where probabilities move too, less is missed."""
-    total, needed = len(anchors.anchors), count_needed(anchors)
-    other = math.ceil(OTHER * total)
+    """Compute the chances of a wrong decision by the numbers of changed verdicts.
+
+    A changed verdict must be seen three times, so flickering hides some: as seen when the anchors were made, where two
+    answers differ twice as often as one is off.
+    """
+    steadiness, total = anchors.steadiness, len(anchors.anchors)
+    seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
+    needed, other = min(count_needed(anchors), total), min(count_other(anchors), total)
     return Errors(
-        false_alarm=FALSE_ALARM if anchors.steadiness.asked else 0.0,
-        missed=1 - intervals.p_above(min(needed, total), total, DRIFT),
+        false_alarm=FALSE_ALARM if steadiness.asked else 0.0,
+        missed=1 - intervals.p_above(needed, total, DRIFT * seen),
         overstated=intervals.p_above(other, total, DRIFT),
-        mistaken=1 - intervals.p_above(other, total, DIFFERENT),
+        mistaken=1 - intervals.p_above(other, total, DIFFERENT * seen),
     )
+
+
+def check_power(anchors: AnchorSet) -> None:
+    """Fail if the judge flickers so much that a check would show nothing."""
+    if (missed := compute_errors(anchors).missed) > MOST_MISSED:
+        steadiness = anchors.steadiness
+        raise NoAnchors(
+            f"{steadiness.flickering} of {steadiness.asked} verdicts came out differently when asked twice, so a check "
+            f"of {len(anchors.anchors)} anchors would miss a judge that changed {DRIFT:.0%} of its verdicts in "
+            f"{missed:.0%} of cases; name more data, raise --size, or use a protocol whose verdicts are steadier"
+        )
 
 
 def _list_directions(turned: Sequence[Change], protocol: Protocol) -> list[Direction]:

@@ -7,6 +7,7 @@ one, or if some of its replies are wrong. A verdict that differs when the same r
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
@@ -20,12 +21,12 @@ from distract.data.good_responses import pairs
 from distract.judging.comparison import exclusion_reason, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import measure_margin
-from distract.studies.anchors.anchor_file import Anchor, Place, Steadiness, ask, read_verdict
+from distract.studies.anchors.anchor_file import Anchor, Steadiness, ask, read_verdict
 from distract.studies.drift import Reading, find_largest_move
-from distract.studies.eligibility import sample
+from distract.studies.eligibility import check_fit, sample
 
 LEAST = 20
-"""Smallest number of anchors: fewer miss a tenth of changed verdicts in more than one of eight checks."""
+"""Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts."""
 
 RESERVE = 1.5
 """Number of candidates to ask twice, as a multiple of the number of anchors."""
@@ -38,7 +39,7 @@ Ask = Callable[[Iterable[Plan[Row]]], Sequence[Row]]
 
 
 class NoAnchors(DistractError):
-    """The judge gives too few steady verdicts."""
+    """The judge gives too few steady verdicts for anchors."""
 
     exit_code = 3
 
@@ -69,13 +70,16 @@ def draw_candidates(
 ) -> Candidates:
     """Draw a pair from each of ``limit`` prompts (None: all), half of them in each order."""
     by_prompt: dict[str, Case] = {}
-    for case in cases:
-        if pairs(case) and exclusion_reason(protocol, case, helped, only_pairs=True) is None:
+    paired = [case for case in cases if _list_pairs(case)]
+    for case in paired:
+        if exclusion_reason(protocol, case, helped, only_pairs=True) is None:
             by_prompt.setdefault(case.cluster, case)
     if len(by_prompt) < LEAST:
+        if paired:
+            check_fit([protocol], {"flip"}, paired, helped)
         raise UsageError(
-            f"{count(len(by_prompt), 'prompt')} with two responses by different authors that {protocol.name} can "
-            f"compare; anchors need at least {LEAST}, so name other data with --data"
+            f"{count(len(by_prompt), 'prompt')} with two different responses, by different authors, that "
+            f"{protocol.name} can compare; anchors need at least {LEAST}, so name other data with --data"
         )
     drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
     anchors = [_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn)]
@@ -83,7 +87,7 @@ def draw_candidates(
 
 
 def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
-    choices = pairs(case)
+    choices = _list_pairs(case)
     a, b = choices[int.from_bytes(_hash(seed, case)[:8]) % len(choices)]
     # Others are kept only for a protocol that shows them.
     responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
@@ -95,6 +99,10 @@ def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
     return Anchor(short, row, "near")
 
 
+def _list_pairs(case: Case) -> list[tuple[Response, Response]]:
+    return [(a, b) for a, b in pairs(case) if a.turns != b.turns]
+
+
 def _hash(seed: int, case: Case) -> bytes:
     return hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()
 
@@ -103,6 +111,9 @@ def choose_anchors(candidates: Candidates, size: int, ask_now: Ask, is_pinned: b
     """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts."""
     protocol = candidates.protocol
     rows = ask_now(candidates.plans(candidates.anchors))
+    failures = Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure is not None)
+    if failures.total() == len(rows):
+        raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
     judged = [replace(one, row=_strip(row)) for one, row in zip(candidates.anchors, rows, strict=True)]
     ordered = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row, protocol), 0.0)], protocol)
     if is_pinned:
@@ -134,7 +145,10 @@ def _strip(row: Row) -> Row:
 
 
 def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
-    """Order candidates so that any first part has as many near the boundary, nearest first, as far from it."""
+    """Order candidates so that any first part has as many with a small lead, smallest first, as with a large one.
+
+    They are near the judge's boundary only where their lead is smaller than that of the others.
+    """
 
     def measure(one: Anchor) -> float:
         lead = read_verdict(one.row, protocol).lead
@@ -142,9 +156,10 @@ def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
 
     by_lead = sorted(judged, key=measure)
     middle = (len(by_lead) + 1) // 2
-    places: tuple[tuple[Place, list[Anchor]], ...] = (("near", by_lead[:middle]), ("far", by_lead[middle:][::-1]))
-    sides = [[replace(one, place=place) for one in part] for place, part in places]
-    return [one for one in chain.from_iterable(zip_longest(*sides)) if one is not None]
+    least = min(map(measure, by_lead[middle:]), default=0.0)
+    placed = [replace(one, place="near" if measure(one) < least else "far") for one in by_lead]
+    halves = placed[:middle], placed[middle:][::-1]
+    return [one for one in chain.from_iterable(zip_longest(*halves)) if one is not None]
 
 
 def _keep(steady: Sequence[Anchor], size: int) -> list[Anchor]:

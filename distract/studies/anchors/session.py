@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from distract.core import registry
 from distract.core.backend import Backend
-from distract.core.errors import BackendError, UsageError
-from distract.core.job import Estimate, describe_served, open_stores
-from distract.core.loop import execute
+from distract.core.errors import UnknownName, UsageError
+from distract.core.job import Estimate, describe_served
 from distract.core.plan import Plan
 from distract.core.plugin import Protocol
-from distract.core.printable import count
 from distract.core.records import CaseResult, Role, Row
 from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.data import datasets
 from distract.studies.anchors import maker, view
 from distract.studies.anchors.anchor_file import AnchorSet
-from distract.studies.anchors.checker import AnchorCheck, check_anchors
+from distract.studies.anchors.asking import Asking, Progress
+from distract.studies.anchors.checker import AnchorCheck, check_anchors, check_power
 from distract.studies.anchors.maker import RESERVE, Candidates
 from distract.studies.drift import JudgeChanged, is_pinned
 from distract.studies.eligibility import check_fit
 from distract.studies.estimate import CHARACTERS_PER_TOKEN, simulate
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup
-
-MEMORY = Path(":memory:")
-
-Progress = Callable[[Tally], None]
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,13 @@ def _only(protocols: Sequence[Protocol]) -> Protocol:
 def make(job: AnchorJob, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorSet:
     """Ask for the candidates, and choose."""
     setup, protocol = job.setup, job.candidates.protocol
-    ask_now = partial(_ask_now, setup.models, store, tally, progress)
-    anchors, steadiness = maker.choose_anchors(job.candidates, job.size, ask_now, job.is_pinned)
-    return AnchorSet(
+    asking = Asking(_name("make", job.candidates), setup.models, store, tally, progress)
+    try:
+        anchors, steadiness = maker.choose_anchors(job.candidates, job.size, asking, job.is_pinned)
+    except maker.NoAnchors:
+        asking.end()
+        raise
+    anchor_set = AnchorSet(
         setup.judge,
         dict(setup.backend.identity),
         protocol.name,
@@ -90,29 +89,24 @@ def make(job: AnchorJob, store: Path, tally: Tally, progress: Progress | None = 
         tuple(anchors),
         describe_served(setup.models),
     )
+    asking.end()
+    check_power(anchor_set)
+    return anchor_set
+
+
+def _name(command: str, candidates: Candidates) -> str:
+    cases = [one.case.id for one in candidates.anchors]
+    parts = repr((command, candidates.judge, candidates.protocol.name, candidates.manner, cases))
+    return hashlib.sha256(parts.encode(errors="replace")).hexdigest()[:12]
 
 
 def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorCheck:
     """Ask a judge for the verdicts of anchors again."""
     candidates, models = list_checked(anchors, setup)
-    ask_now = partial(_ask_now, models, store, tally, progress)
-    result = check_anchors(anchors, candidates, ask_now, is_pinned(setup.backend))
-    return replace(result, served=describe_served(models))
-
-
-def _ask_now(
-    models: Mapping[Role, Backend], store: Path, tally: Tally, progress: Progress | None, plans: Iterable[Plan[Row]]
-) -> list[Row]:
-    """Judge comparisons by the judge that answers now.
-
-    Stored replies count for a judge whose identity names its weights. Any other judge is asked each time, and its
-    replies are not stored, since only the first reply to a request has a place there.
-    """
-    with open_stores(models, store if is_pinned(models["judge"]) else MEMORY) as opened:
-        rows = list(execute(plans, opened, tally=tally, progress=progress))
-    if tally.unanswered:
-        raise BackendError(f"{count(tally.unanswered, 'request')} got {tally.cause}; run the same again")
-    return rows
+    asking = Asking(_name("check", candidates), models, store, tally, progress)
+    result = check_anchors(anchors, candidates, asking, is_pinned(setup.backend))
+    asking.end()
+    return replace(result, served=describe_served(models), identity=dict(setup.backend.identity))
 
 
 def estimate(candidates: Candidates, again: int = 0) -> Estimate:
@@ -152,11 +146,21 @@ def require_anchors(
             f"{anchors.path}: the judge is not the one of the anchors: {view.summarise(result)}; "
             f"`distract anchors check {anchors.path}` shows which verdicts"
         )
-    listener.say([f"{anchors.path}: {view.summarise(result)}"])
+    listener.say([f"{anchors.path}: {view.summarise(result)}", *view.list_notes(result)])
+    if anchors.protocol not in [protocol.name for protocol in setup.protocols]:
+        listener.say(
+            [f"{anchors.path}: the anchors were asked for by {anchors.protocol}, which this gate does not use"]
+        )
 
 
 def list_checked(anchors: AnchorSet, setup: Setup) -> tuple[Candidates, Mapping[Role, Backend]]:
     """List the comparisons of a check, and the models that it asks."""
-    setup = replace(setup, protocols=registry.choose_protocols((anchors.protocol,), setup.backend, ()))
-    (protocol,) = setup.protocols
+    try:
+        (protocol,) = registry.choose_protocols((anchors.protocol,), setup.backend, ())
+    except UnknownName:
+        raise UsageError(
+            f"{anchors.path}: its judge {anchors.judge} brings its own way of asking ({anchors.protocol}), which "
+            f"{setup.judge} lacks; name that judge, or one of its kind, with --judge"
+        ) from None
+    setup = replace(setup, protocols=(protocol,))
     return Candidates(setup.judge, protocol, anchors.manner, setup.helped, anchors.anchors), setup.models

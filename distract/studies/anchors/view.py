@@ -29,14 +29,13 @@ def anchors_document(anchors: AnchorSet) -> dict[str, Any]:
     }
 
 
-def anchors_report(anchors: AnchorSet) -> Iterator[Block]:
-    """Describe a set of anchors."""
-    near = sum(one.place == "near" for one in anchors.anchors)
-    total = len(anchors.anchors)
-    yield Sentence(
-        f"{total} anchors of {line(anchors.judge)} under {line(anchors.protocol)}: {near} near its boundary, "
-        f"{total - near} far from it."
-    )
+def anchors_report(anchors: AnchorSet, size: int) -> Iterator[Block]:
+    """Describe a set of anchors, of which ``size`` were wanted."""
+    near, total = sum(one.place == "near" for one in anchors.anchors), len(anchors.anchors)
+    places = f"{near} near its boundary, {total - near} far from it"
+    places = places if near else "its verdicts are all equally clear, and none is near its boundary"
+    wanted = f" (of {size} wanted)" if total < size else ""
+    yield Sentence(f"{total} anchors{wanted} of {line(anchors.judge)} under {line(anchors.protocol)}: {places}.")
     steadiness = anchors.steadiness
     if steadiness.asked:
         yield Sentence(
@@ -76,7 +75,7 @@ def check_document(check: AnchorCheck) -> dict[str, Any]:
         "anchors": total,
         "asked": check.asked,
         "differing": check.turned,
-        "moved": len(check.changes) - check.turned,
+        "moved": len(check.moved),
         **round_values(figures),
         "directions": [round_values(asdict(direction)) for direction in check.directions],
         "errors": round_values(asdict(compute_errors(check.anchors))),
@@ -101,14 +100,14 @@ def _change_document(change: Change) -> dict[str, Any]:
 
 def summarise(check: AnchorCheck) -> str:
     """The result in a sentence."""
-    total, turned, moved = len(check.anchors.anchors), check.turned, len(check.changes) - check.turned
+    total, turned, moved = len(check.anchors.anchors), check.turned, check.moved
     low, high = check.interval
     share = f"{turned} of {count(total, 'verdict')} differ ({percent(turned / total)}%, 95% interval "
     counts = f"{share}{percent(low)}–{percent(high)}%)"
     if moved:
-        counts += f"; {count(moved, 'other')} kept the verdict with probabilities up to {check.largest_move:.2f} away"
+        counts += f"; {count(len(moved), 'other')} kept the verdict with probabilities up to {max(moved):.2f} away"
     if check.status == "unchanged":
-        return f"unchanged: {counts}" if turned else f"unchanged: all {total} verdicts are as frozen"
+        return f"unchanged: {counts}" if check.changes else f"unchanged: all {total} verdicts are as frozen"
     return f"{check.status}: {counts}"
 
 
@@ -154,4 +153,9 @@ def list_notes(check: AnchorCheck) -> Iterator[str]:
     """Say what the judge says of itself, where that differs from then."""
     if check.judge != check.anchors.judge:
         yield f"the anchors were made with {line(check.anchors.judge)}, and {line(check.judge)} was asked"
+    else:
+        before, now = check.anchors.identity, check.identity
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                yield f"{line(name)} of the judge: {line(str(before.get(name)))}, then {line(str(now.get(name)))}"
     yield from list_served_changes(check.anchors.served, check.served)

@@ -57,7 +57,8 @@ def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         if why := unusable_reason(one):
             yield f"{name} {why}"
     data = [one.parameters["data"] for one in (baseline, run)]
-    if data[0].get("sha256") is None or data[0].get("sha256") != data[1].get("sha256"):
+    contents = [(one.get("sha256"), one.get("map")) for one in data]
+    if data[0].get("sha256") is None or contents[0] != contents[1]:
         names = ", then ".join(str(one["name"]) for one in data)
         yield f"their data are not the same ({names}); compare runs on one file"
     protocols, attacks = common_names(baseline, run)

@@ -127,7 +127,11 @@ def _decide_live(
     if isinstance(setup.backend, RemoteBackend) and not trusts:
         checks.append(partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases))
 
+    results: Mapping[str, Any] = {}
+
     def check_all(models: Mapping[Role, Answerer], tally: Tally) -> None:
+        nonlocal results
+        results = tally.checks
         for check in checks:
             check(models, tally)
 
@@ -135,6 +139,6 @@ def _decide_live(
         finished = run_job(job, store, listener, check_all if checks else None, is_fresh=fresh)
     except JudgeChanged as changed:
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
-        return replace(verdict, certify=limits.certify), None
+        return replace(verdict, certify=limits.certify, identity_checks=results), None
     notes = tuple(list_changes(baseline, finished.run)) if baseline else ()
     return replace(finished.result, certify=limits.certify, notes=(*notes, *finished.result.notes)), finished.run

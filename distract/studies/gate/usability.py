@@ -51,7 +51,7 @@ class Discernment:
     def doubt(self) -> str | None:
         """Why no check of the protocol may pass; None if they may."""
         if self.usable == "no":
-            return f"{UNUSABLE} ({self.reason})"
+            return f"{UNUSABLE.partition(':')[0]} ({self.reason})"
         if self.labelled and self.usable != "yes":
             return f"this judge is not shown to tell good from bad: judge more labelled cases ({self.reason})"
         return None

@@ -94,7 +94,8 @@ class Verdict:
     """The decision of a gate.
 
     ``threshold`` applies to checks without one of their own; ``certify`` makes an inconclusive gate a failure. Leads up
-    to ``margin`` are ties. ``usable`` says of each protocol whether it can tell good from bad.
+    to ``margin`` are ties. ``usable`` says of each protocol whether it can tell good from bad. ``identity_checks``
+    are those of the canary and the anchors, where they stopped the gate.
     """
 
     decision: Decision
@@ -107,6 +108,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     margin: float = 0.0
     usable: Mapping[str, Usable | None] = field(default_factory=dict)
+    identity_checks: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -125,6 +127,7 @@ class Verdict:
             "checks": [round_values(asdict(check)) for check in self.checks],
             "effort": None if self.effort is None else asdict(self.effort),
             "notes": list(self.notes),
+            **self.identity_checks,
         }
 
 

@@ -79,7 +79,8 @@ def _check(
     limit, low, high = limits.style[measure], figure.low, figure.high
     short = None
     if figure.value is None:
-        short = "; ".join(reason for reason, _ in figure.reasons) or _MISSING[measure]
+        unread = f"no verdict was valid ({count(figure.invalid, 'comparison')})" if figure.invalid else ""
+        short = "; ".join(reason for reason, _ in figure.reasons) or unread or _MISSING[measure]
     elif prompts < LEAST:
         short = f"only {count(prompts, 'prompt')}; at least {LEAST} are needed for a mean"
     short = short or invalid_reason(figure.n, figure.invalid, limits)

@@ -1,0 +1,74 @@
+"""Ask the judge that answers now, and lose nothing that was answered if the command breaks off."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from distract.core import files
+from distract.core.backend import Backend
+from distract.core.errors import BackendError
+from distract.core.job import open_stores
+from distract.core.loop import execute
+from distract.core.plan import Plan
+from distract.core.printable import count
+from distract.core.records import Role, Row
+from distract.core.usage import Tally
+from distract.studies.drift import is_pinned
+
+HOUR = 3600.0
+"""Seconds for which the replies of a check that broke off are those of the judge that answers now."""
+
+_SUFFIXES = ("", "-wal", "-shm", ".lock")
+"""Ends of the files of a store."""
+
+Progress = Callable[[Tally], None]
+
+
+class Asking:
+    """Judges comparisons, round by round; each round asks everything anew.
+
+    Stored replies count for a judge whose identity names its weights. Any other judge is asked each time. Its replies
+    go to a store for each round, beside the common one, and are removed at the end: the same command goes on with them
+    if it is repeated within an hour.
+    """
+
+    def __init__(
+        self, name: str, models: Mapping[Role, Backend], store: Path, tally: Tally, progress: Progress | None
+    ) -> None:
+        self._models, self._tally, self._progress = models, tally, progress
+        self._name, self._store, self._rounds = name, store, 0
+
+    def __call__(self, plans: Iterable[Plan[Row]]) -> list[Row]:
+        """Judge one round."""
+        self._rounds += 1
+        path = self._place(self._rounds)
+        if path != self._store and _find_age(path) > HOUR:
+            _remove(path)
+        with open_stores(self._models, path) as opened:
+            rows = list(execute(plans, opened, tally=self._tally, progress=self._progress))
+        if self._tally.unanswered:
+            raise BackendError(f"{count(self._tally.unanswered, 'request')} got {self._tally.cause}")
+        return rows
+
+    def end(self) -> None:
+        """Remove the stores of the rounds."""
+        for number in range(1, self._rounds + 1):
+            if (path := self._place(number)) != self._store:
+                _remove(path)
+
+    def _place(self, number: int) -> Path:
+        if is_pinned(self._models["judge"]) or str(self._store) == ":memory:":
+            return self._store
+        return self._store.with_name(f"{self._store.stem}-anchors-{self._name}-{number}.sqlite")
+
+
+def _find_age(path: Path) -> float:
+    written = [file.stat().st_mtime for suffix in _SUFFIXES[:2] if (file := Path(f"{path}{suffix}")).exists()]
+    return time.time() - max(written, default=0.0)
+
+
+def _remove(path: Path) -> None:
+    for suffix in _SUFFIXES:
+        files.remove(Path(f"{path}{suffix}"))
