@@ -1,8 +1,8 @@
 """How often `distract anchors check` is right, over judges whose change is known.
 
-A simulated server jitters as one that batches does: probabilities move a little, and with ``flicker`` some verdicts in
-words come out the other way. Its judge stays, turns its verdict in a tenth or a twentieth of the cases, or is replaced
-by one with another bias. Each seed has its own 200 pairs, anchors and noise.
+A simulated server jitters as one that batches does: probabilities move a little, and with ``flicker`` some verdicts
+come out the other way. Its judge stays, turns its verdict in a tenth or a twentieth of the cases, or is replaced by one
+with another bias. Each seed has its own 200 pairs, anchors and noise.
 
     python benchmarks/anchors.py [--seeds 100] [--size 64]
 """
@@ -56,8 +56,8 @@ def prefer_first(shown: Sequence[Response]) -> float:
 class NoisyServer:
     """Answers like a server that batches: probabilities jitter, and close verdicts in words flicker.
 
-    ``drift`` is the share of requests whose verdict is turned; ``flicker`` the share of answers in words that come out
-    the other way, whatever they are about.
+    ``drift`` is the share of requests whose verdict is turned; ``flicker`` the share of answers that come out the other
+    way, whatever they are about.
     """
 
     reads_slots = True
@@ -133,6 +133,7 @@ def check(anchors: AnchorSet, backend: NoisyServer) -> AnchorCheck:
 
 NOISE: Mapping[str, Mapping[str, Any]] = {
     "probabilities": {},
+    "probabilities, 2% flicker": {"flicker": 0.02},
     "words": {"words": True},
     "words, 2% flicker": {"words": True, "flicker": 0.02},
     "words, close ones flicker": {"words": True, "jitter": 0.4},

@@ -205,7 +205,7 @@ def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None
     assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert shop.manifest["replies"]["made"] == 0
     assert shop.manifest["replies"]["stored"] == number
-    assert "canary: 8 requests repeated, 0 answered differently, probabilities moved by up to 0.05" in again.err
+    assert "canary: 8 questions asked again, 0 answered differently, probabilities moved by up to 0.05" in again.err
     # Drift is measured against the stored replies, not against the latest ones.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
     assert (REASON in shop.gate().words, shop.endpoint.new()) == (True, ASKED)
