@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from distract.core import files
@@ -17,8 +17,8 @@ from distract.core.records import Role, Row
 from distract.core.usage import Tally
 from distract.studies.drift import is_pinned
 
-HOUR = 3600.0
-"""Seconds for which the replies of a check that broke off are those of the judge that answers now."""
+VALID = timedelta(hours=1)
+"""Time for which the replies of a check that broke off are those of the judge that answers now."""
 
 _SUFFIXES = ("", "-wal", "-shm", ".lock")
 """Ends of the files of a store."""
@@ -44,7 +44,7 @@ class Asking:
         """Judge one round."""
         self._rounds += 1
         path = self._place(self._rounds)
-        if path != self._store and _find_age(path) > HOUR:
+        if path != self._store and _is_old(path):
             _remove(path)
         with open_stores(self._models, path) as opened:
             rows = list(execute(plans, opened, tally=self._tally, progress=self._progress))
@@ -64,9 +64,9 @@ class Asking:
         return self._store.with_name(f"{self._store.stem}-anchors-{self._name}-{number}.sqlite")
 
 
-def _find_age(path: Path) -> float:
+def _is_old(path: Path) -> bool:
     written = [file.stat().st_mtime for suffix in _SUFFIXES[:2] if (file := Path(f"{path}{suffix}")).exists()]
-    return time.time() - max(written, default=0.0)
+    return datetime.fromtimestamp(max(written, default=0.0), UTC) < datetime.now(UTC) - VALID
 
 
 def _remove(path: Path) -> None:
