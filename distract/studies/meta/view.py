@@ -145,7 +145,8 @@ def _accuracy_tables(
 ) -> Iterator[Table]:
     """A row per protocol, a column per data set and subset, and the total with its interval at the end."""
     at = {(f.protocol, f.rule, f.data, f.subset): f for f in accuracies}
-    columns = [place for place in places if place != whole]
+    labelled = {(f.data, f.subset) for f in accuracies if f.n or f.invalid}
+    columns = [place for place in places if place != whole and place in labelled]
     against = {
         (f.protocol if f.against == base else f.against): f
         for f in figures
