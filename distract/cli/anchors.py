@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +27,28 @@ from distract.cli.run import set_up
 from distract.cli.shared import CommandExit, echo, echo_more, print_result, report_usage, safe_line
 from distract.cli.terminal import count_stored, terminal
 from distract.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from distract.core.job import Estimate
+    from distract.core.usage import Tally
+    from distract.studies.setup import Setup
+
+
+@contextmanager
+def _follow(
+    setup: Setup, estimated: Estimate, store: Path | None, is_fresh: bool
+) -> Iterator[tuple[Tally, Callable[[Tally], None]]]:
+    """Show progress, and in the end what was used; yields the tally and who takes it."""
+    from distract.core.usage import Tally
+    from distract.report.progress import Progress
+    from distract.studies.drift import is_pinned
+    from distract.studies.execution import renew
+
+    if is_fresh and is_pinned(setup.backend):  # any other judge is asked anyway
+        renew([setup.backend], store)
+    tally = Tally()
+    with report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:
+        yield tally, progress.update
 
 
 @click.group(epilog=EPILOG)
@@ -69,21 +93,14 @@ def make(
     from distract.cli.dry_run import preview_most
     from distract.cli.pages import check_free, protected_paths
     from distract.core.store import DEFAULT_PATH
-    from distract.core.usage import Tally
-    from distract.report.progress import Progress
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import write_anchors
-    from distract.studies.drift import is_pinned
-    from distract.studies.execution import renew
 
     more["seed"] = seed
     setup, _ = set_up(judge, more, ("pairwise",))
     job = session.prepare(setup, data, responses, columns, size, limit or None, seed)
-    place, estimated, price = (
-        store or DEFAULT_PATH,
-        session.estimate(job.candidates, job.repeats),
-        setup.prices.get("judge"),
-    )
+    place, price = store or DEFAULT_PATH, setup.prices.get("judge")
+    estimated = session.estimate(job.candidates, job.repeats)
     protocol = job.candidates.protocol.name
     heading = f"judge {safe_line(judge)} · data {safe_line(job.data['name'])} · protocol {safe_line(protocol)}"
     if terminal().is_dry:
@@ -91,11 +108,8 @@ def make(
         preview_most([heading], about, estimated, price, count_stored(setup.models, place))
     check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
     echo(heading, err=True)
-    if fresh and is_pinned(setup.backend):  # any other judge is asked anyway
-        renew([setup.backend], store)
-    tally = Tally()
-    with report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:
-        anchor_set = session.make(job, place, tally, progress.update)
+    with _follow(setup, estimated, store, fresh) as (tally, progress):
+        anchor_set = session.make(job, place, tally, progress)
     write_anchors(anchor_set, out)
     print_result(as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
     if not as_json:
@@ -118,12 +132,8 @@ def check(
     from distract.cli.dry_run import preview_most
     from distract.cli.settings import find_hazard
     from distract.core.store import DEFAULT_PATH
-    from distract.core.usage import Tally
-    from distract.report.progress import Progress
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import read_anchors
-    from distract.studies.drift import is_pinned
-    from distract.studies.execution import renew
 
     anchor_set = read_anchors(file)
     if judge is None:
@@ -139,11 +149,8 @@ def check(
         about = {"judge": judge, "anchors": len(anchor_set.anchors)}
         preview_most([heading], about, estimated, price, count_stored(setup.models, place))
     echo(heading, err=True)
-    if fresh and is_pinned(setup.backend):  # any other judge is asked anyway
-        renew([setup.backend], store)
-    tally = Tally()
-    with report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:
-        result = session.check(anchor_set, setup, place, tally, progress.update)
+    with _follow(setup, estimated, store, fresh) as (tally, progress):
+        result = session.check(anchor_set, setup, place, tally, progress)
     echo_more(print_result(as_json, view.check_document(result), view.check_report(result), verbose))
     raise CommandExit(0 if result.status == "unchanged" else 1)
 

@@ -6,15 +6,13 @@ name; only what has no form of its own (CSV, damaged files) is judged by its nam
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from io import BufferedReader, BytesIO, RawIOBase
+from io import BytesIO
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
@@ -23,8 +21,9 @@ from typing import Any, BinaryIO, Final, NoReturn
 from distract.core.errors import DataError
 from distract.core.files import open_input
 from distract.data import archives, arrow
-from distract.data.delimited import Delimited
+from distract.data.csv_file import CsvFile
 from distract.data.fields import Item
+from distract.data.gzip_file import expand
 from distract.data.json_objects import open_object
 from distract.data.json_stream import Object, find_encoding, stream_array, stream_lines
 
@@ -163,7 +162,7 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     with open_file() as file:
         begin = file.read(HEAD)
     if begin.startswith(b"\x1f\x8b"):
-        return _open(partial(_expand, open_file, where), where, suffixes[:-1], checksum, expected)
+        return _open(partial(expand, open_file, where), where, suffixes[:-1], checksum, expected)
     if _PROMPTFOO.match(begin):
         raise DataError("is no JSON of promptfoo; write it: promptfoo eval -o results.json", path=where)
     suffix = suffixes[-1].lower() if suffixes else ""
@@ -198,33 +197,6 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     if text.startswith("<"):
         raise DataError(f"is HTML or XML; expected {expected} as CSV, JSON Lines or Parquet", path=where)
     return _open_csv(open_file, where, checksum)
-
-
-class _Expanded(RawIOBase):
-    """The text of a file compressed by gzip."""
-
-    def __init__(self, open_file: Opener, where: str) -> None:
-        self._file, self._where = open_file(), where
-        self._text = gzip.GzipFile(fileobj=self._file)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            part = self._text.read(len(buffer))
-        except (EOFError, OSError, zlib.error) as error:
-            raise DataError(f"is a damaged gzip file ({error})", path=self._where) from error
-        buffer[: len(part)] = part
-        return len(part)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-def _expand(open_file: Opener, where: str) -> BinaryIO:
-    return BufferedReader(_Expanded(open_file, where))
 
 
 def _hash_file(path: Path) -> str:
@@ -307,7 +279,7 @@ def _read_begin(objects: Callable[[], Iterator[Object]]) -> tuple[tuple[dict[str
 
 
 def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Table:
-    text = Delimited(open_file, where)
+    text = CsvFile(open_file, where)
     fields = text.fields
 
     def select(names: Sequence[str]) -> Iterator[Row]:

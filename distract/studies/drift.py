@@ -37,8 +37,8 @@ class Reading:
         return self.outcome != other.outcome
 
     def move(self, other: Reading) -> float | None:
-        """The largest distance between shares; None if a verdict has none."""
-        if not self.shares or not other.shares:
+        """The largest distance between shares; None if a verdict has none, or others."""
+        if not self.shares or not other.shares or len(self.shares) != len(other.shares):
             return None
         return max(abs(one - two) for one, two in zip(self.shares, other.shares, strict=True))
 

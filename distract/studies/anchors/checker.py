@@ -48,7 +48,6 @@ class Change:
     anchor: Anchor
     before: Reading
     now: Reading
-    row: Row  # with the new judgment
 
     @property
     def is_turned(self) -> bool:
@@ -88,7 +87,6 @@ class AnchorCheck:
     changes: tuple[Change, ...]  # confirmed ones
     largest_move: float | None
     directions: tuple[Direction, ...]
-    errors: Errors
     served: dict[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] = field(default_factory=dict)
 
@@ -126,14 +124,14 @@ def check_anchors(anchors: AnchorSet, asked: Candidates, ask_now: Ask, is_pinned
             for place, row in zip(places, again, strict=True)
             if _is_changed(frozen[place], read_verdict(row, protocol), noise)
         ]
-    changes = tuple(Change(anchors.anchors[place], frozen[place], readings[place], rows[place]) for place in places)
+    changes = tuple(Change(anchors.anchors[place], frozen[place], readings[place]) for place in places)
     turned = [change for change in changes if change.is_turned]
     status: Status = "unchanged"
     if len(changes) >= count_needed(anchors):
         status = "another judge" if len(turned) >= count_other(anchors) else "drifted"
     largest = find_largest_move(list(zip(frozen, readings, strict=True)))
     directions = tuple(_list_directions(turned, protocol))
-    return AnchorCheck(anchors, asked.judge, status, number, changes, largest, directions, compute_errors(anchors))
+    return AnchorCheck(anchors, asked.judge, status, number, changes, largest, directions)
 
 
 def _check_requests(anchors: AnchorSet, rows: Sequence[Row]) -> None:

@@ -114,7 +114,10 @@ def choose_anchors(candidates: Candidates, size: int, ask_now: Ask, is_pinned: b
     failures = Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure is not None)
     if failures.total() == len(rows):
         raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
-    judged = [replace(one, row=_strip(row)) for one, row in zip(candidates.anchors, rows, strict=True)]
+    judged = [
+        replace(one, row=replace(row.without_answers(), tokens=()))
+        for one, row in zip(candidates.anchors, rows, strict=True)
+    ]
     ordered = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row, protocol), 0.0)], protocol)
     if is_pinned:
         return _keep(ordered, size), Steadiness()
@@ -136,12 +139,6 @@ def _is_clear(verdict: Reading, noise: float) -> bool:
     # A score averages probabilities, and so their errors.
     rounding = ROUNDING if len(verdict.shares) == 3 else ROUNDING / 4
     return verdict.lead > max(rounding, 2 * noise)
-
-
-def _strip(row: Row) -> Row:
-    """Keep what identifies a verdict; tokens and the judge's words are no part of it."""
-    judgments = tuple(replace(judgment, answers=()) for judgment in row.judgments)
-    return replace(row, judgments=judgments, tokens=())
 
 
 def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:

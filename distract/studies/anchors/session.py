@@ -20,9 +20,9 @@ from distract.core.usage import Tally
 from distract.data import datasets
 from distract.studies.anchors import maker, view
 from distract.studies.anchors.anchor_file import AnchorSet
-from distract.studies.anchors.asking import Asking, Progress
 from distract.studies.anchors.checker import AnchorCheck, check_anchors, check_power
 from distract.studies.anchors.maker import RESERVE, Candidates
+from distract.studies.anchors.rounds import Progress, Rounds
 from distract.studies.drift import JudgeChanged, is_pinned
 from distract.studies.eligibility import check_fit
 from distract.studies.estimate import CHARACTERS_PER_TOKEN, simulate
@@ -73,11 +73,11 @@ def _only(protocols: Sequence[Protocol]) -> Protocol:
 def make(job: AnchorJob, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorSet:
     """Ask for the candidates, and choose."""
     setup, protocol = job.setup, job.candidates.protocol
-    asking = Asking(_name("make", job.candidates), setup.models, store, tally, progress)
+    rounds = Rounds(_name("make", job.candidates), setup.models, store, tally, progress)
     try:
-        anchors, steadiness = maker.choose_anchors(job.candidates, job.size, asking, job.is_pinned)
+        anchors, steadiness = maker.choose_anchors(job.candidates, job.size, rounds, job.is_pinned)
     except maker.NoAnchors:
-        asking.end()
+        rounds.end()
         raise
     anchor_set = AnchorSet(
         setup.judge,
@@ -89,7 +89,7 @@ def make(job: AnchorJob, store: Path, tally: Tally, progress: Progress | None = 
         tuple(anchors),
         describe_served(setup.models),
     )
-    asking.end()
+    rounds.end()
     check_power(anchor_set)
     return anchor_set
 
@@ -103,9 +103,9 @@ def _name(command: str, candidates: Candidates) -> str:
 def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorCheck:
     """Ask a judge for the verdicts of anchors again."""
     candidates, models = list_checked(anchors, setup)
-    asking = Asking(_name("check", candidates), models, store, tally, progress)
-    result = check_anchors(anchors, candidates, asking, is_pinned(setup.backend))
-    asking.end()
+    rounds = Rounds(_name("check", candidates), models, store, tally, progress)
+    result = check_anchors(anchors, candidates, rounds, is_pinned(setup.backend))
+    rounds.end()
     return replace(result, served=describe_served(models), identity=dict(setup.backend.identity))
 
 

@@ -117,12 +117,7 @@ def check_report(check: AnchorCheck) -> Iterator[Block]:
     yield Sentence(Words((Span(status, "good" if check.status == "unchanged" else "bad"), Span(f":{rest}."))))
     if check.directions:
         rows: list[TableRow] = [
-            (
-                "",
-                one.name,
-                [str(one.towards), str(one.away), p_value(one.p_adjusted)],
-            )
-            for one in check.directions
+            ("", one.name, [str(one.towards), str(one.away), p_value(one.p_adjusted)]) for one in check.directions
         ]
         yield Table("Which way the verdicts moved", ("", "towards", "away", "p"), rows)
     if check.changes:

@@ -1,4 +1,4 @@
-"""Ask the judge that answers now, and lose nothing that was answered if the command breaks off."""
+"""Rounds of questions to the judge that answers now; a command that breaks off loses no answer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SUFFIXES = ("", "-wal", "-shm", ".lock")
 Progress = Callable[[Tally], None]
 
 
-class Asking:
-    """Judges comparisons, round by round; each round asks everything anew.
+class Rounds:
+    """Judges comparisons in rounds, each of which asks again.
 
     Stored replies count for a judge whose identity names its weights. Any other judge is asked each time. Its replies
     go to a store for each round, beside the common one, and are removed at the end: the same command goes on with them

@@ -19,7 +19,7 @@ _FIRST_LINE = re.compile(r"sep=(.)\s*")
 """Excel's own first line, which names the separator."""
 
 
-class Delimited:
+class CsvFile:
     """A file of records of text with a header."""
 
     def __init__(self, open_file: Callable[[], BinaryIO], where: str) -> None:
