@@ -11,9 +11,10 @@ TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib``
 if TYPE_CHECKING:
     from distract.cli.api import Run, attack, gate, load
     from distract.core import prompts
+    from distract.core.attack import Attack
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
     from distract.core.plan import Plan
-    from distract.core.plugin import Attack, Calls, Comparison, Protocol
+    from distract.core.plugin import Calls, Comparison, Protocol
     from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.data import constraints
     from distract.judging import instructions, orders, parsers, verdicts
@@ -76,7 +77,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Attack": "distract.core.plugin",
+    "Attack": "distract.core.attack",
     "BackendError": "distract.core.errors",
     "Calls": "distract.core.plugin",
     "Case": "distract.core.records",

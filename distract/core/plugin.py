@@ -1,4 +1,4 @@
-"""Plug-ins as the engine sees them: protocols, attacks, and the comparison that a protocol is asked about.
+"""Plug-ins as the engine sees them: protocols, and the comparison that a protocol is asked about.
 
 Fields are checked when a plug-in is defined: third-party code may never have seen a type checker.
 """
@@ -10,12 +10,11 @@ import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
-from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from distract.core.plan import Plan
 from distract.core.prompts import Prompt
-from distract.core.records import Case, Constraint, Judgment, Response
+from distract.core.records import Case, Judgment, Response
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -165,64 +164,3 @@ _PROTOCOL_VALUES = {
     "orders": ("none", "swap", "rotate"),
     "reference": ("", "optional", "required"),
 }
-
-
-Truth = Literal["same", "unsupported", "hollow", "injection", "worse", "control"]
-"""What an attack does to the quality of a response; see ``Attack``."""
-
-
-@dataclass(frozen=True, eq=False)  # its functions may be any callables, hashable or not
-class Attack:
-    """A way of rewriting a response that should not change its quality.
-
-    Attributes:
-        name: the value of ``--attack``.
-        summary: one line.
-        rewrite: the rule: rewrites a turn of a response, under constraints; an integer varies its choices.
-        marker: measures the intended feature in a text (more is more); None leaves it unmeasured.
-        default: whether it is used when no attack is named.
-        severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
-        max_new_content: maximum share of new content words in a faithful rewrite, 0 to 1; None for no limit.
-        placebo: whether it changes words but neither tone nor quality, so that it shows which changes mean nothing.
-        truth: what it does to quality: ``same`` (nothing: tone or format alone), ``worse`` (it breaks constraints),
-            ``unsupported`` (it adds a claim without support), ``hollow`` (no content is left), ``injection`` (it speaks
-            to the judge) or ``control`` (nothing relevant changes; what moves is noise). By default ``worse`` with a
-            severity, else ``same``.
-        control: whether its truth is ``control``; either of the two says so.
-        prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
-            ``feedback``; None leaves the writing to ``rewrite``.
-    """
-
-    name: str
-    summary: str
-    rewrite: Callable[[str, tuple[Constraint, ...], int], str]
-    marker: Callable[[str], float] | None = None
-    default: bool = False
-    severity: int | None = None
-    max_new_content: float | None = None
-    prompt: Prompt | None = None
-    placebo: bool = False
-    truth: Truth | Literal[""] = ""
-    control: bool = False
-
-    def __post_init__(self) -> None:
-        check_plugin("attack", self, summary=str, rewrite=Callable, marker=(Callable, NoneType), default=bool)
-        check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, truth=str, control=bool)
-        if not self.truth:
-            truth = "control" if self.control else "worse" if self.severity else "same"
-            object.__setattr__(self, "truth", truth)
-        if self.truth not in get_args(Truth):
-            raise ValueError(f"attack {self.name}: truth={self.truth!r}; expected one of {', '.join(get_args(Truth))}")
-        if (self.severity is not None) != (self.truth == "worse"):
-            raise ValueError(
-                f"attack {self.name}: truth={self.truth!r}, severity={self.severity}; expected both or neither"
-            )
-        if self.control and self.truth != "control":
-            raise ValueError(
-                f"attack {self.name}: control=True, truth={self.truth!r}; expected truth='control' or none"
-            )
-        object.__setattr__(self, "control", self.truth == "control")
-        if self.placebo and not self.control:
-            raise ValueError(f"attack {self.name}: placebo=True, truth={self.truth!r}; expected truth='control'")
-        if self.max_new_content is not None and not 0 <= self.max_new_content <= 1:
-            raise ValueError(f"attack {self.name}: max_new_content={self.max_new_content!r}; expected a share or None")

@@ -20,10 +20,11 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, cast
 
+from distract.core.attack import Attack
 from distract.core.backend import Backend, OwnBackend, own_protocols
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
 from distract.core.modules import load_file
-from distract.core.plugin import Attack, Protocol
+from distract.core.plugin import Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
 
@@ -103,7 +104,7 @@ def attacks() -> Mapping[str, Attack]:
 
 def controls() -> tuple[Attack, ...]:
     """List the attacks that measure noise: they change something irrelevant, but not nothing."""
-    return tuple(a for a in attacks().values() if a.control and not a.placebo and a.name != BASELINE)
+    return tuple(a for a in attacks().values() if a.control and not (a.placebo or a.asks) and a.name != BASELINE)
 
 
 def placebos() -> tuple[Attack, ...]:
@@ -149,6 +150,21 @@ def choose_protocols(
 
 def get_attack(name: str) -> Attack:
     return find_plugin("distract.attacks", Attack, "attack", name, attacks())
+
+
+def list_attacks(name: str) -> tuple[str, ...]:
+    """List the attacks that a value of ``--attack`` selects: ``family:NAME``, ``all:TRUTH``, or the name of one."""
+    kind, colon, value = name.partition(":")
+    if not colon or kind not in ("family", "all"):
+        return (name,)
+    field = "family" if kind == "family" else "truth"
+    groups: dict[str, list[str]] = {}
+    for attack in attacks().values():
+        if attack.name != BASELINE:
+            groups.setdefault(getattr(attack, field), []).append(attack.name)
+    if value not in groups:
+        raise UnknownName(field, value, groups)
+    return tuple(groups[value])
 
 
 def get_study(name: str) -> Study[Any]:

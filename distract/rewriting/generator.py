@@ -8,34 +8,52 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from distract.core.plan import Plan
-from distract.core.plugin import Attack
-from distract.core.records import Case, Constraint, Message, Reply, Response
+from distract.core.attack import Attack, WritingTask
+from distract.core.plan import PENDING, Plan, gather, tap
+from distract.core.records import Case, Constraint, Message, Reply, Request, Response
 from distract.data.constraints import check, describe
 from distract.rewriting.generator_options import GeneratorOptions, flaws
-from distract.rewriting.writers import Draft, Writer, build_response, guard_attack
+from distract.rewriting.writers import Draft, Writer, build_response, guard_attack, write_turns
 
 
 def make_generator(name: str, options: GeneratorOptions) -> Writer:
     """Make a writer that asks a model."""
 
-    def write(
-        case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
-    ) -> Plan[list[Draft]]:
-        samples = range(attempt * options.best_of, (attempt + 1) * options.best_of)
+    def write(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
+        original = task.response
+        samples = range(task.attempt * options.best_of, (task.attempt + 1) * options.best_of)
+        if attack.write is not None:
+            drafts = [_write_own(name, options, attack, task, sample) for sample in samples]
+            return (yield from gather(drafts))
         turns = [index for index, turn in enumerate(original.turns) if turn.strip()]
-        messages = {index: _messages(case, original, attack, seed, index, feedback) for index in turns}
+        messages = {index: _messages(attack, task, index) for index in turns}
         # Leave an empty turn unchanged: it has no tone.
         places = [(sample, index) for sample in samples for index in turns]
         replies = yield [
-            options.request(messages[index], seed=seed, sample=sample, like=original.turns[index])
+            options.request(messages[index], seed=task.run_seed, sample=sample, like=original.turns[index])
             for sample, index in places
         ]
         by_place = dict(zip(places, replies, strict=True))
         return [_draft(name, original, attack, sample, by_place) for sample in samples]
 
     return Writer(name, "a generator model", write, options.retries)
+
+
+def _write_own(name: str, options: GeneratorOptions, attack: Attack, task: WritingTask, sample: int) -> Plan[Draft]:
+    """Let the attack's own plan ask the model, and note replies that are no complete text."""
+    reasons = dict[str, None]()
+
+    def request(messages: tuple[Message, ...], like: str) -> Request:
+        return options.request(messages, seed=task.run_seed, sample=sample, like=like)
+
+    def note(_: Sequence[Request], replies: Sequence[Reply]) -> None:
+        reasons.update(dict.fromkeys(flaw for reply in replies if reply is not PENDING for flaw in flaws(reply)))
+
+    plan = write_turns(attack, replace(task, request=request))
+    turns = yield from tap(plan, on_replies=note)
+    return Draft(build_response(task.response, attack, turns), name, tuple(reasons))
 
 
 def _draft(
@@ -50,16 +68,14 @@ def _draft(
     return Draft(build_response(original, attack, tuple(turns)), name, tuple(reasons))
 
 
-def _messages(
-    case: Case, original: Response, attack: Attack, seed: int, index: int, feedback: Sequence[str]
-) -> tuple[Message, ...]:
-    prompt = attack.prompt
+def _messages(attack: Attack, task: WritingTask, index: int) -> tuple[Message, ...]:
+    prompt, case, original = attack.prompt, task.case, task.response
     assert prompt is not None
     values = {
         "question": _conversation(case, original, index),
         "response": original.turns[index],
-        "requirements": _requirements(case, original, attack, seed),
-        "feedback": _feedback(feedback),
+        "requirements": _requirements(case, original, attack, task.run_seed),
+        "feedback": _feedback(task.feedback),
     }
     with guard_attack(attack, f"case {case.id!r}"):
         return prompt.fill({name: text for name, text in values.items() if name in prompt.slots})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from distract.core.attack import Attack
 from distract.core.backend import Backend
-from distract.core.plugin import Attack
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers

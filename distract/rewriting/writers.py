@@ -1,14 +1,15 @@
 """Obtain rewrites: from the data, from the attack's own rules, or from a generator model.
 
 A writer is a plan, so that it can request texts from a model like a protocol does. Every rewrite is inspected for
-fidelity before it may be judged: by rules, by graded evidence, and by a verifier if there is one. A model gets the
-reasons why its rewrite was rejected and tries again.
+fidelity, by the layers that its attack declares, before it may be judged. A model gets the reasons why its rewrite was
+rejected and tries again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -18,10 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from distract.core.attack import Attack, WritingTask
 from distract.core.errors import UnknownName, guard_plugin
-from distract.core.plan import Plan, gather
-from distract.core.plugin import Attack
-from distract.core.records import Case, Evidence, Response, Rewrite, slug
+from distract.core.plan import Plan, gather, tap
+from distract.core.records import Case, Constraint, Evidence, Response, Rewrite, slug
 from distract.data import constraints, lexicon
 from distract.rewriting import fidelity
 
@@ -54,14 +55,32 @@ class Draft:
 class Writer:
     """A source of rewrites.
 
-    ``write`` makes drafts from case, original, attack, seed, number of the attempt and the reasons that rejected the
-    previous one; none if the writer has no rewrite.
+    ``write`` makes drafts from an attack and its task; none if the writer has no rewrite. The attacks named in
+    ``by_rule`` are left to the rules.
     """
 
     name: str  # value of ``--generator``
     summary: str
-    write: Callable[[Case, Response, Attack, int, int, tuple[str, ...]], Plan[list[Draft]]]
+    write: Callable[[Attack, WritingTask], Plan[list[Draft]]]
     retries: int = 0  # further attempts after a rejected one
+    by_rule: frozenset[str] = frozenset()
+
+    @property
+    def is_model(self) -> bool:
+        """Whether a model writes."""
+        return self.name not in WRITERS
+
+    def writer_of(self, attack: Attack) -> Writer:
+        """Return who writes an attack's rewrites: this writer, or the rules.
+
+        Rules write what the attack has no prompt for, and the controls, so that the noise floor does not depend on the
+        writer. A control that asks is written as the attacks are.
+        """
+        if attack.asks:
+            return self
+        is_writable = self.name == "recorded" or attack.prompt is not None
+        is_ruled = attack.control or attack.name in self.by_rule or not is_writable
+        return WRITERS["rules"] if is_ruled else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +95,39 @@ class Verifier:
 
 
 def rewrite(
-    writer: Writer, case: Case, original: Response, attack: Attack, seed: int, verifier: Verifier | None = None
+    writer: Writer,
+    case: Case,
+    original: Response,
+    attack: Attack,
+    seed: int,
+    verifier: Verifier | None = None,
+    rival: Response | None = None,
 ) -> Plan[Rewrite | None]:
-    """Obtain a rewrite and inspect it, as often as the writer may try.
-
-    Controls are always written by rule (data sets do not record white space), and so are attacks without a prompt.
-    """
-    if attack.control or not (writer.name == "recorded" or attack.prompt):
-        writer = WRITERS["rules"]
-    # The rules write the controls, so that the noise floor does not depend on the other rewrites' writer or verifier.
-    verifier = None if attack.control else verifier
+    """Obtain a rewrite and inspect it, as often as the writer may try."""
+    writer = writer.writer_of(attack)
+    # The noise floor does not depend on the other rewrites' verifier.
+    verifier = None if attack.control and not attack.asks else verifier
+    task = set_task(case, original, attack, seed, rival)
     attempts: list[Rewrite] = []
     for attempt in range(writer.retries + 1):
         feedback = attempts[-1].reasons if attempts else ()
-        drafts = yield from writer.write(case, original, attack, seed, attempt, feedback)
+        drafts = yield from writer.write(attack, replace(task, attempt=attempt, feedback=feedback))
         if not drafts:
             return None
         rewrites = yield from gather([_inspect_draft(case, original, attack, draft, verifier) for draft in drafts])
         attempts.append(max(rewrites, key=lambda candidate: _merit(candidate, attack, case)))
         if attempts[-1].is_accepted:
             break
-    return _add_history(attempts) if writer.retries else attempts[-1]
+    best = _add_history(attempts) if writer.retries else attempts[-1]
+    return replace(best, evidence=(*best.evidence, ("rival", rival.author))) if rival else best
+
+
+def set_task(case: Case, original: Response, attack: Attack, seed: int, rival: Response | None = None) -> WritingTask:
+    """Show an attack what it depends on, with a seed of this response's own."""
+    parts = (str(seed), case.id, original.author, str(original.severity), attack.name)
+    number = int.from_bytes(hashlib.sha256("\x1e".join(parts).encode()).digest()[:4], "big")
+    shown = original if "response" in attack.depends else replace(original, turns=("",) * len(original.turns))
+    return WritingTask(case, shown, rival, number, run_seed=seed)
 
 
 def _merit(candidate: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
@@ -120,9 +151,14 @@ def _inspect_draft(
     if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, response, (), draft.writer, reasons, evidence)
-    reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns)
+    reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns, draft.writer == "rules")
     flaws, more = draft.flaws, draft.evidence
-    if verifier and response.turns != original.turns and any(turn.strip() for turn in response.turns):
+    if (
+        verifier
+        and "verifier" in attack.checks
+        and response.turns != original.turns
+        and any(turn.strip() for turn in response.turns)
+    ):
         # This verdict replaces the one stored with the draft.
         doubts, measured = yield from verifier.verify(case, original, response)
         flaws = (*(flaw for flaw in flaws if not flaw.startswith("verifier")), *doubts)
@@ -136,27 +172,40 @@ def _inspect_draft(
 
 @lru_cache(maxsize=REMEMBERED)
 def _inspect_by_rules(
-    case: Case, original: tuple[str, ...], attack: Attack, rewritten: tuple[str, ...]
+    case: Case, original: tuple[str, ...], attack: Attack, rewritten: tuple[str, ...], is_ruled: bool
 ) -> tuple[tuple[str, ...], Evidence]:
-    reasons, evidence = fidelity.inspect(
-        case.prompt,
+    return inspect_rewrite(attack, case.prompt, original, rewritten, case.constraints, f"case {case.id!r}", is_ruled)
+
+
+def inspect_rewrite(
+    attack: Attack,
+    prompt: Sequence[str],
+    original: Sequence[str],
+    rewritten: Sequence[str],
+    constraints: Sequence[Constraint],
+    where: str,
+    is_ruled: bool,
+) -> tuple[tuple[str, ...], Evidence]:
+    """Inspect a rewrite by what its attack declares; one that no rule wrote must keep the meaning."""
+    return fidelity.inspect(
+        prompt,
         original,
         rewritten,
-        case.constraints,
-        guard_marker(attack, f"case {case.id!r}"),
+        constraints,
+        guard_marker(attack, where),
         max_new_content=attack.max_new_content,
         severity=attack.severity,
+        truth=attack.truth,
+        keeps=attack.keeps if is_ruled or attack.keeps == "nothing" else "meaning",
+        restore=attack.restore,
+        layers=attack.checks,
     )
-    is_idle = original == rewritten and not attack.control
-    return reasons or (("unchanged",) if is_idle else ()), evidence
 
 
-def _write_recorded(
-    case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
-) -> Plan[list[Draft]]:
+def _write_recorded(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
     yield from ()
-    drafts = []
-    for response in find_recorded(case, original, attack)[:1]:
+    case, drafts = task.case, []
+    for response in find_recorded(case, task.response, attack)[:1]:
         if lineage := case.lineage(response):
             flaws = tuple(reason for reason in lineage.reasons if reason.startswith(LASTING))
             drafts.append(Draft(response, lineage.generator, flaws, lineage.evidence))
@@ -175,17 +224,30 @@ def find_recorded(case: Case, original: Response, attack: Attack) -> list[Respon
     return [r for r in case.responses if (r.author, r.severity, r.attack) == key]
 
 
-def _write_by_rules(
-    case: Case, original: Response, attack: Attack, seed: int, attempt: int, feedback: tuple[str, ...]
-) -> Plan[list[Draft]]:
-    yield from ()
-    return [Draft(_apply_rules(case, original, attack, seed), "rules")]
+def _write_by_rules(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
+    if attack.write is None:
+        return [Draft(_apply_rules(task.case, task.response, attack, task.seed), "rules")]
+    turns = yield from write_turns(attack, task)
+    return [Draft(build_response(task.response, attack, turns), "rules")]
+
+
+def write_turns(attack: Attack, task: WritingTask) -> Plan[tuple[str, ...]]:
+    """Run an attack's own plan and check the turns that it returns."""
+    where = f"case {task.case.id!r}"
+    with guard_attack(attack, where):
+        assert attack.write is not None
+        plan = attack.write(task)
+    turns = yield from tap(plan, guard=lambda: guard_attack(attack, where))
+    with guard_attack(attack, where):
+        if type(turns) is not tuple or len(turns) != len(task.response.turns):
+            raise TypeError(f"write returned {reprlib.repr(turns)}, expected {len(task.response.turns)} turns")
+        for new, old in zip(turns, task.response.turns, strict=True):
+            _check_text(new, old, "write")
+    return turns
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _apply_rules(case: Case, original: Response, attack: Attack, seed: int) -> Response:
-    parts = "\x1e".join((str(seed), case.id, original.author, str(original.severity), attack.name))
-    number = int.from_bytes(hashlib.sha256(parts.encode()).digest()[:4], "big")
+def _apply_rules(case: Case, original: Response, attack: Attack, number: int) -> Response:
     if attack.severity:
         # Constraints apply to the whole answer: turn by turn, the same ones would be broken several times.
         turns = _edit_one_turn(original.turns, apply_rule(attack, case, original.text, number))
@@ -205,12 +267,16 @@ def apply_rule(attack: Attack, case: Case, text: str, number: int) -> str:
     """Apply an attack's rule to a text."""
     with guard_attack(attack, f"case {case.id!r}"):
         new = attack.rewrite(text, case.constraints, number)
-        if type(new) is not str:
-            raise TypeError(f"rewrite returned {type(new).__name__}, expected str")
-        if len(new) > MOST + 10 * len(text):
-            raise ValueError(f"rewrite returned {len(new):,} characters for {len(text):,}")
-        new.encode()  # raises an error for a lone surrogate, which can be neither sent nor stored
-    return new
+        _check_text(new, text, "rewrite")
+        return new
+
+
+def _check_text(new: object, text: str, name: str) -> None:
+    if type(new) is not str:
+        raise TypeError(f"{name} returned {type(new).__name__}, expected str")
+    if len(new) > MOST + 10 * len(text):
+        raise ValueError(f"{name} returned {len(new):,} characters for {len(text):,}")
+    new.encode()  # raises an error for a lone surrogate, which can be neither sent nor stored
 
 
 def _edit_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
@@ -273,7 +339,8 @@ def checksum(attacks: Sequence[Attack]) -> str:
     for module_file in (__file__, constraints.__file__, fidelity.__file__):
         files.update(Path(str(module_file)).parent.glob("*.py"))
     for attack in attacks:
-        code: Any = attack.rewrite.func if isinstance(attack.rewrite, partial) else attack.rewrite
+        rule: Any = attack.write or attack.rewrite
+        code: Any = rule.func if isinstance(rule, partial) else rule
         code = code if isroutine(code) else type(code)
         source = Path(__file__)
         with suppress(TypeError):  # built-in code has no file

@@ -6,14 +6,15 @@ A treatment is an attack, or a response made worse by a known amount.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import UsageError
-from distract.core.plugin import Attack, Protocol
+from distract.core.plugin import Protocol
 from distract.core.records import BASELINE, Case
 from distract.judging import comparison as judging
 from distract.rewriting.writers import find_recorded
@@ -96,6 +97,14 @@ def _check_limit(limit: int | None, total: int) -> int:
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit}: expected a number of cases from 1, or 'all'")
     return total if limit is None else min(limit, total)
+
+
+def parse_attacks(names: Iterable[str]) -> list[Attack | Degradation]:
+    """Parse values of ``--attack``: names, families and truths, each attack once.
+
+    Sorted by name, so that the order of the options does not change a run.
+    """
+    return [parse_attack(name) for name in sorted({one for name in names for one in registry.list_attacks(name)})]
 
 
 def parse_attack(name: str) -> Attack | Degradation:

@@ -12,7 +12,7 @@ from test_attacks import (
     tweakset,
 )
 
-from distract.core.plugin import Attack
+from distract.core.attack import Attack
 from distract.core.records import Constraint
 from distract.data.constraints import parse
 from distract.rewriting.fidelity import inspect

@@ -22,8 +22,8 @@ from fuzzer import Fuzz
 from test_constraints_break import HOSTILE
 
 from distract.core import printable, registry
+from distract.core.attack import Attack
 from distract.core.errors import DistractError
-from distract.core.plugin import Attack
 from distract.core.records import Constraint, Response
 from distract.data import formats, json_stream, prompt_parts
 from distract.data.constraints import breaks, check, parse

@@ -9,7 +9,7 @@ import pytest
 from test_attacks import DISTRACTORS, PLACEBO
 from test_attacks_slow import answers
 
-from distract.core.plugin import Attack
+from distract.core.attack import Attack
 from distract.core.records import Constraint
 from distract.data.constraints import check
 from distract.rewriting.fidelity import inspect

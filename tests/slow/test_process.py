@@ -23,7 +23,8 @@ GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-r
 PLUGIN = """
 import click
 from distract.judging import verdicts
-from distract.core.plugin import Attack, Calls, Protocol
+from distract.core.attack import Attack
+from distract.core.plugin import Calls, Protocol
 
 def bang(here):
     if here == {hook!r}:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from test_strategies_rewrites import ATTACKS, TWEAKSET, draw_examples, rewritten_pairs, simplest
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.backend import Batch
-from distract.core.plugin import Attack, Comparison
+from distract.core.plugin import Comparison
 from distract.core.records import Case, Request
 from distract.judging.judge import Judge
 from distract.models.scripted import make_planted

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from builders import case, request
 
+from distract.core.attack import Attack
 from distract.core.errors import PluginError
 from distract.core.loop import execute
 from distract.core.plan import Plan
-from distract.core.plugin import Attack, Comparison
+from distract.core.plugin import Comparison
 from distract.core.records import Case, CaseResult, Evidence, Reply, Request, Response, Side
 from distract.core.registry import protocols
 from distract.core.store import Store

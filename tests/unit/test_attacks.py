@@ -11,7 +11,7 @@ from distract.attacks import lexicon
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distract.core.plugin import Attack
+from distract.core.attack import Attack
 from distract.core.records import Constraint
 from distract.core.registry import get_attack
 from distract.data.constraints import check, parse

@@ -41,7 +41,7 @@ def test_own_attack_is_discovered_by_entry_point_and_runs(
     monkeypatch.setattr(sys, "argv", ["distract", *arguments])
     main.main()
     registry._load.cache_clear()
-    assert "rejected: 1 of 5 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
+    assert "rejected: 1 of 6 rewrites: unchanged (1)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_documented_protocol_runs_verbatim(

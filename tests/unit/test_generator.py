@@ -10,8 +10,8 @@ from builders import case, drive
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.attack import Attack
 from distract.core.errors import PluginError, UsageError
-from distract.core.plugin import Attack
 from distract.core.prompts import parse as parse_prompt
 from distract.core.records import Case, Reply, Request, Response, Rewrite
 from distract.core.registry import attacks

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import registry
+from distract.core.attack import Attack, WritingTask
 from distract.core.plan import Plan
-from distract.core.plugin import Attack
 from distract.core.records import BASELINE, UNCHANGED, Case, Reply, Request, Response, Row, Side
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, Draft, Writer
@@ -157,9 +157,9 @@ def test_both_sides_of_a_match_may_be_rewritten() -> None:
 
 
 def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
-    def rejects(c: Case, r: Response, a: Attack, *_: object) -> Plan[list[Draft]]:
+    def rejects(a: Attack, task: WritingTask) -> Plan[list[Draft]]:
         yield from ()
-        return [Draft(Response(r.author, ("I cannot help with that.",), a.name), "none", ("refusal",))]
+        return [Draft(Response(task.response.author, ("I cannot help with that.",), a.name), "none", ("refusal",))]
 
     cases = [make_case(f"c{i}") for i in range(4)]
     t = tournament(cases, writer=Writer("w", "", rejects), protocols=("pairwise",))

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import PluginError, UsageError
-from distract.core.plugin import Attack
 from distract.core.records import Constraint, Reply, Request
 from distract.data.constraints import breaks, check, describe, list_kinds, parse
 from distract.data.datasets import load, load_prompts

@@ -14,10 +14,10 @@ from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.attack import Attack
 from distract.core.backend import Backend, Batch
 from distract.core.errors import BackendError, DataError, UsageError
 from distract.core.job import Job
-from distract.core.plugin import Attack
 from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
 from distract.core.registry import attacks, protocols
 from distract.core.runs import LoadedRun, load

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from distract.core.plugin import Attack
+from distract.core.attack import Attack
 from distract.core.records import Constraint
 from distract.core.registry import get_attack
 from distract.rewriting.fidelity import inspect

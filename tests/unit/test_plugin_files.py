@@ -117,7 +117,12 @@ def test_python_takes_files_too() -> None:
         ),
         ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='worse')"), "expected both or neither"),
         ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected truth='control'"),
-        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='hollow')"), "its truth is 'hollow'"),
+        (
+            "--attack",
+            "x.py",
+            ATTACK.replace("rewrite)", "rewrite, truth='hollow')"),
+            "expected both 'hollow' and 'nothing'",
+        ),
         ("--protocol", "x.py", "x = 1", "x.py: defines no Protocol"),
         ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), scale=(9, 1))"), "expected the lower number first"),
         ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), pass_mark='a')"), "expected a number on the scale"),

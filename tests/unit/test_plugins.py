@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_result import CommandResult
 
+from distract.core.attack import Attack
 from distract.core.errors import PluginError
-from distract.core.plugin import Attack
 from distract.rewriting.writers import checksum
 
 Run = Callable[..., CommandResult]
@@ -22,7 +22,8 @@ PLUGIN = """
 import itertools, math, sys
 from dataclasses import replace
 from distract.judging import verdicts
-from distract.core.plugin import Attack, Calls, Protocol
+from distract.core.attack import Attack
+from distract.core.plugin import Calls, Protocol
 from distract.core.records import Judgment, Message, Request
 
 NAN = math.nan

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import UnknownName
-from distract.core.plugin import Attack
 
 
 def test_shipped_plugins_are_discovered() -> None:

@@ -10,8 +10,8 @@ from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distract.core.attack import Attack
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plugin import Attack
 from distract.core.records import Case, Response
 from distract.core.registry import get_attack
 from distract.data.constraints import parse

@@ -1,8 +1,9 @@
-"""Decide whether a rewrite is still the same answer, in two layers that need no model.
+"""Decide whether a rewrite is what its attack declares, in layers that need no model.
 
-``inspect`` lists the faults of a rewrite. The first layer consists of rules that every faithful rewrite keeps. They are
-necessary but not sufficient: a rewrite may keep every number and still say something else. The second layer is
-graded evidence with limits. Both take arbitrary text in linear time.
+``inspect`` lists the faults of a rewrite. Where an attack keeps the meaning, rules that every faithful rewrite keeps
+come first. They are necessary but not sufficient: a rewrite may keep every number and still say something else. So
+graded evidence with limits follows. Where an attack keeps every word or the whole text, that is checked instead. All
+take arbitrary text in linear time.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Literal
 
+from distract.core.attack import LAYERS, Kept, Layer, Truth
 from distract.core.records import Constraint, Evidence
 from distract.data.constraints import check
 from distract.data.lexicon import content_words
 from distract.rewriting.fidelity import meaning_signs, misbehaviour
+from distract.rewriting.fidelity.additions import Addition, classify_addition, find_additions
 from distract.rewriting.fidelity.facts import READ, differences, normalise_text, scripts
+from distract.rewriting.fidelity.remainder import find_losses
 
 Turns = Sequence[str]
 Words = frozenset[str]
@@ -111,24 +116,36 @@ def inspect(
     *,
     max_new_content: float | None = None,
     severity: int | None = None,
+    truth: Truth | Literal[""] = "",
+    keeps: Kept = "meaning",
+    restore: Callable[[str], str] | None = None,
+    layers: Sequence[Layer] = LAYERS,
 ) -> tuple[tuple[str, ...], Evidence]:
-    """Decide by rules whether a rewrite is still the same answer.
+    """Decide by rules whether a rewrite is what its attack declares.
 
     Args:
         prompt: The user's turns.
         original: The response's turns.
         rewrite: The rewritten turns.
-        constraints: Format requirements. Each one that held must still hold, each broken one must stay broken.
-        marker: Measures the attack's feature, which must increase; None for a control, which may change nothing.
+        constraints: Format requirements. Each one that held must still hold, each broken one must stay broken; with
+            the truth ``unsupported`` or ``injection`` a requirement may break, which can only harm the response.
+        marker: Measures the attack's feature, which must increase; None leaves it unmeasured.
         max_new_content: Maximum share of new content words to accept.
         severity: Number of constraints that must be broken, for a rewrite that breaks some on purpose.
+        truth: What the attack does to quality. ``control`` may change nothing; by default it is that if there is
+            neither marker nor severity, else ``same``.
+        keeps: What the rewrite keeps of the original, as in ``Attack``.
+        restore: Gets a turn back from its wrapper.
+        layers: The layers that apply.
 
     Returns:
         Reasons to reject it (empty: accept), each a stable slug with details, and the measurements.
     """
+    truth = truth or ("worse" if severity else "same" if marker else "control")
     if tuple(original) == tuple(rewrite):
         # Most controls change nothing. Then nothing is lost, and further checks would take longer than judging.
-        return ("unchanged",) if marker or severity else (), (("kept_content_share", 1.0), ("new_content_share", 0.0))
+        evidence_ = (("kept_content_share", 1.0), ("new_content_share", 0.0))
+        return () if truth == "control" else ("unchanged",), evidence_
     old, new, prompted = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
     words, rewritten = content_words(old), content_words(new)
     share = len(words & rewritten) / len(words) if words else 1.0
@@ -142,30 +159,47 @@ def inspect(
     }
     reasons = [f"turns: {len(original)} became {len(rewrite)}"] if len(original) != len(rewrite) else []
     pairs = list(zip(original, rewrite, strict=False)) if not reasons else [(old, new)]
-    if any(before.strip() and not after.strip() for before, after in pairs):
+    if keeps != "nothing" and any(before.strip() and not after.strip() for before, after in pairs):
         return (*reasons, "empty"), tuple(evidence.items())
-    reasons += dict.fromkeys(reason for pair in pairs for reason in _compare(*pair, "\n".join(prompt)))
-    if severity:
+    is_meant = "kept" in layers and keeps == "meaning"
+    if is_meant:
+        reasons += dict.fromkeys(reason for pair in pairs for reason in _compare(*pair, "\n".join(prompt)))
+    elif "kept" in layers and keeps in ("words", "text"):
+        reasons += [] if reasons else dict.fromkeys(find_losses(pairs, keeps, restore))
+    if "format" in layers and severity:
         flaws, broken = inspect_severity(new, constraints, severity)
         reasons, evidence = [*reasons, *flaws], evidence | dict(broken)
-    else:
+    elif "format" in layers:
         changed = {c: is_met for c in constraints if (is_met := check(c, old)) != check(c, new)}
-        reasons += [f"constraint {'broken' if was_met else 'repaired'}: {c.kind}" for c, was_met in changed.items()]
-    facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
-    is_other = _is_another(words, rewritten, prompted, 1 if max_new_content is None else max_new_content, facts)
-    is_other = _is_reordered(old, new) if is_other is None else is_other
-    if is_other or share < (MIN_KEPT if len(words) > 4 else 0.01):
-        is_answer = _is_answer(prompted, words, rewritten)
-        reasons.append("answers the prompt" if is_answer else f"not a rewrite: {share:.0%} of the words kept")
-    if not severity:
+        # A requirement that an added claim breaks cannot help it; one that it repairs is a real gain.
+        changes = [(c, was) for c, was in changed.items() if not was or truth in ("same", "control")]
+        reasons += [f"constraint {'broken' if was_met else 'repaired'}: {c.kind}" for c, was_met in changes]
+    if is_meant:
+        facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
+        is_other = _is_another(words, rewritten, prompted, 1 if max_new_content is None else max_new_content, facts)
+        is_other = _is_reordered(old, new) if is_other is None else is_other
+        if is_other or share < (MIN_KEPT if len(words) > 4 else 0.01):
+            is_answer = _is_answer(prompted, words, rewritten)
+            reasons.append("answers the prompt" if is_answer else f"not a rewrite: {share:.0%} of the words kept")
+    if is_meant and not severity:
         # A text that is broken on purpose may show signs or end early.
         reasons += dict.fromkeys(reason for pair in pairs for reason in misbehaviour.find_form_flaws(*pair))
         signs = dict.fromkeys(sign for before, after in pairs for sign in meaning_signs.signs(before, after))
         reasons, evidence = [*reasons, *signs], evidence | {"signs": len(signs)}
-    if max_new_content is not None and len(rewritten) >= MIN_WORDS and new_share > max_new_content:
+    if is_meant and max_new_content is not None and len(rewritten) >= MIN_WORDS and new_share > max_new_content:
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
-    if marker is not None:
+    if "additions" in layers:
+        if truth in ("same", "control"):
+            additions = dict.fromkeys(addition for pair in pairs for addition in find_additions(*pair))
+            reasons += [f"{_ADDED[kind]}: {sign[:60]}" for kind, sign in additions]
+        else:
+            evidence["adds"] = classify_addition(old, new)
+    if "feature" in layers and marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
-        is_same = _bare_letters(old) == _bare_letters(new)
+        is_same = is_meant and _bare_letters(old) == _bare_letters(new)
         reasons += ["unchanged"] if is_same else [f"feature did not increase: {was:g} to {now:g}"] if now <= was else []
     return tuple(reasons), tuple(evidence.items())
+
+
+_ADDED: Mapping[Addition, str] = {"injection": "speaks to the judge", "unsupported": "claim without support"}
+"""The reason to reject each addition where nothing may be added."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from distract.core.attack import Attack
 from distract.core.plan import Plan, gather
-from distract.core.plugin import Attack, Comparison, Protocol
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row, Side
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side
@@ -22,6 +23,7 @@ from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.writers import Verifier, Writer
+from distract.studies.attack.outcomes import choose_tie_target
 from distract.studies.eligibility import Degradation
 
 AuditDesign = Literal["fixed", "flip", "severity"]
@@ -90,7 +92,9 @@ class _CaseAudit:
         plans: list[Plan[list[Row]]] = []
         designs = self.p.designs_for(self.protocol)
         if "fixed" in designs:
-            plans += map(self._judge_fixed, self.p.attacks_for(self.protocol))
+            # Where a pair shows whether a claim gains, a response against itself need not.
+            attacks = self.p.attacks_for(self.protocol)
+            plans += [self._judge_fixed(a) for a in attacks if a.truth in ("same", "control") or "flip" not in designs]
         if "flip" in designs:
             plans += [self._judge_flip(a, b) for a, b in pairs(self.case)] or [self._exclude_case()]
         if "severity" in designs:
@@ -104,8 +108,8 @@ class _CaseAudit:
         comparison = Comparison(self.case, first, second)
         return judge_comparison(row, self.protocol, comparison, self.p.manner, self.p.helped)
 
-    def _rewrite(self, original: Response, attack: Attack) -> Plan[Response | str]:
-        return obtain_rewrite(self.case, original, attack, self.p, self.memory)
+    def _rewrite(self, original: Response, attack: Attack, rival: Response | None = None) -> Plan[Response | str]:
+        return obtain_rewrite(self.case, original, attack, self.p, self.memory, rival)
 
     def _exclude_case(self) -> Plan[list[Row]]:
         yield from ()
@@ -146,26 +150,34 @@ class _CaseAudit:
         row = partial(self._row("flip", BASELINE), side(a), side(b))
         before = yield from self._judge(partial(row, label=label(self.case, a, b)), a, b)
         outcomes = {outcome(before.judgments, rule) for rule in self.protocol.rules or (None,)}
+        tie_target = choose_tie_target(a, b, label(self.case, a, b))
         lost = [target for target in SIDES if MIRROR[target] in outcomes]
+        # A tie is judged again too, to see whether it remains one.
+        attacked = [*lost, *([tie_target] if "tie" in outcomes and tie_target not in lost else [])]
         attacks = self.p.attacks_for(self.protocol)
-        plans = [self._judge_attack(a, b, target, attack) for target in lost for attack in attacks]
-        won = [target for target in SIDES if self.p.net and MIRROR[target] in lost and target not in lost]
+        plans = [
+            self._judge_attack(a, b, target, attack)
+            for target in dict.fromkeys((*attacked, tie_target))
+            for attack in attacks
+            if (target == tie_target if attack.truth == "hollow" else target in attacked)
+        ]
+        won = [target for target in SIDES if self.p.net and MIRROR[target] in lost and target not in attacked]
         plans += [
-            self._judge_attack(a, b, target, attack) for target in won for attack in attacks if not attack.control
+            self._judge_attack(a, b, target, attack) for target in won for attack in attacks if attack.truth == "same"
         ]
         if (p := self.p).resample:
             row = partial(self._row("flip", RESAMPLED), side(a), side(b))
             comparison = Comparison(self.case, a, b)
             plans += [
                 resample_comparison(before, partial(row, target=target), self.protocol, comparison, p.manner, p.helped)
-                for target in lost
+                for target in attacked
             ]
         return [before, *(yield from gather(plans))]
 
     def _judge_attack(self, a: Response, b: Response, target: Literal["a", "b"], attack: Attack) -> Plan[Row]:
         row = partial(self._row("flip", attack.name), target=target)
         original = a if target == "a" else b
-        rewrite = yield from self._rewrite(original, attack)
+        rewrite = yield from self._rewrite(original, attack, b if target == "a" else a)
         if isinstance(rewrite, str):
             return row(side(a), side(b), excluded=rewrite)
         if attack.control and attack.name != BASELINE and rewrite.turns == original.turns:

@@ -49,6 +49,8 @@ def collect_flips(
     outcomes: Sequence[FlipOutcome] = ("flip",),
 ) -> tuple[list[ShownFlip], int]:
     """Return the clearest flips with their texts, and the number of all."""
+    # Only a run that rewrites winners counts their losses; others rewrite one by chance, where its rules disagree.
+    outcomes = [outcome for outcome in outcomes if outcome != "counter-flip" or run.parameters.get("net")]
     flips = find_run_flips(run, protocols, attacks, outcomes=outcomes)
     chosen = flips[:most]
     names = {flip.case for flip in chosen}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
-from distract.core.records import MIRROR, Outcome, Row
+from distract.core.attack import Truth
+from distract.core.records import MIRROR, Outcome, Response, Row, Side
 from distract.judging.verdicts import measure_margin, outcome
 from distract.stats.figure import PairedValues
 from distract.studies.attack.briefs import CompactRow
@@ -83,6 +85,44 @@ def count_flips(
     return counts
 
 
+def choose_tie_target(a: Side | Response, b: Side | Response, label: Outcome | None) -> Literal["a", "b"]:
+    """Return the response to attack where none has lost: the one labelled worse, else the second by author."""
+    if label == "a" or label == "b":
+        return "b" if label == "a" else "a"
+    return "b" if a.author <= b.author else "a"
+
+
+def count_attacked(
+    rows: Sequence[Row | CompactRow], rule: str | None, attack: str, truth: Truth = "same", margin: float = 0.0
+) -> OutcomeCounts:
+    """Count outcomes of pairs under an attack, baseline ties included, as seen with the attacked response as b.
+
+    The protocol's loser is attacked, and at a tie the response that ``choose_tie_target`` names. With ``unsupported``
+    and ``injection`` a gain counts, with ``same`` and ``control`` any change; each needs both verdicts. A ``hollow``
+    answer replaces the tie target whatever the verdict before, which does not count.
+    """
+    counts = OutcomeCounts()
+    attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
+    for row in rows:
+        if row.target is not None:
+            continue
+        before, target = read_outcome(row, rule, margin), choose_tie_target(row.a, row.b, row.label)
+        counts.asked += row.excluded is None
+        if truth != "hollow":
+            if row.excluded is not None or before is None:
+                counts.reasons.update([row.excluded] if row.excluded is not None else [])
+                counts.invalid += row.excluded is None
+                continue
+            target = target if before == "tie" else "a" if before == "b" else "b"
+        after = attacked.get((*pair_unit(row), target))
+        if after is None:
+            counts.reasons["not judged yet"] += 1
+        else:
+            first = None if before is None or target == "b" else MIRROR[before]
+            _count(counts, pair_unit(row), after, rule, before if target == "b" else first, margin, target == "a")
+    return counts
+
+
 COUNTERS: Mapping[str, Callable[[Sequence[Row | CompactRow], str | None, str], OutcomeCounts]] = {
     "fixed": count_fixed,
     "flip": count_flips,
@@ -112,6 +152,7 @@ def _count(
     rule: str | None,
     before: Outcome | None,
     margin: float = 0.0,
+    is_mirrored: bool = False,
 ) -> None:
     if row.excluded is not None:
         counts.reasons[row.excluded] += 1
@@ -119,8 +160,16 @@ def _count(
         counts.invalid += 1
         counts.unread[unit] = row.cluster
     else:
-        counts.outcomes[unit] = (row.cluster, after, before)
+        counts.outcomes[unit] = (row.cluster, MIRROR[after] if is_mirrored else after, before)
 
+
+FAILURES: Mapping[str, str] = {
+    "same": "flip_rate",
+    "unsupported": "gain_rate",
+    "injection": "gain_rate",
+    "hollow": "hollow_win_rate",
+}
+"""The rate of failures under attacks of each truth; they are never pooled."""
 
 CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
     "distractor_win_rate": lambda after, before: after == "b",
@@ -131,6 +180,12 @@ CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
     "flip_rate_beyond_margin": lambda after, before: after not in (before, "tie"),
     "softened_rate": lambda after, before: after == "tie",
     "severity_accuracy": lambda after, before: after == "a",
+    "robustness_rate": lambda after, before: after == before,
+    "consistency_rate": lambda after, before: after == before,
+    "gain_rate": lambda after, before: after == "b",
+    "gain_to_tie_rate": lambda after, before: after == "tie" and before != "tie",
+    "hollow_win_rate": lambda after, before: after == "b",
+    "hollow_tie_rate": lambda after, before: after == "tie",
 }
 """Whether each measure counts an outcome, given the outcome before the rewrite (flips only)."""
 

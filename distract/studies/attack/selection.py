@@ -10,14 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import UnknownName, UsageError
-from distract.core.plugin import Attack
 from distract.core.records import Case
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.judging.comparison import label
 from distract.studies.attack import measures as measure_names
 from distract.studies.attack.design import DESIGNS, AuditDesign
-from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attack, sample_strata
+from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attacks, sample_strata
 
 MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
@@ -65,14 +65,7 @@ class Scope:
 
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Find the attacks and designs to run."""
-    # Sort by name, so that the order of the options does not change the run.
-    treatments = [parse_attack(name) for name in sorted(set(names))]
-    for treatment in treatments:
-        if isinstance(treatment, Attack) and treatment.truth not in ("same", "control"):
-            raise UsageError(
-                f"attack {treatment.name}: its truth is {treatment.truth!r}, and flip rates are for attacks that leave "
-                "quality the same; measures for this truth do not exist yet"
-            )
+    treatments = parse_attacks(names)
     attacks = tuple(a for a in treatments if isinstance(a, Attack))
     degradations = tuple(dict.fromkeys(d for d in treatments if isinstance(d, Degradation)))
     if not treatments:
@@ -142,7 +135,7 @@ def add_controls(scope: Scope, measures: Sequence[str], control: bool) -> Scope:
 
 def keep_recorded(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
     """Drop treatments without recorded rewrites; controls need none, since rules write them."""
-    requested = [parse_attack(name) for name in names]
+    requested = parse_attacks(names)
     absent = {t: "no recorded rewrites in the data" for t in scope.treatments if not is_recorded(t, cases)}
     return _drop_treatments(
         scope, absent, requested or (scope.treatments if len(absent) == len(scope.treatments) else ())

@@ -21,7 +21,7 @@ from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Verifier, Writer, offline_writer
 from distract.studies.attack import design as audit
 from distract.studies.attack import selection
-from distract.studies.eligibility import check_fit, parse_attack
+from distract.studies.eligibility import check_fit, parse_attacks
 from distract.studies.execution import set_up
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup, sample_first
@@ -72,7 +72,7 @@ def select(
     writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(scope, loaded.cases))
     if writer.name == "recorded":
         scope = selection.keep_recorded(scope, attacks, loaded.cases)
-    elif not measures and not {*map(parse_attack, attacks)} & {*scope.degradations}:
+    elif not measures and not {*parse_attacks(attacks)} & {*scope.degradations}:
         # Severities are part of the default because they are recorded; no other writer need write them.
         scope = replace(scope, degradations=(), designs=scope.designs - {"severity"})
     cases, left_out = selection.draw(scope, loaded.cases, limit, seed)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.files import read_text
-from distract.core.plugin import Attack
 from distract.core.records import Constraint, Evidence, Rewrite
 from distract.data.constraints import check, parse
 from distract.data.fields import Item
@@ -25,7 +25,7 @@ from distract.data.formats.native import read_constraint
 from distract.data.json_stream import read_lines
 from distract.rewriting import fidelity
 from distract.rewriting.fidelity.facts import Difference, differences
-from distract.rewriting.writers import guard_marker
+from distract.rewriting.writers import inspect_rewrite
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, round_values
 
@@ -93,15 +93,12 @@ class ErrorRate:
 def check_pair(pair: RewritePair) -> CheckResult:
     """Inspect a rewrite as a run would."""
     attack = pair.attack
-    reasons, evidence = fidelity.inspect(
-        pair.prompt,
-        pair.original,
-        pair.rewrite,
-        pair.constraints,
-        guard_marker(attack, "the rewrite") if attack else None,
-        max_new_content=attack.max_new_content if attack else None,
-        severity=attack.severity if attack else None,
-    )
+    if attack:
+        # Nothing tells who wrote it, so an attack that wraps a text is taken at its word.
+        texts = pair.prompt, pair.original, pair.rewrite, pair.constraints
+        reasons, evidence = inspect_rewrite(attack, *texts, "the rewrite", is_ruled=True)
+    else:
+        reasons, evidence = fidelity.inspect(pair.prompt, pair.original, pair.rewrite, pair.constraints)
     before, after, prompt = ("\n\n".join(turns) for turns in (pair.original, pair.rewrite, pair.prompt))
     facts = differences(before, after, prompt)
     if pair.constraints:

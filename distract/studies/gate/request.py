@@ -20,7 +20,7 @@ from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
 from distract.studies.anchors.session import require_anchors
 from distract.studies.attack import session
 from distract.studies.drift import JudgeChanged
-from distract.studies.eligibility import Degradation, parse_attack
+from distract.studies.eligibility import Degradation, parse_attacks
 from distract.studies.execution import run_job
 from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
@@ -100,7 +100,7 @@ def _decide_live(
     if judge is None:
         raise UsageError("name a finished run of `distract attack` or a --judge")
     attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
-    if lower := [name for name in attacks if isinstance(parse_attack(name), Degradation)]:
+    if lower := [one.name for one in parse_attacks(attacks) if isinstance(one, Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     audited, setup = session.open_selection(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
     audited = live.shuffle_prompts(audited, baseline)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from distract.core.attack import Attack
 from distract.core.plan import Plan, gather
-from distract.core.plugin import Attack, Comparison, Protocol
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import BASELINE, UNCHANGED, Case, CaseResult, Response, Row
 from distract.judging.comparison import comparable_responses, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner

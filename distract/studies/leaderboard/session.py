@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import UnknownName, UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plugin import Attack, Protocol
+from distract.core.plugin import Protocol
 from distract.core.printable import count, line
 from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.data import datasets
@@ -182,7 +183,8 @@ def _find_playing(
 
 
 def _find_attacks(names: Iterable[str]) -> tuple[Attack, ...]:
-    attacks = tuple(map(registry.get_attack, sorted(set(names))))
+    chosen = {one for name in names for one in registry.list_attacks(name)}
+    attacks = tuple(map(registry.get_attack, sorted(chosen)))
     for attack in attacks:
         if attack.severity:
             raise UsageError(f"{attack.name} breaks constraints and is not a distractor; name an attack on style")

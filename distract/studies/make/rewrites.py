@@ -14,10 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from distract.core import files
+from distract.core.attack import Attack
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Plan, gather
-from distract.core.plugin import Attack, Protocol
+from distract.core.plugin import Protocol
 from distract.core.recorder import dump
 from distract.core.records import Case, CaseResult, Lineage, MinimalFlip, Response, Rewrite, Role, Row
 from distract.core.study import BufferedSums, Study

@@ -12,9 +12,9 @@ import random
 from dataclasses import replace
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
-from distract.core.plugin import Attack
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Response, slug
 from distract.data.constraints import check, describe

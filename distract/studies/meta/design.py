@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
+from distract.core.attack import Attack
 from distract.core.plan import Plan, gather
-from distract.core.plugin import Attack, Comparison, Protocol
+from distract.core.plugin import Comparison, Protocol
 from distract.core.records import BASELINE, PASS_MARK, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row, Side
 from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side
 from distract.judging.orders import DEFAULT, Manner

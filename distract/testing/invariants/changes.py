@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
-from distract.core.plugin import Attack
 from distract.core.records import BASELINE, Case, Constraint, Response
 from distract.data.constraints import check
 from distract.rewriting.fidelity import inspect

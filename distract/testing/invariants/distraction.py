@@ -10,9 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from distract.core.attack import Attack
 from distract.core.errors import UsageError
 from distract.core.plan import Plan, gather
-from distract.core.plugin import Attack, Protocol
+from distract.core.plugin import Protocol
 from distract.core.records import Case, Response
 from distract.data.constraints import check
 from distract.data.good_responses import pairs

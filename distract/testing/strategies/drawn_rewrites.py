@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import UsageError
 from distract.core.plan import PlanResult, step
-from distract.core.plugin import Attack
 from distract.core.records import BASELINE, Case, Edit, Lineage, Response, apply_edits
 from distract.data.constraints import check
-from distract.rewriting.writers import DRAWN, build_response, find_writer
+from distract.rewriting.writers import DRAWN, build_response, find_writer, set_task
 from distract.studies.attack.minimal.edits import find_edits, group_edits
 from distract.testing.strategies import word_lists
 from distract.testing.strategies.drawn_cases import Data, choose_cases, pairs
@@ -132,7 +132,7 @@ def _is_changed(attack: Attack, case: Case, seed: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _full_rewrite(attack: Attack, case: Case, original: Response, seed: int) -> Response:
-    drafts = step(find_writer("rules").write(case, original, attack, seed, 0, ()))
+    drafts = step(find_writer("rules").write(attack, set_task(case, original, attack, seed)))
     assert isinstance(drafts, PlanResult), "rules ask no model"
     (draft,) = drafts.value
     return draft.response

@@ -1,0 +1,153 @@
+"""Attacks as the engine sees them: how they write, and what they declare to do to a response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Literal, get_args
+
+from distract.core.plan import Plan
+from distract.core.plugin import NAME_PATTERN, check_plugin
+from distract.core.prompts import Prompt
+from distract.core.records import Case, Constraint, Message, Request, Response
+
+Truth = Literal["same", "unsupported", "hollow", "injection", "worse", "control"]
+"""What an attack does to the quality of a response; see ``Attack``."""
+
+Kept = Literal["meaning", "words", "text", "nothing"]
+"""What a rewrite keeps of its original; see ``Attack``."""
+
+Layer = Literal["kept", "format", "additions", "feature", "verifier"]
+"""A layer of fidelity: the original is kept as declared; format requirements that held still hold; nothing is added
+that the truth excludes; the feature increased; a model finds the same meaning."""
+
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+
+
+@dataclass(frozen=True, slots=True)
+class WritingTask:
+    """What an attack's plan sees.
+
+    Attributes:
+        case: the case that the response answers.
+        response: the response to rewrite; its turns are empty if the attack does not depend on it.
+        rival: the response that it is compared with; None if there is none, or if the attack does not depend on it.
+        seed: varies the attack's choices; differs from response to response.
+        run_seed: seed of the run, for sampling.
+        attempt: number of attempts before this one.
+        feedback: reasons that rejected the attempt before.
+        request: makes a request to the generator from messages and a text of similar length; None if no model writes.
+    """
+
+    case: Case
+    response: Response
+    rival: Response | None
+    seed: int
+    run_seed: int = 0
+    attempt: int = 0
+    feedback: tuple[str, ...] = ()
+    request: Callable[[tuple[Message, ...], str], Request] | None = None
+
+
+def keep_turn(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
+    """Change nothing: the rule of an attack that writes by its own plan."""
+    return turn
+
+
+@dataclass(frozen=True, eq=False)  # its functions may be any callables, hashable or not
+class Attack:
+    """A way of rewriting a response, with what it declares to do to it.
+
+    Exactly one of ``rewrite`` and ``write`` is given.
+
+    Attributes:
+        name: the value of ``--attack``.
+        summary: one line.
+        rewrite: a rule for one turn: rewrites it, under constraints; an integer varies its choices.
+        marker: measures the intended feature in a text (more is more); None leaves it unmeasured.
+        default: whether it is used when no attack is named.
+        severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
+        max_new_content: maximum share of new content words in a faithful rewrite, 0 to 1; None for no limit.
+        placebo: whether it changes text but neither tone nor quality, so that it shows which changes mean nothing.
+        truth: what it does to quality: ``same`` (nothing: tone or format alone), ``worse`` (it breaks constraints),
+            ``unsupported`` (it adds a claim without support), ``hollow`` (no content is left), ``injection`` (it speaks
+            to the judge) or ``control`` (nothing relevant changes; what moves is noise). By default ``worse`` with a
+            severity, else ``same``.
+        control: whether its truth is ``control``; either of the two says so.
+        prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
+            ``feedback``; None leaves the writing to the rule.
+        write: a plan for the whole response that returns its turns, as many as before; a rule is a plan that requests
+            nothing.
+        asks: whether ``write`` needs a generator model.
+        family: the value of ``--attack family:NAME``, a group of attacks that work alike; by default the truth.
+        paper: source of the method.
+        keeps: what a rewrite by rule keeps: ``meaning`` (the rules of fidelity decide), ``words`` (every word, number,
+            address and piece of code, in order), ``text`` (every turn, byte for byte, inside a wrapper) or ``nothing``
+            (it replaces the response). A generator's rewrite keeps the meaning.
+        restore: gets a turn back from its wrapper; None if the turn is in it as it was.
+        layers: the layers of fidelity that apply; by default all that its truth allows.
+        depends: what the plan reads, beside the case: ``response``, ``rival``. A rewrite is written once for each.
+    """
+
+    name: str
+    summary: str
+    rewrite: Callable[[str, tuple[Constraint, ...], int], str] = keep_turn
+    marker: Callable[[str], float] | None = None
+    default: bool = False
+    severity: int | None = None
+    max_new_content: float | None = None
+    prompt: Prompt | None = None
+    placebo: bool = False
+    truth: Truth | Literal[""] = ""
+    control: bool = False
+    write: Callable[[WritingTask], Plan[tuple[str, ...]]] | None = field(default=None, kw_only=True)
+    asks: bool = field(default=False, kw_only=True)
+    family: str = field(default="", kw_only=True)
+    paper: str = field(default="", kw_only=True)
+    keeps: Kept = field(default="meaning", kw_only=True)
+    restore: Callable[[str], str] | None = field(default=None, kw_only=True)
+    layers: tuple[Layer, ...] | None = field(default=None, kw_only=True)
+    depends: tuple[Literal["response", "rival"], ...] = field(default=("response",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        optional = (Callable, NoneType)
+        check_plugin("attack", self, summary=str, rewrite=Callable, marker=optional, write=optional, restore=optional)
+        check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, truth=str, control=bool)
+        check_plugin("attack", self, default=bool, asks=bool, family=str, paper=str, keeps=str, depends=tuple)
+        self._fill_truth()
+        for problem, is_wrong in {
+            "expected either rewrite or write": (self.rewrite is keep_turn) == (self.write is None),
+            f"truth={self.truth!r}, severity={self.severity}; expected both or neither": (self.severity is not None)
+            != (self.truth == "worse"),
+            f"placebo=True, truth={self.truth!r}; expected truth='control'": self.placebo and not self.control,
+            f"max_new_content={self.max_new_content!r}; expected a share or None": self.max_new_content is not None
+            and not 0 <= self.max_new_content <= 1,
+            "asks=True; expected write, which asks": self.asks and self.write is None,
+            f"family={self.family!r}; expected a name like an attack's": not NAME_PATTERN.fullmatch(self.family),
+            f"keeps={self.keeps!r}; expected one of {', '.join(get_args(Kept))}": self.keeps not in get_args(Kept),
+            f"truth={self.truth!r}, keeps={self.keeps!r}; expected both 'hollow' and 'nothing', or neither": (
+                self.truth == "hollow"
+            )
+            != (self.keeps == "nothing"),
+            "restore needs keeps='text'": self.restore is not None and self.keeps != "text",
+            f"layers={self.layers!r}; expected some of {', '.join(LAYERS)}": not {*(self.layers or ())} <= {*LAYERS},
+            f"depends={self.depends!r}; expected some of response, rival": not {*self.depends} <= {"response", "rival"},
+        }.items():
+            if is_wrong:
+                raise ValueError(f"attack {self.name}: {problem}")
+
+    @property
+    def checks(self) -> tuple[Layer, ...]:
+        """The layers of fidelity that apply."""
+        return () if self.truth == "hollow" else LAYERS if self.layers is None else self.layers
+
+    def _fill_truth(self) -> None:
+        truth = self.truth or ("control" if self.control else "worse" if self.severity else "same")
+        if truth not in get_args(Truth):
+            raise ValueError(f"attack {self.name}: truth={truth!r}; expected one of {', '.join(get_args(Truth))}")
+        if self.control and truth != "control":
+            raise ValueError(f"attack {self.name}: control=True, truth={truth!r}; expected truth='control' or none")
+        object.__setattr__(self, "truth", truth)
+        object.__setattr__(self, "control", truth == "control")
+        object.__setattr__(self, "family", self.family or truth)
