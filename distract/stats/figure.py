@@ -151,7 +151,8 @@ class PairedValues:
 HEADLINE = dict.fromkeys(
     ("flip_rate", "softened_rate", "severity_accuracy", "clean_accuracy", "robust_accuracy", "attack_cost",
      "skill_under_attack", "net_flip_rate", "flip_rate_of_all", "flip_rate_beyond_margin", "distractor_lead",
-     "distractor_win_rate"),
+     "distractor_win_rate", "robustness_rate", "consistency_rate", "gain_rate", "gain_to_tie_rate", "hollow_win_rate",
+     "hollow_tie_rate", "hollow_pass_rate"),
     "score",
 )  # fmt: skip
 """The rule that summarises a scoring protocol for a measure; the default is ``rating``, as in the paper."""

@@ -26,7 +26,7 @@ class RowKind:
 
     ``preferences`` holds the preference of each judgment (None: no verdict), ``outcomes`` their joint outcome by each
     rule of the protocol; ``label`` is the better response, if known; ``passes`` says whether a and b reach the
-    pass mark (None: no mark, or no verdict).
+    pass mark (None: no mark, or no verdict), ``reaches`` whether they reach that or the middle of the scale.
     """
 
     attack: str
@@ -38,6 +38,7 @@ class RowKind:
     outcomes: tuple[tuple[str | None, Outcome | None], ...]
     label: Outcome | None
     passes: tuple[bool | None, bool | None] = (None, None)
+    reaches: tuple[bool | None, bool | None] = (None, None)
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class CompactRow:
     excluded = property(attrgetter("kind.excluded"))
     label = property(attrgetter("kind.label"))
     passes = property(attrgetter("kind.passes"))
+    reaches = property(attrgetter("kind.reaches"))
 
     def outcome(self, rule: str | None) -> Outcome | None:
         """Return the outcome over all orders under a rule of the protocol."""
@@ -87,12 +89,21 @@ class Usage:
 
 
 class CompactRows:
-    """The rows of a run in compact form; ``marks`` holds the pass marks of protocols that have one."""
+    """The rows of a run in compact form.
+
+    ``marks`` holds the pass marks of protocols that have one, ``floors`` those and the middles of scales; ``net`` says
+    whether winners were rewritten too.
+    """
 
     def __init__(
-        self, rows: Iterable[Row], rules: Mapping[str, Sequence[str]], marks: Mapping[str, float] | None = None
+        self,
+        rows: Iterable[Row],
+        rules: Mapping[str, Sequence[str]],
+        marks: Mapping[str, float] | None = None,
+        floors: Mapping[str, float] | None = None,
+        net: bool = True,
     ) -> None:
-        self.marks = marks or {}
+        self.marks, self.floors, self.net = marks or {}, floors or {}, net
         self._cases: list[tuple[str, str]] = []
         self.designs: list[str] = []
         # Keep both rules: figures are summarised by one and compared by the other.
@@ -107,6 +118,12 @@ class CompactRows:
         self._spent: dict[str, _Requests] = defaultdict(_Requests)
         self.ratings: dict[str, set[int]] = defaultdict(set)
         self.extend(rows)
+
+    @classmethod
+    def of_run(cls, parameters: Mapping[str, Any], rows: Iterable[Row] = ()) -> CompactRows:
+        """Take rows of a run with these parameters."""
+        marks, floors = parameters.get("pass_marks"), parameters.get("floors")
+        return cls(rows, parameters["protocols"], marks, floors, parameters.get("net", True))
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows of the same run."""
@@ -149,8 +166,8 @@ class CompactRows:
             return
         preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
-        passes = self._find_passes(row)
-        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes, row.label, passes)
+        passes, reaches = (_compare_scores(row, marks.get(row.protocol)) for marks in (self.marks, self.floors))
+        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes, row.label, passes, reaches)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):
             self._kind.append(RowKind(*same))
@@ -162,12 +179,12 @@ class CompactRows:
         self.ratings[row.protocol].update(*[j.ratings for j in row.judgments if j.ratings is not None])
         self._spent[row.protocol].add(row)
 
-    def _find_passes(self, row: Row) -> tuple[bool | None, bool | None]:
-        mark = self.marks.get(row.protocol)
-        if mark is None or len(row.judgments) != 1 or row.judgments[0].scores is None:
-            return None, None
-        first, second = row.judgments[0].scores
-        return first >= mark, second >= mark
+
+def _compare_scores(row: Row, mark: float | None) -> tuple[bool | None, bool | None]:
+    if mark is None or len(row.judgments) != 1 or row.judgments[0].scores is None:
+        return None, None
+    first, second = row.judgments[0].scores
+    return first >= mark, second >= mark
 
 
 class _DesignRows:

@@ -11,7 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 
+from distract.core.attack import Truth
 from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
@@ -22,7 +24,6 @@ from distract.studies.attack.labels import Usability, accuracy_figures, count_ro
 from distract.studies.attack.margins import MarginCurve
 from distract.studies.attack.outcomes import (
     COUNTERS,
-    CRITERIA,
     OutcomeCounts,
     add_ties,
     count_fixed,
@@ -33,6 +34,7 @@ from distract.studies.attack.outcomes import (
 )
 from distract.studies.attack.protocol_ranks import ProtocolRank
 from distract.studies.attack.style import find_margin, style_figures
+from distract.studies.attack.truths import RATES, STYLES, difference_figures, share_figure, truth_figures
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -51,6 +53,7 @@ DERIVED: Mapping[str, tuple[AuditDesign, ...]] = {
     **dict.fromkeys(("shift", "distractor_lead"), ("fixed",)),
     "exchange_rate": ("fixed", "severity"),
     **dict.fromkeys(("crossing_rate", "lifted_rate"), ("fixed",)),
+    **dict.fromkeys((measure for measures in RATES.values() for measure in measures), ("flip",)),
 }
 """Further measures, with the designs that they need."""
 
@@ -79,11 +82,16 @@ def figures(
     attacks: Sequence[str],
     ties: Collection[str] | None = None,
     placebos: Collection[str] = (),
+    truths: Mapping[str, Truth] = MappingProxyType({}),
+    families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Figure]:
     """Compute every figure that the rows support, in a total order.
 
-    ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone.
+    ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone, ``truths`` what
+    each attack does to quality (default: ``same``), ``families`` the family of each.
     """
+    every, truths = attacks, {**dict.fromkeys(attacks, "same"), **truths}
+    attacks = [attack for attack in every if truths[attack] in STYLES]
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     # Second samples exist for pairs only: a response against itself is not a comparison.
     conditions: dict[str, list[Condition]] = {
@@ -96,13 +104,15 @@ def figures(
         conditions["severity"] = sorted(degraded, key=str)
     clusters = briefs.clusters
     written = [attack for attack in attacks if attack != RESAMPLED]
-    results = [*rejections(rewrites, written, clusters), *agreements(rewrites, clusters)]
+    shown = [attack for attack in every if attack != RESAMPLED]
+    results = [*rejections(rewrites, shown, clusters), *agreements(rewrites, clusters)]
     for protocol in rules:
         results += _quality(protocol, briefs)
         own = style_figures(briefs, protocol, rules[protocol], written, placebos)
         results += own
         for rule in rules[protocol] or (None,):
             results += _pair_figures(briefs, protocol, rule, attacks, find_margin(own, protocol))
+            results += truth_figures(briefs, protocol, rule, every, truths)
             for design, places in conditions.items():
                 for place in places if briefs.holds(protocol, design) else ():
                     shares = _shares(design, briefs, protocol, rule, place)
@@ -116,6 +126,7 @@ def figures(
                 results += [_difference(design, briefs, rules, (one, place), (other, place)) for place in places]
         accuracies = (_accuracy_difference(briefs, rules, one, other, attack) for attack in attacks)
         results += [difference for difference in accuracies if difference.n]  # none without labels
+    results += difference_figures(briefs, rules, truths, families)
     for protocol in rules:  # the effect of a distractor in the worse response on accuracy
         for attack, severity in conditions.get("severity", ()):
             if attack != BASELINE and (plain := (BASELINE, severity)) in conditions["severity"]:
@@ -133,12 +144,12 @@ def _pair_figures(
     for attack in attacks if rows else ():
         figure = Figure(NET, protocol, rule, attack)
         flips, counters = count_flips(rows, rule, attack), count_flips(rows, rule, attack, winners=True)
-        results.append(_share(replace(figure, measure="flip_rate_of_all"), add_ties(rows, rule, flips)))
-        if counters.outcomes:
+        results.append(share_figure(replace(figure, measure="flip_rate_of_all"), add_ties(rows, rule, flips)))
+        if briefs.net and counters.outcomes:
             results.append(pair_conditions("flip_rate", flips, counters).fill(_against_original(figure)))
         if margin is not None and rule != "rating":
             beyond = count_flips(rows, rule, attack, margin)
-            results.append(_share(replace(figure, measure="flip_rate_beyond_margin"), beyond))
+            results.append(share_figure(replace(figure, measure="flip_rate_beyond_margin"), beyond))
     for attack in attacks:
         fixed = count_fixed(briefs.of(protocol, "fixed", attack), rule, attack)
         if fixed.outcomes:
@@ -173,21 +184,14 @@ def _count_outcomes(
 
 def _shares(design: str, briefs: CompactRows, protocol: str, rule: str | None, place: Condition) -> list[Figure]:
     counted = _count_outcomes(design, briefs, protocol, rule, place)
-    return [_share(Figure(measure, protocol, rule, *place), counted) for measure in GROUPS[design]]
+    return [share_figure(Figure(measure, protocol, rule, *place), counted) for measure in GROUPS[design]]
 
 
 def win_figure(rows: Sequence[CompactRow], protocol: str, rule: str | None, attack: str, confidence: float) -> Figure:
     """Measure how often the rewrite wins against its original, at a confidence of the caller's."""
-    return _share(Figure("distractor_win_rate", protocol, rule, attack), count_fixed(rows, rule, attack), confidence)
-
-
-def _share(figure: Figure, counted: OutcomeCounts, confidence: float = CONFIDENCE) -> Figure:
-    """Fill in the share of outcomes that a measure counts."""
-    counts = CRITERIA[figure.measure]
-    reasons = tuple(sorted(counted.reasons.items()))
-    empty = replace(figure, invalid=counted.invalid, excluded=counted.reasons.total(), reasons=reasons)
-    values = [float(counts(after, before)) for _, after, before in counted.outcomes.values()]
-    return fill_rate(empty, values, [cluster for cluster, _, _ in counted.outcomes.values()], confidence=confidence)
+    return share_figure(
+        Figure("distractor_win_rate", protocol, rule, attack), count_fixed(rows, rule, attack), confidence
+    )
 
 
 def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:

@@ -183,7 +183,7 @@ CRITERIA: Mapping[str, Callable[[Outcome, Outcome | None], bool]] = {
     "robustness_rate": lambda after, before: after == before,
     "consistency_rate": lambda after, before: after == before,
     "gain_rate": lambda after, before: after == "b",
-    "gain_to_tie_rate": lambda after, before: after == "tie" and before != "tie",
+    "gain_to_tie_rate": lambda after, before: after == "tie" and before == "a",
     "hollow_win_rate": lambda after, before: after == "b",
     "hollow_tie_rate": lambda after, before: after == "tie",
 }

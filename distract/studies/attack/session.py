@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -10,11 +11,13 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.backend import Backend
+from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
 from distract.core.plugin import Protocol
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.data import datasets
+from distract.judging.pass_marks import find_mark
 from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
@@ -89,6 +92,8 @@ def select(
         "compared": sorted(scope.compared),
         "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
         "placebos": [attack.name for attack in scope.attacks if attack.placebo],
+        "truths": {attack.name: attack.truth for attack in scope.attacks},
+        "families": {attack.name: attack.family for attack in scope.attacks},
         "net": scope.net,
         **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
@@ -130,7 +135,22 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
                 authors.add(lineage.generator)
             elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
                 generators.add(lineage.generator)
-    return {**selected.parameters, "self_judging": setup.kin_notes(generators, authors)}
+    hollow = any(attack.truth == "hollow" for attack in selected.scope.attacks)
+    floors = {one.name: mark for one in setup.protocols if hollow and (mark := _find_floor(one)) is not None}
+    return {
+        **selected.parameters,
+        **({"floors": floors} if floors else {}),
+        "self_judging": setup.kin_notes(generators, authors),
+    }
+
+
+def _find_floor(protocol: Protocol) -> float | None:
+    """Find the score that no hollow answer should reach: the pass mark, or the middle of the scale."""
+    if not protocol.rules:
+        return None
+    with suppress(UsageError):  # an open scale has no middle
+        return find_mark(protocol).value
+    return None
 
 
 def heading(selected: AttackSelection) -> Iterator[str]:

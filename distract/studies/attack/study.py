@@ -15,6 +15,7 @@ from distract.studies.attack.briefs import CompactRows
 from distract.studies.attack.labels import check_usability
 from distract.studies.attack.margins import trace_margins
 from distract.studies.attack.measures import AttackResult
+from distract.studies.attack.truths import STYLES, read_truths
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
 _SHARED = (
@@ -62,7 +63,7 @@ class _AttackSums:
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
-        self._briefs = CompactRows((), parameters["protocols"], parameters.get("pass_marks"))
+        self._briefs = CompactRows.of_run(parameters)
         self._rewrites = CompactRewrites()
         self._smallest: list[MinimalFlip] = []
         self._excluded, self._invalid = Counter[str](), Counter[str]()
@@ -79,21 +80,31 @@ class _AttackSums:
         p = self._parameters
         # Distinguish a search that never started from one that found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
-        rules = p["protocols"]
+        rules, truths = p["protocols"], read_truths(p)
+        styles = [attack for attack in p["attacks"] if truths[attack] in STYLES]
         usable = [
             check_usability(self._briefs.of(name, "flip"), name, headline("clean_accuracy", rules[name]))
             for name in rules
         ]
         return AttackResult(
-            measures.figures(self._briefs, self._rewrites, rules, p["attacks"], p["ties"], p.get("placebos", ())),
+            measures.figures(
+                self._briefs,
+                self._rewrites,
+                rules,
+                p["attacks"],
+                p["ties"],
+                p.get("placebos", ()),
+                truths,
+                p.get("families", {}),
+            ),
             usable,
-            protocol_ranks.rank_protocols(self._briefs, rules, p["attacks"], p["controls"], usable),
+            protocol_ranks.rank_protocols(self._briefs, rules, styles, p["controls"], usable),
             self._rewrites,
             self._smallest if is_searched else None,
             len({*self._briefs.clusters.values()}),
             self._excluded,
             self._invalid,
-            trace_margins(self._briefs, rules, p["attacks"]),
+            trace_margins(self._briefs, rules, styles),
         )
 
 

@@ -49,7 +49,7 @@ def style_figures(
     fixed, flips = briefs.of(protocol, "fixed"), briefs.of(protocol, "flip")
     figures, losses = list[Figure](), _losses(briefs.of(protocol, "severity", BASELINE))
     for attack in attacks:
-        gains, invalid = _gains(fixed, attack) if fixed else _both_gains(flips, attack)
+        gains, invalid = _gains(fixed, attack) if fixed or not briefs.net else _both_gains(flips, attack)
         empty = Figure("shift", protocol, rule, attack, invalid=invalid, unit=unit)
         if gains[0]:
             figures.append(_fill_mean(empty, *gains, confidence))

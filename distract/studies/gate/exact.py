@@ -42,7 +42,7 @@ class FlipCounts:
 def read_briefs(run: LoadedRun) -> CompactRows:
     """Read the rows of a run; one with a flaw has none."""
     p = run.parameters
-    return CompactRows(run.rows if run.flaw is None else (), p["protocols"], p.get("pass_marks"))
+    return CompactRows.of_run(p, run.rows if run.flaw is None else ())
 
 
 def count_run_flips(run: LoadedRun, briefs: CompactRows, margin: float) -> dict[ConditionKey, FlipCounts]:
