@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from builders import case, request
 
-from distract.core.attack import Attack
+from distract.core.attack import Attack, WritingTask
 from distract.core.errors import PluginError
 from distract.core.loop import execute
 from distract.core.plan import Plan
@@ -360,3 +360,40 @@ def test_manner_sets_orders_samples_and_room() -> None:
     for manner, orders, calls in ((Manner(), 2, 2), (Manner("given"), 1, 1), (Manner("both", 3), 2, 6)):
         row = audit(case(responses=[X, Y]), manner=manner, **parameters).rows[0]
         assert (len(row.judgments), len(row.keys)) == (orders, calls)
+
+
+def test_hollow_answers_replace_the_worse_response_and_ties_are_judged_again() -> None:
+    def write(task: WritingTask) -> Plan[tuple[str, ...]]:
+        yield from ()
+        assert not any(task.response.turns), "a hollow answer depends on nothing"
+        return ("",) * len(task.response.turns)
+
+    void = Attack("void", "says nothing", write=write, truth="hollow", keeps="nothing", depends=())
+    done = audit(case(preferred="y"), attacks=(LOUDER, void), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+    hollow = [row for row in done.rows if row.attack == "void"]
+    assert [(row.target, row.a.attack, row.b.attack) for row in hollow] == [("a", "void", None)]
+    (rewrite,) = [one for one in done.rewrites if one.response.attack == "void"]
+    assert rewrite.is_accepted
+    assert rewrite.response.turns == ("",)
+    tied = audit(case(preferred="y"), "first", attacks=(LOUDER,), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+    assert [row.target for row in tied.rows] == [None, "a"], "at a tie the response labelled worse is attacked"
+
+
+def test_an_attack_that_depends_on_the_rival_is_written_for_each() -> None:
+    def write(task: WritingTask) -> Plan[tuple[str, ...]]:
+        yield from ()
+        assert task.rival is not None
+        return tuple(f"{turn}\n\nUnlike {task.rival.text}" for turn in task.response.turns)
+
+    three = case(responses=[X, Y, Response("z", ("Green is a colour that many people like.",))])
+    versus = Attack(
+        "versus", "names the rival", write=write, keeps="text", truth="unsupported", depends=("response", "rival")
+    )
+    done = audit(three, attacks=(versus,), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+    texts = {(one.response.author, dict(one.evidence)["rival"], one.response.text) for one in done.rewrites}
+    assert texts == {
+        (loser.author, winner.author, f"{loser.text}\n\nUnlike {winner.text}")
+        for loser, winner in ((X, Y), (X, three.responses[2]), (three.responses[2], Y))
+    }
+    alone = audit(case(responses=[X]), attacks=(versus,), designs=frozenset(["fixed"]))
+    assert {row.excluded for row in alone.rows} == {"no rival, on which the attack depends"}

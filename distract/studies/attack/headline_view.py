@@ -14,6 +14,12 @@ from distract.stats.figure import Figure, headline
 from distract.studies.attack.labels import UNUSABLE, Usability
 from distract.studies.attack.style import LEAST
 
+OTHER_FLIPS: Mapping[str, tuple[str, ...]] = {
+    "net_flip_rate": ("net", "95% CI", "n"),
+    "flip_rate_beyond_margin": ("beyond", "k/n"),
+}
+"""The columns of other ways to count flips: the rate, then what it needs beside it."""
+
 
 def describe_unusable(one: Usability, figures: Sequence[Figure]) -> str:
     """Say that a protocol cannot be used, with its evidence."""
@@ -130,6 +136,30 @@ def margin_sentences(figures: Sequence[Figure]) -> Iterator[str]:
         else:
             unit = "points" if f.unit == "points" else "in probability"
             yield f"{name}: 95% of {moves} move the verdict by at most {f.value:.3f} {unit} (indifference margin)"
+
+
+def other_flips(flips: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[Table]:
+    """Flips counted in other ways, each out of its own comparisons."""
+    # The net rate subtracts two rates of one protocol.
+    others = {f.place[:5]: f for f in figures if f.against in (None, f.protocol) and f.n}
+    present = {f.measure for f in others.values()}
+    shown = {measure: columns for measure, columns in OTHER_FLIPS.items() if measure in present}
+    rows: list[TableRow] = []
+    for f in flips:
+        own = {measure: others.get((measure, *f.place[1:5])) for measure in shown}
+        cells = [cell for measure, columns in shown.items() for cell in _rate_texts(own[measure], columns)]
+        if any(own.values()):
+            rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", cells))
+    if rows:
+        yield Table("Flips counted in other ways", ("", *(one for columns in shown.values() for one in columns)), rows)
+
+
+def _rate_texts(figure: Figure | None, columns: Sequence[str]) -> list[str]:
+    """A rate and what its columns show beside it; a dash without comparisons."""
+    if figure is None:
+        return ["–", *("" for _ in columns[1:])]
+    beside = {"95% CI": interval(figure.low, figure.high), "n": str(figure.n), "k/n": f"{figure.k}/{figure.n}"}
+    return [percent(figure.value), *(beside[column] for column in columns[1:])]
 
 
 def paper_table(figures: Sequence[Figure]) -> Table:

@@ -33,6 +33,7 @@ from distract.studies.attack.outcomes import (
     pair_values,
 )
 from distract.studies.attack.protocol_ranks import ProtocolRank
+from distract.studies.attack.strength import Strength
 from distract.studies.attack.style import find_margin, style_figures
 from distract.studies.attack.truths import RATES, STYLES, difference_figures, share_figure, truth_figures
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
@@ -268,3 +269,4 @@ class AttackResult:
     excluded: Counter[str]
     invalid: Counter[str]
     curves: Sequence[MarginCurve] = ()
+    strengths: Sequence[Strength] = ()

@@ -17,6 +17,8 @@ RATES: Mapping[str, tuple[str, Mapping[str, float]]] = {
         {"knows nothing": 0.0},
     ),
     "flip_rate": ("Flip rate: losing responses that win after their rewrite", {}),
+    "gain_rate": ("Gain rate: responses that had not won and win by a claim or an injection", {}),
+    "hollow_win_rate": ("Hollow win rate: answers without content that win against a real one", {}),
 }
 
 

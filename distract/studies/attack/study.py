@@ -10,11 +10,12 @@ from typing import Any
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
 from distract.stats.figure import flatten, headline
-from distract.studies.attack import measures, protocol_ranks
+from distract.studies.attack import measures, protocol_ranks, strength
 from distract.studies.attack.briefs import CompactRows
 from distract.studies.attack.labels import check_usability
 from distract.studies.attack.margins import trace_margins
 from distract.studies.attack.measures import AttackResult
+from distract.studies.attack.strength import rank_strengths
 from distract.studies.attack.truths import STYLES, read_truths
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
@@ -31,6 +32,7 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
         "ranking": protocol_ranks.document(measured.standings),
+        "strength": strength.document(measured.strengths),
         "flips_by_margin": [
             {**asdict(curve), "points": [list(point) for point in curve.points]} for curve in measured.curves
         ],
@@ -86,17 +88,12 @@ class _AttackSums:
             check_usability(self._briefs.of(name, "flip"), name, headline("clean_accuracy", rules[name]))
             for name in rules
         ]
+        families, placebos = p.get("families", {}), p.get("placebos", ())
+        figures = measures.figures(
+            self._briefs, self._rewrites, rules, p["attacks"], p["ties"], placebos, truths, families
+        )
         return AttackResult(
-            measures.figures(
-                self._briefs,
-                self._rewrites,
-                rules,
-                p["attacks"],
-                p["ties"],
-                p.get("placebos", ()),
-                truths,
-                p.get("families", {}),
-            ),
+            figures,
             usable,
             protocol_ranks.rank_protocols(self._briefs, rules, styles, p["controls"], usable),
             self._rewrites,
@@ -105,6 +102,7 @@ class _AttackSums:
             self._excluded,
             self._invalid,
             trace_margins(self._briefs, rules, styles),
+            rank_strengths(figures, rules, truths, families, p.get("control_of", {})),
         )
 
 

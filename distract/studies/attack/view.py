@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from distract.core.attack import Truth
 from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
 from distract.report.blocks import Block, Browser, Detail, Heading, Sentence, Table, TableRow, notes, sentences
@@ -26,22 +27,20 @@ from distract.studies.attack.headline_view import (
     headline_sentences,
     headline_tables,
     margin_sentences,
+    other_flips,
     scale_sentences,
 )
 from distract.studies.attack.labels import Usability
 from distract.studies.attack.measures import AttackResult
+from distract.studies.attack.outcomes import FAILURES
 from distract.studies.attack.plots import comparison_plots, margin_plots, rate_plots, severity_plots
 from distract.studies.attack.rank_view import ranking_parts
+from distract.studies.attack.truth_view import ACTIONS, family_sentences, strength_blocks, truth_tables
+from distract.studies.attack.truths import read_truths
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 MANY = 3
 """Maximum number of protocols whose differences are shown pair by pair."""
-
-OTHER_FLIPS: Mapping[str, tuple[str, ...]] = {
-    "net_flip_rate": ("net", "95% CI", "n"),
-    "flip_rate_beyond_margin": ("beyond", "k/n"),
-}
-"""The columns of other ways to count flips: the rate, then what it needs beside it."""
 
 LONGEST = 40
 """Longest row title that leaves room for the columns."""
@@ -56,9 +55,9 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
     yield Heading(f"{run_line(parameters)} · rewrites: {line(parameters['generator'])}")
     yield from notes((describe_unusable(one, figures) for one in measured.usable if one.usable == "no"), "bad")
-    controls = parameters["controls"]
+    controls, truths = parameters["controls"], read_truths(parameters)
     useful = [one for one in measured.usable if one.usable != "no"]
-    yield from sentences(_paragraph(one, figures, rules[one.protocol], controls) for one in useful)
+    yield from sentences(_paragraph(one, figures, rules[one.protocol], controls, truths) for one in useful)
     yield from _cautions(parameters, measured)
     if advice := list(list_advice(parameters, measured)):
         yield Detail(Heading("What to do next", level=2), is_open=True)
@@ -71,10 +70,9 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield Browser()
     yield from headline_tables(figures, rules)
     yield from notes(scale_sentences(figures, parameters.get("scales", {})))
+    yield from truth_tables(parameters, figures)
     if flips := _select_figures(figures, "flip_rate"):
-        title = "Flip rate: the response that lost wins after its rewrite (lower is better)"
-        yield _rates(title, flips, figures, {"softened": "softened_rate"})
-        yield from _other_flips(flips, figures)
+        yield from other_flips(flips, figures)
         yield from notes(margin_sentences(figures))
     if wins := _select_figures(figures, "distractor_win_rate"):
         title = "Tie rate: a good response against its own rewrite; else which one won"
@@ -83,6 +81,8 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield _rates(title, rates, figures, {"rewrite": "distractor_win_rate", "original": "original_win_rate"})
     if accuracies := _select_figures(figures, "severity_accuracy"):
         yield _severity_table(accuracies)
+    yield from strength_blocks(measured.strengths)
+    yield from notes(family_sentences(figures, rules))
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
         from distract.studies.attack.minimal.view import minimal_parts
@@ -109,30 +109,6 @@ def _rates(title: str, rates: Sequence[Figure], figures: Sequence[Figure], besid
         others = (percent(values.get((measure, *f.place[1:]))) for measure in beside.values())
         rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", counted_cells(f, *others)))
     return Table(title, ("", "%", "95% CI", "k/n", *beside, "inv.", "excl."), rows)
-
-
-def _other_flips(flips: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[Table]:
-    """Flips counted in other ways, each out of its own comparisons."""
-    # The net rate subtracts two rates of one protocol.
-    others = {f.place[:5]: f for f in figures if f.against in (None, f.protocol) and f.n}
-    present = {f.measure for f in others.values()}
-    shown = {measure: columns for measure, columns in OTHER_FLIPS.items() if measure in present}
-    rows: list[TableRow] = []
-    for f in flips:
-        own = {measure: others.get((measure, *f.place[1:5])) for measure in shown}
-        cells = [cell for measure, columns in shown.items() for cell in _rate_texts(own[measure], columns)]
-        if any(own.values()):
-            rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", cells))
-    if rows:
-        yield Table("Flips counted in other ways", ("", *(one for columns in shown.values() for one in columns)), rows)
-
-
-def _rate_texts(figure: Figure | None, columns: Sequence[str]) -> list[str]:
-    """A rate and what its columns show beside it; a dash without comparisons."""
-    if figure is None:
-        return ["–", *("" for _ in columns[1:])]
-    beside = {"95% CI": interval(figure.low, figure.high), "n": str(figure.n), "k/n": f"{figure.k}/{figure.n}"}
-    return [percent(figure.value), *(beside[column] for column in columns[1:])]
 
 
 def _severity_table(figures: Sequence[Figure]) -> Table:
@@ -182,10 +158,16 @@ def _quality_table(figures: Sequence[Figure]) -> Table:
     return Table("Reading the judge", ("", "order", "k/n", "mass", "invalid"), rows, ("none",))
 
 
-def _paragraph(usability: Usability, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]) -> str:
+def _paragraph(
+    usability: Usability,
+    figures: Sequence[Figure],
+    rules: Sequence[str],
+    controls: Collection[str],
+    truths: Mapping[str, Truth],
+) -> str:
     """Sum up one protocol; a sentence names its rule if it differs from that of the sentence before."""
     text, last = line(usability.protocol), None
-    for rule, sentence in _sentences(usability, figures, rules, controls):
+    for rule, sentence in _sentences(usability, figures, rules, controls, truths):
         if last is None:
             text += f"{f', by {rule}' if rule else ''}: {sentence}."
         else:
@@ -195,7 +177,11 @@ def _paragraph(usability: Usability, figures: Sequence[Figure], rules: Sequence[
 
 
 def _sentences(
-    usability: Usability, figures: Sequence[Figure], rules: Sequence[str], controls: Collection[str]
+    usability: Usability,
+    figures: Sequence[Figure],
+    rules: Sequence[str],
+    controls: Collection[str],
+    truths: Mapping[str, Truth],
 ) -> Iterator[tuple[str | None, str]]:
     """The findings of a protocol by its headline rules, each with its rule; controls apart from distractors."""
     protocol, is_usable = usability.protocol, usability.usable == "yes"
@@ -219,6 +205,9 @@ def _sentences(
         most = max(net, key=lambda f: (f.value or 0.0, f.place))
         least = f"minus winners that lost after theirs: {percent(most.value)}% ({interval(most.low, most.high)})"
         yield most.rule, f"{least} under {line(most.attack)}{', the most' if len(net) > 1 else ''}"
+    for truth, action in ACTIONS.items():
+        if failures := [f for f in own if f.measure == FAILURES[truth] and truths[f.attack] == truth]:
+            yield failures[0].rule, _describe_flips(failures, action)
     # A judge that cannot tell good from bad ties for no good reason.
     if is_usable and (ties := [f for f in ties if f.attack not in controls] or ties):
         whose = "good responses tied with their own rewrite"
