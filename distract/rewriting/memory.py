@@ -34,8 +34,8 @@ def sort_rewrites(case: Case, memory: Memory) -> list[Rewrite]:
     authors = [response.author for response in case.originals]
 
     def position(rewrite: Rewrite) -> tuple[int, int, str, str]:
-        response, rival = rewrite.response, dict(rewrite.evidence).get("rival", "")
-        return authors.index(response.author), response.severity or 0, response.attack or "", str(rival)
+        response = rewrite.response
+        return authors.index(response.author), response.severity or 0, response.attack or "", rewrite.rival or ""
 
     return sorted((rewrite for rewrite in memory.values() if rewrite is not None), key=position)
 

@@ -34,6 +34,11 @@ class Rewrite:
     def is_accepted(self) -> bool:
         return not self.reasons
 
+    @property
+    def rival(self) -> str | None:
+        """Author of the response against which it was written; None if its attack does not depend on one."""
+        return next((str(value) for name, value in self.evidence if name == "rival"), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:

@@ -70,7 +70,7 @@ def find_flips(
     }
     # A response may have several rewrites; only an accepted one was judged.
     texts = {
-        (rewrite.case, rewrite.response.author, rewrite.response.severity): rewrite
+        (rewrite.case, rewrite.response.author, rewrite.response.severity, rewrite.rival): rewrite
         for rewrite in rewrites
         if rewrite.response.attack == attack and rewrite.is_accepted
     }
@@ -108,14 +108,15 @@ def _build_flip(
     before: Row,
     after: Row,
     rule: str | None,
-    texts: dict[tuple[str, str, int | None], Rewrite],
+    texts: dict[tuple[str, str, int | None, str | None], Rewrite],
     outcome: FlipOutcome,
 ) -> Flip:
     mirrored = after.target == "b"
     # Read the pair from the view of the rewritten response.
     (other, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
     first, last = (strengths(row.judgments, rule, mirrored) for row in (before, after))
-    rewrite = texts.get((before.case, rewritten.author, rewritten.severity))
+    place = (before.case, rewritten.author, rewritten.severity)
+    rewrite = texts.get((*place, None)) or texts.get((*place, other.author))
     return Flip(
         case=before.case,
         protocol=before.protocol,
