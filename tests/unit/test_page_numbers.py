@@ -20,6 +20,7 @@ Key = tuple[str, ...]
 COMMANDS = {
     "attack": ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control"),
     "no scores": ("attack", "--judge", "planted:longer", "--limit", "33", "--protocol", "pairwise", "--measure", "net"),
+    "truths": ("attack", "--judge", "planted:gullible", "--limit", "9", "--attack", "all:injection", "--control"),
     "severities": ("attack", "--judge", "planted:bold=0.4", "--limit", "9", "--attack", "severity-2+prolixity"),
 }
 
@@ -91,6 +92,22 @@ def expect_cells(summary: Summary, title: str, group: str, label: str) -> list[s
             return [f"{shift['value']:+.3f}", show_ends(shift, "+.3f"), *worth, str(shift["n"])]
         case "Flip rate":
             return [*count(find("flip_rate")), percent(find("softened_rate")["value"]), *end(find("flip_rate"))]
+        case "Robustness":
+            names = summary.document["control_of"]
+            control = names.get(label.strip())
+            consistency = summary.find("consistency_rate", group, control) if control else None
+            return [*count(find("robustness_rate")), percent(consistency["value"]) if consistency else "–"]
+        case "Unsupported claims, gain rate (ASR)" | "Injections, gain rate (ASR)":
+            return [*count(find("gain_rate")), percent(find("gain_to_tie_rate")["value"]), *end(find("gain_rate"))]
+        case "Attacks by strength, within their truth" | "All attacks by strength, within their truth":
+            truth, _, place = group.strip().partition(", ")
+            name = label.partition(". ")[2]
+            (strength,) = [
+                one
+                for one in summary.document["strength"]
+                if (one["truth"], one["attack"], one["protocol"]) == (truth, name, place.partition(" by ")[0])
+            ]
+            return [percent(strength["value"]), show_ends(strength)]
         case "Flips counted in other ways":
             net = find("net_flip_rate")
             return [percent(net["value"]), show_ends(net), str(net["n"])]

@@ -32,6 +32,7 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
         "ranking": protocol_ranks.document(measured.standings),
+        "control_of": dict(parameters.get("control_of", {})),
         "strength": strength.document(measured.strengths),
         "flips_by_margin": [
             {**asdict(curve), "points": [list(point) for point in curve.points]} for curve in measured.curves

@@ -8,7 +8,7 @@ from typing import Any
 from distract.core.attack import Truth
 from distract.core.printable import interval, line, p_value, percent
 from distract.report.blocks import Block, Detail, Table, TableRow, notes
-from distract.report.phrases import counted_cells, name_protocol
+from distract.report.phrases import counted_cells, name_protocol, rate_cells
 from distract.stats.figure import CONFIDENCE, Figure
 from distract.studies.attack.outcomes import FAILURES
 from distract.studies.attack.published_rates import published_sentences
@@ -18,6 +18,8 @@ from distract.studies.attack.truths import FAMILY, STYLES, read_truths
 FIRST = 5
 """Attacks of each truth and protocol to show without --verbose."""
 
+STRONGER = "●"
+
 TITLES: Mapping[Truth, str] = {
     "same": "Flip rate: the response that lost wins after its rewrite (lower is better)",
     "unsupported": "Unsupported claims, gain rate (ASR): a response that had not won wins by one",
@@ -26,7 +28,7 @@ TITLES: Mapping[Truth, str] = {
 }
 
 COLUMNS: Mapping[Truth, Mapping[str, str]] = {
-    "same": {"softened": "softened_rate", "RR": "robustness_rate", "CR": "consistency_rate"},
+    "same": {"softened": "softened_rate"},
     "unsupported": {"to tie": "gain_to_tie_rate"},
     "injection": {"to tie": "gain_to_tie_rate"},
     "hollow": {"tie": "hollow_tie_rate", "pass": "hollow_pass_rate"},
@@ -41,24 +43,37 @@ ACTIONS: Mapping[Truth, str] = {
 """The failures of each truth in a sentence, ended by the name of a rewrite."""
 
 
-def truth_tables(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> Iterator[Block]:
-    """Show one table for each truth; they have different denominators, so none holds two."""
+def truth_blocks(truth: Truth, parameters: Mapping[str, Any], figures: Sequence[Figure]) -> Iterator[Block]:
+    """Show the rates of one truth; truths have different denominators, so no table holds two."""
     truths, places = read_truths(parameters), {f.place: f for f in figures}
+    failures = [f for f in figures if f.measure == FAILURES[truth] and f.against is None]
+    own = [f for f in failures if truths[f.attack] == truth or (truth == "same" and truths[f.attack] in STYLES)]
+    columns = {name: one for name, one in COLUMNS[truth].items() if any(f.measure == one and f.n for f in figures)}
+    rows = list[TableRow]()
+    for f in own:
+        beside = [places.get((measure, *f.place[1:])) for measure in columns.values()]
+        others = [percent(one.value) if one else "–" for one in beside]
+        rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", counted_cells(f, *others)))
+    if rows:
+        yield Table(TITLES[truth], ("", "%", "95% CI", "k/n", *columns, "inv.", "excl."), rows)
+        yield from map(Detail, notes(published_sentences(FAILURES[truth], {f.attack for f in own})))
+
+
+def robustness_blocks(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> Iterator[Block]:
+    """Show RR beside CR; without a control RR cannot be interpreted, and is a detail."""
     controls: Mapping[str, str] = parameters.get("control_of", {})
-    for truth, title in TITLES.items():
-        rows, columns = list[TableRow](), COLUMNS[truth]
-        failures = [f for f in figures if f.measure == FAILURES[truth] and f.against is None]
-        own = [f for f in failures if truths[f.attack] == truth or (truth == "same" and truths[f.attack] in STYLES)]
-        columns = {name: one for name, one in columns.items() if any(f.measure == one and f.n for f in figures)}
-        for f in own:
-            # CR belongs to the control, RR to the attack: each stands in the row of the attack.
-            attacks = {"CR": controls.get(f.attack, f.attack)}
-            keys = [(one, *f.place[1:3], attacks.get(name, f.attack), *f.place[4:]) for name, one in columns.items()]
-            others = [percent(places[key].value) if key in places else "–" for key in keys]
-            rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", counted_cells(f, *others)))
-        if rows:
-            yield Table(title, ("", "%", "95% CI", "k/n", *columns, "inv.", "excl."), rows)
-            yield from map(Detail, notes(published_sentences(FAILURES[truth], {f.attack for f in own})))
+    places = {f.place[:4]: f for f in figures if f.against is None}
+    rows = list[TableRow]()
+    for f in [f for f in figures if f.measure == "robustness_rate" and f.against is None and f.n]:
+        name = controls.get(f.attack, "")
+        control = places.get(("consistency_rate", *f.place[1:3], name))
+        cells = [*rate_cells(f), percent(control.value) if control else "–"]
+        ends = interval(control.low, control.high) if control else ""
+        rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", [*cells, ends, line(name) or "–"]))
+    if rows:
+        title = "Robustness: verdicts equal before and after (RR), beside those under the control (CR)"
+        table = Table(title, ("", "RR", "95% CI", "k/n", "CR", "95% CI", "control"), rows)
+        yield table if controls else Detail(table)
 
 
 def strength_blocks(strengths: Sequence[Strength]) -> Iterator[Block]:
@@ -80,11 +95,11 @@ def _strength_table(title: str, strengths: Sequence[Strength]) -> Table:
         cells = [percent(s.value), interval(s.low, s.high)]
         if is_tested:
             beyond = "–" if s.beyond is None else f"{100 * s.beyond:+.1f}"
-            mark = "–" if s.is_stronger is None else "stronger" if s.is_stronger else "n.s."
-            cells += [beyond, interval(s.beyond_low, s.beyond_high), p_value(s.p_adjusted), mark]
-        rows.append((f"{s.truth}, {name_protocol(s.protocol, s.rule)}", f" {s.rank}. {line(s.attack)}", cells))
-    tested = ("excess", "95% CI", "p (Holm)", "")
-    return Table(title, ("", "%", "95% CI", *(tested if is_tested else ())), rows)
+            cells += [beyond, interval(s.beyond_low, s.beyond_high), p_value(s.p_adjusted)]
+        label = f"{STRONGER if s.is_stronger else ' '}{s.rank}. {line(s.attack)}"
+        rows.append((f"{s.truth}, {name_protocol(s.protocol, s.rule)}", label, cells))
+    columns = ("", "%", "95% CI", *(("excess", "95% CI", "p (Holm)") if is_tested else ()))
+    return Table(title, columns, rows, [STRONGER] if any(s.is_stronger for s in strengths) else [])
 
 
 def family_sentences(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[str]:

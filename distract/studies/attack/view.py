@@ -35,7 +35,13 @@ from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.outcomes import FAILURES
 from distract.studies.attack.plots import comparison_plots, margin_plots, rate_plots, severity_plots
 from distract.studies.attack.rank_view import ranking_parts
-from distract.studies.attack.truth_view import ACTIONS, family_sentences, strength_blocks, truth_tables
+from distract.studies.attack.truth_view import (
+    ACTIONS,
+    family_sentences,
+    robustness_blocks,
+    strength_blocks,
+    truth_blocks,
+)
 from distract.studies.attack.truths import read_truths
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
@@ -70,10 +76,13 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield Browser()
     yield from headline_tables(figures, rules)
     yield from notes(scale_sentences(figures, parameters.get("scales", {})))
-    yield from truth_tables(parameters, figures)
+    yield from truth_blocks("same", parameters, figures)
     if flips := _select_figures(figures, "flip_rate"):
         yield from other_flips(flips, figures)
         yield from notes(margin_sentences(figures))
+    yield from robustness_blocks(parameters, figures)
+    for truth in ACTIONS:
+        yield from truth_blocks(truth, parameters, figures)
     if wins := _select_figures(figures, "distractor_win_rate"):
         title = "Tie rate: a good response against its own rewrite; else which one won"
         ties = {f.place[1:]: f for f in _select_figures(figures, "tie_rate")}
