@@ -47,7 +47,9 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     sizes = {"comparison": estimate.comparisons, "rewrite": estimate.rewrites}
     plan = [f"about {' and '.join(count(number, noun) for noun, number in sizes.items() if number)}"]
     if estimate.requests:
-        plan.append("requests: " + ", ".join(f"{line(name)} {number:,}" for name, number in estimate.requests.items()))
+        parts = [f"{line(name)} {number:,}" for name, number in estimate.requests.items()]
+        parts += [f"{sum(estimate.requests.values()):,} in all"] if len(parts) > 1 else []
+        plan.append(f"requests: {', '.join(parts)}")
     if estimate.prompt_tokens:
         plan.append(f"about {estimate.prompt_tokens:,} prompt tokens")
     yield f"plan: {'; '.join(plan)}"

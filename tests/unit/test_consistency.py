@@ -558,7 +558,8 @@ def test_default_protocols_are_pairwise_and_rank(command: Any) -> None:
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.
     comparisons, requests = 9 + 9 + 2 * len(sets), 18 + len(lists)
-    assert f"plan: about {comparisons} comparisons; requests: pairwise 18, rank {requests}; about" in err
+    sizes = f"requests: pairwise 18, rank {requests}, {18 + requests} in all"
+    assert f"plan: about {comparisons} comparisons; {sizes}; about" in err
     assert f"replies: 0 were stored, {18 + requests} made" in err
     again = command("--judge", "planted:random", "--data", "d.jsonl", "--json", "--out", "r")
     assert again[:2] == (0, out)
