@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from distract.core import registry
-from distract.core.attack import Attack
+from distract.core.attack import Attack, Truth
 from distract.core.errors import UnknownName, UsageError
 from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case
@@ -64,10 +64,10 @@ def describe_controls(parameters: Mapping[str, Any]) -> Iterator[str]:
     yield f"controls: {'; '.join([*parts, f'{join_names(others)} for all'] if others else parts)}"
 
 
-def find_truths(parameters: Mapping[str, Any]) -> dict[str, str]:
+def find_truths(parameters: Mapping[str, Any]) -> dict[str, Truth]:
     """Find what each attack of a run does to quality; nothing for one that is not installed any more."""
-    truths = {RESAMPLED: "control"}
+    truths: dict[str, Truth] = dict.fromkeys((RESAMPLED, *parameters["controls"]), "control")
     for name in parameters.get("attacks", ()):
         with suppress(UnknownName, UsageError):
-            truths.setdefault(name, registry.get_attack(name).truth)
-    return {**truths, **dict.fromkeys(parameters["controls"], "control")}
+            truths.setdefault(name, registry.get_attack(name).truth or "same")
+    return truths

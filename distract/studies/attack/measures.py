@@ -11,13 +11,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 
+from distract.core.attack import Truth
 from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.design import DESIGNS as AUDIT_DESIGNS
 from distract.studies.attack.design import AuditDesign
+from distract.studies.attack.excess import excess_figures
 from distract.studies.attack.labels import Usability, accuracy_figures, count_robust
 from distract.studies.attack.margins import MarginCurve
 from distract.studies.attack.outcomes import (
@@ -79,10 +82,13 @@ def figures(
     attacks: Sequence[str],
     ties: Collection[str] | None = None,
     placebos: Collection[str] = (),
+    control_of: Mapping[str, str] = MappingProxyType({}),
+    truths: Mapping[str, Truth] = MappingProxyType({}),
 ) -> list[Figure]:
     """Compute every figure that the rows support, in a total order.
 
-    ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone.
+    ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone; ``control_of``
+    holds the control of attacks that have one, ``truths`` what attacks do to quality.
     """
     briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     # Second samples exist for pairs only: a response against itself is not a comparison.
@@ -101,6 +107,7 @@ def figures(
         results += _quality(protocol, briefs)
         own = style_figures(briefs, protocol, rules[protocol], written, placebos)
         results += own
+        results += excess_figures(briefs, protocol, headline("flip_rate", rules[protocol]), control_of, truths)
         for rule in rules[protocol] or (None,):
             results += _pair_figures(briefs, protocol, rule, attacks, find_margin(own, protocol))
             for design, places in conditions.items():

@@ -12,6 +12,7 @@ from distract.core.study import Study
 from distract.stats.figure import flatten, headline
 from distract.studies.attack import measures, protocol_ranks
 from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.controls import find_truths
 from distract.studies.attack.labels import check_usability
 from distract.studies.attack.margins import trace_margins
 from distract.studies.attack.measures import AttackResult
@@ -85,7 +86,10 @@ class _AttackSums:
             for name in rules
         ]
         return AttackResult(
-            measures.figures(self._briefs, self._rewrites, rules, p["attacks"], p["ties"], p.get("placebos", ())),
+            measures.figures(
+                *(self._briefs, self._rewrites, rules, p["attacks"], p["ties"], p.get("placebos", ())),
+                *(p.get("control_of", {}), find_truths(p)),
+            ),
             usable,
             protocol_ranks.rank_protocols(self._briefs, rules, p["attacks"], p["controls"], usable),
             self._rewrites,
