@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Literal, get_args
@@ -38,6 +38,8 @@ class WritingTask:
         attempt: number of attempts before this one.
         feedback: reasons that rejected the attempt before.
         request: makes a request to the generator from messages and a text of similar length; None if no model writes.
+        slots: gives the values of a prompt's slots for the turn at an index: ``question``, ``response``,
+            ``requirements`` and ``feedback``; None if no model writes.
     """
 
     case: Case
@@ -48,6 +50,7 @@ class WritingTask:
     attempt: int = 0
     feedback: tuple[str, ...] = ()
     request: Callable[[tuple[Message, ...], str], Request] | None = None
+    slots: Callable[[int], Mapping[str, str]] | None = None
 
 
 def keep_turn(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:

@@ -60,14 +60,16 @@ def drive(plan: Plan[T], answer: Callable[[Sequence[Request]], Sequence[Reply] |
 def tap(
     plan: Plan[T],
     on_requests: Callable[[Sequence[Request]], Sequence[Request] | PlanResult[T]] = lambda requests: requests,
-    on_replies: Callable[[Sequence[Request], Sequence[Reply]], PlanResult[T] | None] = lambda requests, replies: None,
+    on_replies: Callable[
+        [Sequence[Request], Sequence[Reply]], Sequence[Reply] | PlanResult[T] | None
+    ] = lambda requests, replies: None,
     guard: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Plan[T]:
     """Watch or change the requests and replies between a plan and its driver; always close the plan.
 
     ``on_requests`` receives the plan's requests and returns the requests to yield instead; ``on_replies`` receives
-    these and their replies, some ``PENDING``. Either may return a ``PlanResult`` to end. ``guard`` makes the context
-    for each step of the plan; neither function runs in it.
+    these and their replies, some ``PENDING``, and may return others to send instead. Either may return a ``PlanResult``
+    to end. ``guard`` makes the context for each step of the plan; neither function runs in it.
     """
     replies: Sequence[Reply] | None = None
     try:
@@ -77,8 +79,10 @@ def tap(
             if isinstance(requests, PlanResult) or isinstance(requests := on_requests(requests), PlanResult):
                 return requests.value
             replies = yield requests
-            if end := on_replies(requests, replies):
-                return end.value
+            changed = on_replies(requests, replies)
+            if isinstance(changed, PlanResult):
+                return changed.value
+            replies = replies if changed is None else changed
     finally:
         with suppress(RuntimeError):  # a plan that keeps asking instead of ending
             plan.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from distract.core.attack import Attack, WritingTask
 from distract.core.plan import PENDING, Plan, gather, tap
@@ -42,17 +43,18 @@ def make_generator(name: str, options: GeneratorOptions) -> Writer:
 
 
 def _write_own(name: str, options: GeneratorOptions, attack: Attack, task: WritingTask, sample: int) -> Plan[Draft]:
-    """Let the attack's own plan ask the model, and note replies that are no complete text."""
+    """Let the attack's own plan ask the model; clean the replies, and note those that are no complete text."""
     reasons = dict[str, None]()
 
     def request(messages: tuple[Message, ...], like: str) -> Request:
         return options.request(messages, seed=task.run_seed, sample=sample, like=like)
 
-    def note(_: Sequence[Request], replies: Sequence[Reply]) -> None:
+    def clean(_: Sequence[Request], replies: Sequence[Reply]) -> list[Reply]:
         reasons.update(dict.fromkeys(flaw for reply in replies if reply is not PENDING for flaw in flaws(reply)))
+        return [reply if reply is PENDING else replace(reply, text=_clean(reply)) for reply in replies]
 
-    plan = write_turns(attack, replace(task, request=request))
-    turns = yield from tap(plan, on_replies=note)
+    plan = write_turns(attack, replace(task, request=request, slots=partial(_list_slots, attack, task)))
+    turns = yield from tap(plan, on_replies=clean)
     return Draft(build_response(task.response, attack, turns), name, tuple(reasons))
 
 
@@ -62,23 +64,31 @@ def _draft(
     turns, reasons = [], dict[str, None]()
     for index, turn in enumerate(original.turns):
         reply = replies.get((sample, index))
-        # A lone surrogate cannot be written to a file.
-        turns.append(turn if reply is None else reply.text.strip().encode(errors="replace").decode())
+        turns.append(turn if reply is None else _clean(reply))
         reasons.update(dict.fromkeys(flaws(reply)) if reply else {})
     return Draft(build_response(original, attack, tuple(turns)), name, tuple(reasons))
 
 
+def _clean(reply: Reply) -> str:
+    # A lone surrogate cannot be written to a file.
+    return reply.text.strip().encode(errors="replace").decode()
+
+
 def _messages(attack: Attack, task: WritingTask, index: int) -> tuple[Message, ...]:
-    prompt, case, original = attack.prompt, task.case, task.response
+    prompt, values = attack.prompt, _list_slots(attack, task, index)
     assert prompt is not None
-    values = {
+    with guard_attack(attack, f"case {task.case.id!r}"):
+        return prompt.fill({name: text for name, text in values.items() if name in prompt.slots})
+
+
+def _list_slots(attack: Attack, task: WritingTask, index: int) -> dict[str, str]:
+    case, original = task.case, task.response
+    return {
         "question": _conversation(case, original, index),
         "response": original.turns[index],
         "requirements": _requirements(case, original, attack, task.run_seed),
         "feedback": _feedback(task.feedback),
     }
-    with guard_attack(attack, f"case {case.id!r}"):
-        return prompt.fill({name: text for name, text in values.items() if name in prompt.slots})
 
 
 def _conversation(case: Case, original: Response, index: int) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from distract.core.attack import Attack
 from distract.core.backend import Backend
+from distract.core.errors import UsageError
+from distract.core.printable import line
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers
@@ -16,12 +19,32 @@ from distract.rewriting.writers import Writer
 
 
 def choose_writer(
-    name: str | None, options: GeneratorOptions, models: Mapping[Role, Backend], is_recorded: bool
+    name: str | None,
+    options: GeneratorOptions,
+    models: Mapping[Role, Backend],
+    is_recorded: bool,
+    attacks: Collection[Attack],
+    absent: Collection[Attack],
 ) -> Writer:
-    """Choose the writer: the model, or the writer with this name, or a default that suits the data."""
+    """Choose the writer: the model, or the writer with this name, or a default that suits the data.
+
+    ``absent`` lists the attacks that the data do not record. Rules write them too by default, and always those that no
+    model can write.
+    """
     if "generator" in models:
         return make_generator(str(name), options)
-    return writers.find_writer(name or ("recorded" if is_recorded else "rules"))
+    writer = writers.find_writer(name or ("recorded" if is_recorded else "rules"))
+    unwritable = [one.name for one in attacks if one.asks and (one in absent or writer.name == "rules")]
+    if unwritable:
+        raise UsageError(f"{unwritable[0]} needs a model that writes; name one with --generator")
+    by_rule = frozenset(one.name for one in absent if name is None or one.prompt is None)
+    return replace(writer, by_rule=by_rule) if writer.name == "recorded" else writer
+
+
+def describe_rules(writer: Writer) -> Iterator[str]:
+    """Say in one line which attacks are left to the rules."""
+    if names := ", ".join(map(line, sorted(writer.by_rule))):
+        yield f"written by rule, since the data do not record them: {names}"
 
 
 def describe_writer(

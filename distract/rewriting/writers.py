@@ -325,11 +325,6 @@ def find_writer(name: str) -> Writer:
     return WRITERS[name]
 
 
-def offline_writer(writer: Writer) -> Writer:
-    """Return the writer itself if it needs no model, else the rules."""
-    return writer if writer.name in WRITERS else WRITERS["rules"]
-
-
 def checksum(attacks: Sequence[Attack]) -> str:
     """Return the SHA-256 (hex) of the code that writes and accepts rewrites.
 

@@ -44,15 +44,19 @@ class Degradation:
 Treatment = Attack | Degradation
 
 
-def is_recorded(treatment: Treatment, cases: Sequence[Case]) -> bool:
-    """Return whether a treatment needs no other writer: some case records it, or it is a control."""
+def is_recorded(treatment: Treatment, cases: Sequence[Case], by_rule: Collection[str] = ()) -> bool:
+    """Return whether a treatment needs no other writer: some case records it, or rules write it.
+
+    Rules write the controls, except those that only a model can write, and the attacks named in ``by_rule``.
+    """
     if isinstance(treatment, Attack):
-        return treatment.control or any(r.attack == treatment.name for case in cases for r in case.responses)
+        is_ruled = treatment.name in by_rule or (treatment.control and not treatment.asks)
+        return is_ruled or any(r.attack == treatment.name for case in cases for r in case.responses)
     distractor = treatment.distractor
-    return any(
-        distractor is None
-        or distractor.control
-        or find_recorded(case, low, distractor)
+    is_ruled = distractor is None or distractor.control or distractor.name in by_rule
+    return (treatment.lower.name in by_rule and is_ruled) or any(
+        is_ruled
+        or (distractor is not None and find_recorded(case, low, distractor))
         # A rejected rewrite is recorded too, as rejected.
         or ((lineage := case.lineage(low)) is not None and lineage.reasons)
         for case in cases

@@ -15,7 +15,7 @@ from distract.core.plan import Plan
 from distract.core.records import CaseResult, Reply, Request
 from distract.core.store import Store
 from distract.judging.instructions import VERDICT_TOKENS
-from distract.models.scripted import make_planted
+from distract.models.scripted import ScriptedBackend, make_planted
 
 CHARACTERS_PER_TOKEN = 4.2
 """Typical for English text in current tokenizers; only the estimate uses it."""
@@ -47,15 +47,17 @@ def estimate(job: Job[Any]) -> Estimate:
             if sample.rewrites:
                 rewrites = [one for done in stepped.done for one in done.rewrites]
                 total["rewrites"] += len(rewrites) * sample.scale
-                controls = sum(one.response.attack in job.parameters["controls"] for one in rewrites)
-                total["drafts"] += (len(rewrites) - controls) * sample.scale
+                total["generator"] += len(stepped.generator) * sample.scale
+                controls = job.parameters["controls"]
+                ruled = sum(one.generator == "rules" and one.response.attack in controls for one in rewrites)
+                total["drafts"] += (len(rewrites) - ruled) * sample.scale
         if protocol is not None:
             requests[protocol.name] = round(requested)
     drafts = round(total["drafts"]) * (job.parameters.get("asking") or {"best_of": 1})["best_of"]
     if total["reference"]:
         requests["reference model"] = round(total["reference"])
     if "generator" in job.models:
-        requests["generator"] = drafts
+        requests["generator"] = round(total["generator"])
     if "verifier" in job.models:
         requests["verifier"] = drafts * 2
     tokens = round(total["characters"] / CHARACTERS_PER_TOKEN)
@@ -69,6 +71,7 @@ class Simulation:
     done: tuple[CaseResult, ...]
     judge: Mapping[str, tuple[int, int]]
     reference: Mapping[str, tuple[int, int]]
+    generator: Mapping[str, tuple[int, int]]
 
     @property
     def comparisons(self) -> int:
@@ -83,12 +86,14 @@ class Simulation:
 def simulate(plans: Iterable[Plan[CaseResult]], helped: bool) -> Simulation:
     """Step plans with a fake judge, which never ties two authors and answers at full length."""
     fake = make_planted("fair")
-    seen: dict[str, tuple[int, int]] = {}
-    helping: dict[str, tuple[int, int]] = {}
+    seen, helping, writing = (dict[str, tuple[int, int]]() for _ in range(3))
     with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
         helper = _RequestLog(fake, helping if helped else seen), store
-        done = tuple(execute(plans, {"judge": (_RequestLog(fake, seen), store), "reference": helper}))
-    return Simulation(done, seen, helping)
+        judge = _RequestLog(fake, seen), store
+        # Its replies need no meaning: a stand-in for the generator ignores them.
+        generator = _RequestLog(ScriptedBackend(lambda _: ""), writing), store
+        done = tuple(execute(plans, {"judge": judge, "reference": helper, "generator": generator}))
+    return Simulation(done, seen, helping, writing)
 
 
 class _RequestLog:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from distract.core import files, registry
-from distract.core.errors import UnknownName, UsageError, install_command
-from distract.core.records import BASELINE, RESAMPLED, Row
+from distract.core import files
+from distract.core.errors import UsageError, install_command
+from distract.core.records import BASELINE, Row
 from distract.core.runs import LoadedRun
 from distract.judging.pass_marks import read_verdict
 from distract.studies.attack.flips import strengths
 from distract.studies.attack.outcomes import pair_unit
+from distract.studies.attack.truths import read_truths
 
 COLUMNS: Mapping[str, type] = {
     "case": str,
@@ -56,7 +56,7 @@ def list_comparisons(run: LoadedRun) -> Iterator[dict[str, Any]]:
         if one.is_accepted:
             rewrite_lines.setdefault((one.case, written.author, written.severity, written.attack), number)
     earlier = {_pair(row): row for row in run.rows if row.attack == BASELINE}
-    truths = _find_truths(run)
+    truths = read_truths(run.parameters)
     for row in run.rows:
         side = _find_rewritten(row)
         response, rival = (row.a, row.b) if side == "a" else (row.b, row.a)
@@ -112,15 +112,6 @@ def write_parquet(run: LoadedRun, path: Path, option: str) -> None:
     file = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist(list(list_comparisons(run)), schema), file)
     files.write(path, file.getvalue(), option)
-
-
-def _find_truths(run: LoadedRun) -> dict[str, str]:
-    """Find what each attack of a run does to quality; nothing for one that is not installed any more."""
-    truths = {RESAMPLED: "control"}
-    for name in run.parameters.get("attacks", ()):
-        with suppress(UnknownName, UsageError):
-            truths.setdefault(name, registry.get_attack(name).truth)
-    return {**truths, **dict.fromkeys(run.parameters["controls"], "control")}
 
 
 def _pair(row: Row) -> Hashable:

@@ -96,7 +96,7 @@ def headline_tables(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]
         title = "Skill under attack: pairs right before and after the loser's rewrite, 0 is chance"
         yield Table(title, ("", "skill", "95% CI", "clean", "robust", "cost", "n", "inv."), rows)
     rows = []
-    for f in [f for f in figures if f.measure == "shift"]:
+    for f in [f for f in figures if f.measure == "shift" and f.against is None]:
         rate = places.get(("exchange_rate", *f.place[1:]))
         worth = ["–", ""] if rate is None or rate.value is None else [f"{rate.value:.1f}", _range(rate)]
         ends = "" if f.low is None or f.high is None else f"{f.low:+.3f} to {f.high:+.3f}"
@@ -118,7 +118,8 @@ def headline_tables(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]
 def scale_sentences(figures: Sequence[Figure], scales: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
     """State the largest shift of each scorer in the points of its own scale."""
     for protocol, (low, high) in scales.items():
-        shifts = [f for f in figures if f.measure == "shift" and f.protocol == protocol and f.value is not None]
+        own = [f for f in figures if f.protocol == protocol and f.against is None and f.value is not None]
+        shifts = [f for f in own if f.measure == "shift"]
         if not shifts or low is None or high is None:
             continue
         most = max(shifts, key=lambda f: f.value or 0)

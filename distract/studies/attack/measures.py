@@ -20,6 +20,7 @@ from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values
 from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.design import DESIGNS as AUDIT_DESIGNS
 from distract.studies.attack.design import AuditDesign
+from distract.studies.attack.excess import excess_figures
 from distract.studies.attack.labels import Usability, accuracy_figures, count_robust
 from distract.studies.attack.margins import MarginCurve
 from distract.studies.attack.outcomes import (
@@ -85,11 +86,13 @@ def figures(
     placebos: Collection[str] = (),
     truths: Mapping[str, Truth] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
+    control_of: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Figure]:
     """Compute every figure that the rows support, in a total order.
 
     ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone, ``truths`` what
-    each attack does to quality (default: ``same``), ``families`` the family of each.
+    each attack does to quality (default: ``same``), ``families`` the family of each, ``control_of`` the control of
+    those that have one.
     """
     every, truths = attacks, {**dict.fromkeys(attacks, "same"), **truths}
     attacks = [attack for attack in every if truths[attack] in STYLES]
@@ -111,6 +114,7 @@ def figures(
         results += _quality(protocol, briefs)
         own = style_figures(briefs, protocol, rules[protocol], written, placebos)
         results += own
+        results += excess_figures(briefs, protocol, headline("flip_rate", rules[protocol]), control_of, truths)
         for rule in rules[protocol] or (None,):
             results += _pair_figures(briefs, protocol, rule, attacks, find_margin(own, protocol))
             results += truth_figures(briefs, protocol, rule, every, truths)

@@ -59,8 +59,7 @@ class Scope:
     @property
     def writing(self) -> tuple[Attack, ...]:
         """Every attack that writes something."""
-        parts = [part for d in self.degradations for part in (d.lower, d.distractor) if part]
-        return tuple(dict.fromkeys((*self.attacks, *parts)))
+        return tuple(dict.fromkeys(part for treatment in self.treatments for part in _list_parts(treatment)))
 
 
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
@@ -119,24 +118,38 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     )
 
 
-def add_controls(scope: Scope, measures: Sequence[str], control: bool) -> Scope:
-    """Add the controls to a scope that has attacks, and the placebo if a measure needs it.
+def add_controls(scope: Scope, measures: Sequence[str], noise: Collection[Attack]) -> Scope:
+    """Add controls to a scope that has attacks, and the placebos if a measure needs them.
 
     The control that changes nothing needs no calls: its replies are in the store.
     """
     is_margin_named = any(_plain(name) in MARGINS for name in measures)
-    placebos = registry.placebos() if is_margin_named or (control and not measures) else ()
     if not scope.attacks:
         return scope
-    added = (*(registry.controls() if control else ()), *placebos)
+    added = (*noise, *(registry.placebos() if is_margin_named else ()))
     attacks = {attack.name: attack for attack in (*scope.attacks, *added)}
     return replace(scope, attacks=tuple(attacks[name] for name in sorted(attacks)))
 
 
-def keep_recorded(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Drop treatments without recorded rewrites; controls need none, since rules write them."""
+def list_absent(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> list[Attack]:
+    """List the attacks that the data do not record but the user named, or that have only one possible writer."""
+    named = {part for one in parse_attacks(names) for part in _list_parts(one)}
+    attacks = [one for one in scope.writing if one in named or one.prompt is None or one.asks]
+    return [one for one in attacks if not is_recorded(Degradation(one) if one.severity else one, cases)]
+
+
+def _list_parts(treatment: Treatment) -> tuple[Attack, ...]:
+    if isinstance(treatment, Attack):
+        return (treatment,)
+    return (treatment.lower, *([treatment.distractor] if treatment.distractor else []))
+
+
+def keep_recorded(
+    scope: Scope, names: Sequence[str], cases: Sequence[Case], by_rule: Collection[str] = frozenset()
+) -> Scope:
+    """Drop treatments without recorded rewrites, except those that rules write."""
     requested = parse_attacks(names)
-    absent = {t: "no recorded rewrites in the data" for t in scope.treatments if not is_recorded(t, cases)}
+    absent = {t: "no recorded rewrites in the data" for t in scope.treatments if not is_recorded(t, cases, by_rule)}
     return _drop_treatments(
         scope, absent, requested or (scope.treatments if len(absent) == len(scope.treatments) else ())
     )
@@ -144,7 +157,8 @@ def keep_recorded(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> 
 
 def has_recorded(scope: Scope, cases: Sequence[Case]) -> bool:
     """Return whether the data hold a recorded rewrite for the scope."""
-    return any(is_recorded(t, cases) for t in scope.treatments if isinstance(t, Degradation) or not t.control)
+    written = [one for one in scope.treatments if isinstance(one, Degradation) or one.asks or not one.control]
+    return any(is_recorded(one, cases) for one in written)
 
 
 def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Case) -> bool:

@@ -21,9 +21,10 @@ from distract.judging.pass_marks import find_mark
 from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
-from distract.rewriting.writers import Verifier, Writer, offline_writer
+from distract.rewriting.stand_in import stand_in
+from distract.rewriting.writers import Verifier, Writer
+from distract.studies.attack import controls, selection
 from distract.studies.attack import design as audit
-from distract.studies.attack import selection
 from distract.studies.eligibility import check_fit, parse_attacks
 from distract.studies.execution import set_up
 from distract.studies.listener import Listener
@@ -66,18 +67,27 @@ def select(
     limit: int | None = None,
     seed: int = 0,
     control: bool = False,
+    is_matched: bool = True,
 ) -> AttackSelection:
-    """Check that data, attacks and writer fit together."""
+    """Check that data, attacks and writer fit together.
+
+    With ``control``, add the controls, and those that belong to the attacks if ``is_matched``.
+    """
     loaded = datasets.load(data, responses, seed, columns, limit)
     scope = selection.find_scope(attacks, measures, loaded.cases)
-    scope = selection.add_controls(scope, measures, control)
     asking = asking or GeneratorOptions()
-    writer = writer_choice.choose_writer(generator, asking, models, selection.has_recorded(scope, loaded.cases))
+    on_record = selection.has_recorded(scope, loaded.cases)
+    absent = selection.list_absent(scope, attacks, loaded.cases)
+    writer = writer_choice.choose_writer(generator, asking, models, on_record, scope.writing, absent)
     if writer.name == "recorded":
-        scope = selection.keep_recorded(scope, attacks, loaded.cases)
+        scope = selection.keep_recorded(scope, attacks, loaded.cases, writer.by_rule)
     elif not measures and not {*parse_attacks(attacks)} & {*scope.degradations}:
         # Severities are part of the default because they are recorded; no other writer need write them.
         scope = replace(scope, degradations=(), designs=scope.designs - {"severity"})
+    noise = registry.controls() if control else ()
+    is_matched = is_matched and control
+    matched = controls.list_controls(scope.attacks, writer, loaded.cases) if is_matched else ()
+    scope = selection.add_controls(scope, measures, (*noise, *matched))
     cases, left_out = selection.draw(scope, loaded.cases, limit, seed)
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in scope.designs else []
@@ -91,9 +101,12 @@ def select(
         "designs": sorted(scope.designs),
         "compared": sorted(scope.compared),
         "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
-        "placebos": [attack.name for attack in scope.attacks if attack.placebo],
+        # A wrapper shows how a judge takes more text, not how it takes other words.
+        "placebos": [attack.name for attack in scope.attacks if attack.placebo and attack.keeps == "meaning"],
         "truths": {attack.name: attack.truth for attack in scope.attacks},
         "families": {attack.name: attack.family for attack in scope.attacks},
+        # Record it only if set, so that other runs keep their identity.
+        **({"control_of": controls.match_controls(scope.attacks, writer)} if is_matched else {}),
         "net": scope.net,
         **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
@@ -159,12 +172,14 @@ def heading(selected: AttackSelection) -> Iterator[str]:
     attacks = ", ".join([*p["attacks"], *p["degradations"]])
     verified = f", verified by {line(selected.verifier.name)}" if selected.verifier else ""
     yield f"attacks {line(attacks)}; rewrites: {line(selected.writer.name)}{verified}"
+    yield from controls.describe_controls(p)
+    yield from writer_choice.describe_rules(selected.writer)
     yield from map(line, selected.scope.notes)
 
 
 def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
     """Sample the plans that estimate the requests of one protocol."""
-    designs, writer = audited.designs_for(protocol), offline_writer(audited.writer)
+    designs, writer = audited.designs_for(protocol), stand_in(audited.writer)
     alone = replace(audited, protocols=(protocol,), designs=designs, writer=writer, verifier=None)
     yield sample_first(cases, partial(audit.audit_case, parameters=alone), protocol is audited.protocols[0])
 

@@ -89,9 +89,9 @@ class _AttackSums:
             check_usability(self._briefs.of(name, "flip"), name, headline("clean_accuracy", rules[name]))
             for name in rules
         ]
-        families, placebos = p.get("families", {}), p.get("placebos", ())
+        families, placebos, control_of = p.get("families", {}), p.get("placebos", ()), p.get("control_of", {})
         figures = measures.figures(
-            self._briefs, self._rewrites, rules, p["attacks"], p["ties"], placebos, truths, families
+            self._briefs, self._rewrites, rules, p["attacks"], p["ties"], placebos, truths, families, control_of
         )
         return AttackResult(
             figures,
@@ -103,7 +103,7 @@ class _AttackSums:
             self._excluded,
             self._invalid,
             trace_margins(self._briefs, rules, styles),
-            rank_strengths(figures, rules, truths, families, p.get("control_of", {})),
+            rank_strengths(figures, rules, truths, families, control_of),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from distract.core.attack import Truth
 from distract.core.printable import interval, line, p_value, percent
 from distract.report.blocks import Block, Detail, Table, TableRow, notes
-from distract.report.phrases import counted_cells, name_protocol, rate_cells
+from distract.report.phrases import counted_cells, join_names, name_protocol, rate_cells
 from distract.stats.figure import CONFIDENCE, Figure
 from distract.studies.attack.outcomes import FAILURES
 from distract.studies.attack.published_rates import published_sentences
@@ -86,6 +86,18 @@ def strength_blocks(strengths: Sequence[Strength]) -> Iterator[Block]:
     yield table if is_new else Detail(table)  # few rates without a test stand in the tables above
     if len(top) < len(strengths):
         yield Detail(_strength_table("All attacks by strength, within their truth", strengths))
+    yield from notes(_list_stronger(strengths))
+
+
+def _list_stronger(strengths: Sequence[Strength]) -> Iterator[str]:
+    """Name the attacks on each protocol that are shown to be stronger than their control; nothing without a test."""
+    for place in dict.fromkeys((s.protocol, s.rule) for s in strengths):
+        tested = [s for s in strengths if (s.protocol, s.rule) == place and s.is_stronger is not None]
+        names = [line(s.attack) for s in tested if s.is_stronger]
+        shown = f"{join_names(names)} {'is' if len(names) == 1 else 'are'}" if names else "no attack is"
+        whose = "its" if len(names) < 2 else "their"
+        if tested:
+            yield f"{name_protocol(*place)}: {shown} shown to be stronger than {whose} control"
 
 
 def _strength_table(title: str, strengths: Sequence[Strength]) -> Table:

@@ -12,7 +12,9 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, cast
 
+from distract.core import registry
 from distract.core.attack import Truth
+from distract.core.records import RESAMPLED
 from distract.stats.figure import CONFIDENCE, Figure, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.outcomes import (
@@ -44,9 +46,11 @@ FAMILY = "family:"
 
 
 def read_truths(parameters: Mapping[str, Any]) -> Mapping[str, Truth]:
-    """Read what each attack of a run does to quality; a run from before truths were recorded has styles only."""
-    names = {**dict.fromkeys(parameters["attacks"], "same"), **parameters.get("truths", {})}
-    return cast(Mapping[str, Truth], {**names, **dict.fromkeys(parameters["controls"], "control")})
+    """Read what each attack of a run does to quality; where it is not on record, as the installed attack says."""
+    recorded, names = parameters.get("truths", {}), parameters.get("attacks", ())
+    installed = {} if {*names} <= {*recorded} else registry.attacks()
+    truths = {name: recorded.get(name) or (installed[name].truth if name in installed else "same") for name in names}
+    return cast(Mapping[str, Truth], {**truths, **dict.fromkeys((RESAMPLED, *parameters["controls"]), "control")})
 
 
 def share_figure(figure: Figure, counted: OutcomeCounts, confidence: float = CONFIDENCE) -> Figure:

@@ -22,6 +22,8 @@ from distract.report.phrases import (
 )
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.advice import list_advice
+from distract.studies.attack.excess import is_excess
+from distract.studies.attack.excess_view import excess_parts
 from distract.studies.attack.headline_view import (
     describe_unusable,
     headline_sentences,
@@ -81,6 +83,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield from other_flips(flips, figures)
         yield from notes(margin_sentences(figures))
     yield from robustness_blocks(parameters, figures)
+    yield from excess_parts(parameters, figures)
     for truth in ACTIONS:
         yield from truth_blocks(truth, parameters, figures)
     if wins := _select_figures(figures, "distractor_win_rate"):
@@ -97,7 +100,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         from distract.studies.attack.minimal.view import minimal_parts
 
         yield from minimal_parts(measured.smallest)
-    differences = [f for f in figures if f.against is not None and f.n]
+    differences = [f for f in figures if f.against is not None and f.n and not is_excess(f)]
     if len(rules) > MANY:  # there would be hundreds; the ranking shows those with base, the summary all
         differences = [f for f in differences if f.against == f.protocol]
     if differences:

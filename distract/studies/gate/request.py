@@ -102,7 +102,9 @@ def _decide_live(
     attacks, protocols = more.get("attacks", ()), more.get("protocols", ())
     if lower := [one.name for one in parse_attacks(attacks) if isinstance(one, Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
-    audited, setup = session.open_selection(judge, {"limit": None, **more, "measures": ("flip_rate",)}, listener)
+    # The noise of a gate is the judge's own, whatever the attacks.
+    chosen = {"limit": None, **more, "measures": ("flip_rate",), "is_matched": False}
+    audited, setup = session.open_selection(judge, chosen, listener)
     audited = live.shuffle_prompts(audited, baseline)
     required = (*attacks, *(protocol.name for protocol in setup.protocols if protocols))
     own = live.live_record(

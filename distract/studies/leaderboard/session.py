@@ -22,7 +22,7 @@ from distract.judging.comparison import comparable_responses
 from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
-from distract.rewriting.writers import offline_writer
+from distract.rewriting.stand_in import stand_in
 from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle
 from distract.studies.leaderboard.boards.system_choice import SystemChoice
 from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
@@ -77,11 +77,12 @@ def prepare(
     treatments = _find_attacks(attacks)
     target_names = _split_names("target", targets, playing)
     fewest = _count_lowest(lowest, targets, treatments, playing)
-    on_record = any(is_recorded(one, cases) and not one.control for one in treatments)
+    absent = [one for one in treatments if not is_recorded(one, cases)]
+    on_record = any(one not in absent and (one.asks or not one.control) for one in treatments)
     asking = asking or GeneratorOptions()
-    writer = writer_choice.choose_writer(generator, asking, setup.helpers, on_record)
-    if absent := [a.name for a in treatments if writer.name == "recorded" and not is_recorded(a, cases)]:
-        raise UsageError(f"{absent[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
+    writer = writer_choice.choose_writer(generator, asking, setup.helpers, on_record, treatments, absent)
+    if lost := [one.name for one in absent if writer.name == "recorded" and one.name not in writer.by_rule]:
+        raise UsageError(f"{lost[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,
         **writer_choice.describe_writer(writer, asking, verifier, setup.helpers, treatments),
@@ -120,7 +121,7 @@ def _samples(
     config: TournamentConfig, cases: Sequence[Case], target_names: Collection[str], lowest: int, protocol: Protocol
 ) -> Iterator[StageSample]:
     """Sample the baseline and the attacks; the models with the most matches represent the unknown lowest ones."""
-    alone = replace(config, protocols=(protocol,), verifier=None, writer=offline_writer(config.writer))
+    alone = replace(config, protocols=(protocol,), verifier=None, writer=stand_in(config.writer))
     played = Counter(name for pairs in config.pairs.values() for pair in pairs for name in pair)
     busiest = sorted(played, key=lambda name: (-played[name], name))
     targets = frozenset(target_names) or frozenset(busiest[:lowest])
@@ -148,6 +149,7 @@ def _heading(config: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
     if config.attacks:
         verified = f", verified by {line(config.verifier.name)}" if config.verifier else ""
         yield f"{describe_targets(p)}; rewrites: {line(config.writer.name)}{verified}"
+        yield from writer_choice.describe_rules(config.writer)
 
 
 def _select_players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:

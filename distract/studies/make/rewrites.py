@@ -27,7 +27,7 @@ from distract.data.formats import native
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.rewriting import verifier as verifying
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
-from distract.rewriting.writers import offline_writer
+from distract.rewriting.stand_in import stand_in
 from distract.stats.figure import Figure, flatten
 from distract.studies.attack import design as audit
 from distract.studies.attack import session
@@ -37,7 +37,7 @@ from distract.studies.setup import sample_first
 
 
 def record_rewrites(case: Case, parameters: audit.AuditConfig) -> Plan[CaseResult]:
-    """Write every rewrite of a case that a run could need; controls are left to the rules of a run."""
+    """Write every rewrite of a case that a run could need; what rules control is left to a run."""
     memory: Memory = {}
     yield from gather([_write_task(case, *job, parameters, memory) for job in _rewrite_tasks(case, parameters)])
     return CaseResult(rewrites=sort_rewrites(case, memory))
@@ -49,7 +49,8 @@ def _rewrite_tasks(case: Case, p: audit.AuditConfig) -> Iterator[tuple[Response,
     originals = dict.fromkeys([good] if good and "fixed" in p.designs else [])
     if "flip" in p.designs:
         originals.update(dict.fromkeys(response for pair in pairs(case) for response in pair))
-    yield from ((original, attack, None) for original in originals for attack in p.attacks if not attack.control)
+    written = [attack for attack in p.attacks if attack.asks or not attack.control]
+    yield from ((original, attack, None) for original in originals for attack in written)
     if "severity" in p.designs and compliant:
         fitting = [d for d in p.degradations if d.severity <= len(case.constraints)]
         yield from ((compliant, d.lower, d.distractor) for d in fitting)
@@ -125,7 +126,7 @@ def prepare(
         yield (record_rewrites(case, design) for case in selected.cases)
 
     def samples(protocol: Protocol | None) -> Iterator[StageSample]:
-        alone = replace(design, writer=offline_writer(design.writer), verifier=None)
+        alone = replace(design, writer=stand_in(design.writer), verifier=None)
         yield sample_first(selected.cases, partial(record_rewrites, parameters=alone))
 
     return Job(
