@@ -89,6 +89,8 @@ def select(
         "compared": sorted(scope.compared),
         "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
         "placebos": [attack.name for attack in scope.attacks if attack.placebo],
+        "truths": {attack.name: attack.truth for attack in scope.attacks},
+        "families": {attack.name: attack.family for attack in scope.attacks},
         "net": scope.net,
         **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
