@@ -113,7 +113,8 @@ def count_attacked(
                 counts.reasons.update([row.excluded] if row.excluded is not None else [])
                 counts.invalid += row.excluded is None
                 continue
-            target = target if before == "tie" else "a" if before == "b" else "b"
+            lost = read_outcome(row, rule)  # a lead within the margin decides what is attacked all the same
+            target = target if lost == "tie" else "a" if lost == "b" else "b"
         after = attacked.get((*pair_unit(row), target))
         if after is None:
             counts.reasons["not judged yet"] += 1
