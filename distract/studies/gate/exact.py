@@ -19,14 +19,13 @@ from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.stats.figure import headline
 from distract.studies.attack.briefs import CompactRows
-from distract.studies.attack.outcomes import OutcomeCounts
+from distract.studies.attack.outcomes import OutcomeCounts, count_failures
 from distract.studies.gate.dependence import clustered_hits_reason, count_prompts, few_prompts_reason, shrink_counts
 from distract.studies.gate.limits import MOST, Limits, is_unreadable, least_n, name_option
 from distract.studies.gate.measures import (
     RATES,
     AttackKind,
     Measure,
-    count_hits,
     describe_bounded,
     list_kinds,
     name_hit,
@@ -69,7 +68,9 @@ def count_run_hits(run: LoadedRun, briefs: CompactRows, places: Iterable[Place],
     for protocol, attack in places:
         rule = headline("flip_rate", run.parameters["protocols"][protocol])
         rows = briefs.of(protocol, "flip", attack.name)
-        counts.append(HitCounts(protocol, attack, rule, count_hits(rows, rule, attack.name, attack.measure, margin)))
+        counts.append(
+            HitCounts(protocol, attack, rule, count_failures(rows, rule, attack.name, attack.measure, margin))
+        )
     return counts
 
 

@@ -6,14 +6,11 @@ of several truths. A *hit* is what a rate counts: a flip, a gain, a hollow win.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from distract.core.attack import Truth
-from distract.core.records import Row
-from distract.studies.attack.briefs import CompactRow
-from distract.studies.attack.outcomes import FAILURES, OutcomeCounts, count_attacked, count_flips
+from distract.studies.attack.outcomes import FAILURES
 
 Measure = Literal[
     "flip_rate",
@@ -33,19 +30,18 @@ Measure = Literal[
 
 @dataclass(frozen=True, slots=True)
 class HitRate:
-    """A rate of hits: the limit that is its threshold, a truth that it is for, its excess and its rise."""
+    """A rate of hits: the limit that is its threshold, its excess and its rise."""
 
     limit: str
-    truth: Truth
     excess: Measure | None
     rise: Measure
 
 
 RATES: Mapping[Measure, HitRate] = {
-    "flip_rate": HitRate("max_flip_rate", "same", "excess_flip_rate", "flip_rate_rise"),
-    "gain_rate": HitRate("max_gain_rate", "injection", "excess_gain_rate", "gain_rate_rise"),
+    "flip_rate": HitRate("max_flip_rate", "excess_flip_rate", "flip_rate_rise"),
+    "gain_rate": HitRate("max_gain_rate", "excess_gain_rate", "gain_rate_rise"),
     # A hollow answer must lose to a real one, however noisy the judge.
-    "hollow_win_rate": HitRate("max_hollow_win_rate", "hollow", None, "hollow_win_rate_rise"),
+    "hollow_win_rate": HitRate("max_hollow_win_rate", None, "hollow_win_rate_rise"),
 }
 """The rates that have a threshold, each for its truths."""
 
@@ -105,15 +101,6 @@ def list_truths(measure: Measure) -> tuple[str, ...]:
 def base_rate(measure: Measure) -> Measure:
     """Return the rate that a measure is about; the measure itself if it is none of another one."""
     return _BASES.get(measure, measure)
-
-
-def count_hits(
-    rows: Sequence[Row | CompactRow], rule: str | None, attack: str, rate: Measure, margin: float = 0.0
-) -> OutcomeCounts:
-    """Count the outcomes that a rate is about; leads up to a margin are ties."""
-    if rate == "flip_rate":
-        return count_flips(rows, rule, attack, margin)
-    return count_attacked(rows, rule, attack, RATES[rate].truth, margin)
 
 
 def name_measure(measure: Measure) -> str:

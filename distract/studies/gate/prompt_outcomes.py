@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from distract.core.records import RESAMPLED, Row
-from distract.studies.attack.outcomes import OutcomeCounts, Unit
-from distract.studies.gate.measures import Measure, count_hits
+from distract.studies.attack.outcomes import OutcomeCounts, Unit, count_failures
+from distract.studies.gate.measures import Measure
 from distract.studies.gate.monitor import PromptOutcome
 
 PairHits = Mapping[Unit, bool | None]
@@ -21,7 +21,7 @@ def pair_hits(
     rows: Sequence[Row], rule: str | None, attack: str, rate: Measure = "flip_rate", margin: float = 0.0
 ) -> tuple[dict[Unit, bool | None], OutcomeCounts]:
     """Return whether each eligible pair is a hit beyond a margin, and all counts."""
-    counted = count_hits(rows, rule, attack, rate, margin)
+    counted = count_failures(rows, rule, attack, rate, margin)
     return {unit: hit for unit, (_, hit) in counted.eligible(rate).items()}, counted
 
 
