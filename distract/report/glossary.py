@@ -53,7 +53,7 @@ GLOSSARY: Mapping[str, str] = {
     "mass": "probability on the possible verdicts, in %",
     "invalid": "unreadable verdicts, in %",
     "none": "before any rewrite",
-    "noise": "the same rate under the control, in %",
+    "noise": "the same under the control",
     "limit": "threshold of this check",
     "open": "undecided, as another check failed",
     "rise": "now minus before, in points, over its one-sided bounds",

@@ -25,7 +25,7 @@ from distract.studies.execution import run_job
 from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
-from distract.studies.gate.limits import LIMITS, STYLE, Limits, name_option
+from distract.studies.gate.limits import LIMITS, RATE_LIMITS, STYLE, Limits, name_option
 from distract.studies.gate.measures import RATES, list_kinds, list_truths
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
@@ -49,7 +49,8 @@ def decide(
     anchors = None if (place := more.pop("anchors", None)) is None else read_anchors(place)
     baseline = _load_baseline(baseline_path)
     if baseline is None and not (limits.has_threshold or limits.style):
-        raise UsageError("no threshold: give --max-flip-rate, or max-flip-rate in [tool.distract.gate], or --baseline")
+        options = " or ".join(map(name_option, RATE_LIMITS))
+        raise UsageError(f"no threshold: give {options}, the same in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
     if run is None:
