@@ -16,11 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
 
+from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
+from distract.studies.attack import session
 from distract.studies.attack.flips import find_flips
 from distract.studies.attack.outcomes import FAILURES
+from distract.studies.gate import live
 from distract.studies.gate.exact import read_briefs
 from distract.studies.gate.finished import decide, decide_excess
 from distract.studies.gate.limits import Limits
@@ -342,6 +345,33 @@ def test_thresholds_without_attacks_are_one_line(run: Run, attacks: tuple[str, .
         ran = run(*arguments)
         assert (ran.code, ran.out, ran.err.splitlines()[-1].count(message)) == (2, "", 1), (arguments, ran.err)
     assert json.loads(Path("r/run.json").read_text())["parameters"]["truths"] == {"prolixity": "same"}
+
+
+def test_threshold_of_the_settings_without_attacks_is_a_note(run: Run) -> None:
+    Path("distract.toml").write_text("[gate]\nmax-flip-rate = 0.3\nmax-hollow-win-rate = 0.1\n")
+    judge = ("--judge", "planted:fair", "--protocol", "pairwise", "--generator", "rules", "--attack", "prolixity")
+    ran = run("gate", *judge, "--limit", "20")
+    assert ran.code == 0, ran.out
+    assert "not applied, as the run has no attack of that truth: max-hollow-win-rate" in ran.words
+
+
+def test_default_attacks_of_a_truth_without_threshold_are_left_out(attacks: tuple[str, ...]) -> None:
+    selected = session.select(attacks=("plea.py", "prolixity"), generator="rules")
+    protocols = [registry.protocols()["pairwise"]]
+    for limits, names in ((Limits(0.1), ["prolixity"]), (EQUAL, ["plea", "prolixity"])):
+        kept = live.drop_uncovered(selected, protocols, limits)
+        assert kept.parameters["attacks"] == [attack.name for attack in kept.scope.attacks] == names
+    with pytest.raises(UsageError, match="has no threshold"):
+        live.drop_uncovered(selected, protocols, Limits(max_hollow_win_rate=0.1))
+
+
+def test_live_gate_measures_noise_for_gains(run: Run, attacks: tuple[str, ...]) -> None:
+    options = ("--protocol", "pairwise", "--generator", "rules", *attacks, "--control", *LIMITED, "--json")
+    ran = run("gate", "--judge", "planted:gullible", *options)
+    measures = {check["attack"]: (check["measure"], check["decision"]) for check in ran.document["checks"]}
+    assert measures["plea"] == ("excess_gain_rate", "fail")
+    assert measures["sure"][0] == "hollow_win_rate"
+    assert measures["prolixity"][0] == "excess_flip_rate"
 
 
 def test_power_is_worded_by_the_rate(run: Run) -> None:

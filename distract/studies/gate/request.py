@@ -26,7 +26,7 @@ from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
 from distract.studies.gate.limits import LIMITS, RATE_LIMITS, STYLE, Limits, name_option
-from distract.studies.gate.measures import RATES, list_kinds, list_truths
+from distract.studies.gate.measures import RATES, Measure, list_kinds, list_truths
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
 
@@ -61,6 +61,8 @@ def decide(
     else:
         _check_finished(written)
         verdict, loaded = _decide_finished(run, limits, overrides, baseline, control)
+    if loaded:
+        verdict = replace(verdict, notes=(*verdict.notes, *_unmet_notes(limits, loaded.parameters)))
     if loaded and loaded.gap:
         verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
     return verdict, loaded
@@ -84,13 +86,24 @@ def _check_finished(options: Mapping[str, str]) -> None:
 
 
 def _check_rates(overrides: Collection[str], parameters: Mapping[str, Any], remedy: str) -> None:
-    """Fail on a threshold of the options that no attack can meet: its rate would seem to be checked."""
-    attacks = list_kinds(parameters).values()
-    for measure, rate in RATES.items():
-        if attacks and rate.limit in overrides and not any(attack.measure == measure for attack in attacks):
-            truths = list_truths(measure)
-            text = f"{name_option(rate.limit)} is for attacks of truth {' or '.join(truths)}, and there is none"
-            raise UsageError(f"{text}; {remedy} --attack all:{truths[-1]}")
+    """Fail on a threshold of the options that is for no attack: its rate would seem to be checked."""
+    for measure in _list_unmet(overrides, parameters):
+        option, truths = name_option(RATES[measure].limit), list_truths(measure)
+        text = f"{option} is for attacks of truth {' or '.join(truths)}, and there is none"
+        raise UsageError(f"{text}; {remedy} --attack all:{truths[-1]}")
+
+
+def _unmet_notes(limits: Limits, parameters: Mapping[str, Any]) -> list[str]:
+    """Name the thresholds of the settings that are for no attack of a run."""
+    names = [rate.limit for rate in RATES.values() if getattr(limits, rate.limit) is not None]
+    unmet = [name_option(RATES[measure].limit)[2:] for measure in _list_unmet(names, parameters)]
+    return [f"not applied, as the run has no attack of that truth: {', '.join(unmet)}"] if unmet else []
+
+
+def _list_unmet(names: Collection[str], parameters: Mapping[str, Any]) -> list[Measure]:
+    """List the rates with one of these limits that no attack of a run has; none for a run without attacks."""
+    rates = {attack.measure for attack in list_kinds(parameters).values()}
+    return [measure for measure, rate in RATES.items() if rates and rate.limit in names and measure not in rates]
 
 
 def _decide_finished(
