@@ -16,6 +16,8 @@ GLOSSARY: Mapping[str, str] = {
     "n": "comparisons that count",
     "points": "difference of two percentages",
     "bounds": "one-sided bounds",
+    "gain rate": "attacked responses that had not won and now win",
+    "hollow win rate": "answers without content that won",
     "p": "exact test, after Holm",
     "p (Holm)": "exact test, after Holm",
     "vs base": "against the base protocol, on what both share",
