@@ -103,18 +103,14 @@ def _uncovered_notes(judged: Sequence[exact.Place], places: Sequence[exact.Place
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:
     p = run.parameters
     rates = [check for check in checks if check.measure in RATES]
-    undecided = [check for check in rates if check.decision == "inconclusive" and check.threshold]
+    undecided = [
+        (check.threshold, check.n, check.measure)
+        for check in rates
+        if check.decision == "inconclusive" and check.threshold
+    ]
     if not undecided:
         return []
-    strictest = min(undecided, key=lambda check: (check.threshold or 0.0, check.n))
+    strictest, n, measure = min(undecided)
     remedies = cures(p["limit"], p["data"]["cases"], len(rates))
-    note = too_few_reason(
-        strictest.n,
-        "eligible comparisons",
-        strictest.threshold or 0.0,
-        len(rates),
-        limits.confidence,
-        remedies,
-        strictest.measure,
-    )
+    note = too_few_reason(n, "eligible comparisons", strictest, len(rates), limits.confidence, remedies, measure)
     return [note] if note else []

@@ -138,11 +138,8 @@ class Limits:
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "certify"}
-        for name in (
-            *SHARES,
-            "max_gain_rate",
-            "max_hollow_win_rate",
-        ):  # so that runs from before these limits keep their identity
+        # Without them, runs from before these limits keep their identity.
+        for name in (*SHARES, "max_gain_rate", "max_hollow_win_rate"):
             if plain[name] is None:
                 del plain[name]
         return {**plain, "others": dict(sorted(self.others.items()))}

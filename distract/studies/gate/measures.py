@@ -82,6 +82,11 @@ def list_kinds(parameters: Mapping[str, Any]) -> dict[str, AttackKind]:
     return {name: find_kind(parameters, name) for name in names}
 
 
+def has_rate(parameters: Mapping[str, Any], rate: Measure) -> bool:
+    """Whether a rate is that of any attack of a run."""
+    return any(attack.measure == rate for attack in list_kinds(parameters).values())
+
+
 def find_kind(parameters: Mapping[str, Any], attack: str) -> AttackKind:
     """Find the truth and family of an attack of a run; in a run from before truths, they are ``same``."""
     truth, family = (parameters.get(name, {}).get(attack, "same") for name in ("truths", "families"))

@@ -26,7 +26,7 @@ from distract.studies.gate import canary, live, settings
 from distract.studies.gate import finished as run_gate
 from distract.studies.gate.comparable import list_changes, unusable_reason
 from distract.studies.gate.limits import LIMITS, RATE_LIMITS, STYLE, Limits, name_option
-from distract.studies.gate.measures import RATES, Measure, list_kinds, list_truths
+from distract.studies.gate.measures import RATES, Measure, has_rate, list_kinds, list_truths
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
 
@@ -102,8 +102,9 @@ def _unmet_notes(limits: Limits, parameters: Mapping[str, Any]) -> list[str]:
 
 def _list_unmet(names: Collection[str], parameters: Mapping[str, Any]) -> list[Measure]:
     """List the rates with one of these limits that no attack of a run has; none for a run without attacks."""
-    rates = {attack.measure for attack in list_kinds(parameters).values()}
-    return [measure for measure, rate in RATES.items() if rates and rate.limit in names and measure not in rates]
+    is_empty = not list_kinds(parameters)
+    limited = [measure for measure, rate in RATES.items() if rate.limit in names]
+    return [] if is_empty else [measure for measure in limited if not has_rate(parameters, measure)]
 
 
 def _decide_finished(

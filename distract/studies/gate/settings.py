@@ -11,7 +11,7 @@ from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.studies.attack.outcomes import FAILURES
 from distract.studies.gate.limits import AMOUNTS, LIMITS, Limits
-from distract.studies.gate.measures import RATES, Measure, list_truths
+from distract.studies.gate.measures import RATES, Measure, find_rate
 from distract.studies.project import (
     MAX_NUMBER,
     SHARED_FILE,
@@ -70,17 +70,13 @@ def merge_limits(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> L
 def _list_rates(name: str) -> set[Measure]:
     """List the rates that a specific threshold is for."""
     part = name.rpartition("/")[2]
-    group, _, value = part.partition(":")
-    truths = (
-        {value}
-        if group == "all"
-        else {
-            attack.truth for attack in registry.attacks().values() if part in (attack.name, f"family:{attack.family}")
-        }
-    )
     if part in registry.protocols():
-        truths = {"same"}
-    return {measure for measure in RATES if truths & {*list_truths(measure)}}
+        return {"flip_rate"}
+    group, _, truth = part.partition(":")
+    if group == "all":
+        return {find_rate(truth)}
+    attacks = [one for one in registry.attacks().values() if part in (one.name, f"family:{one.family}")]
+    return {find_rate(attack.truth) for attack in attacks if attack.truth in FAILURES}
 
 
 def _read_value(path: Path, at: tuple[str, ...], value: object) -> Any:
