@@ -286,7 +286,8 @@ def test_worth_of_a_style_is_not_asked_of_an_injection() -> None:
 
 
 @pytest.fixture
-def attacks() -> tuple[str, ...]:
+def attacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    monkeypatch.chdir(tmp_path)
     Path("plea.py").write_text(PLEA)
     Path("sure.py").write_text(HOLLOW)
     return ("--attack", "plea.py", "--attack", "sure.py", "--attack", "prolixity")
