@@ -168,6 +168,8 @@ def test_runs_from_before_truths_are_about_flips() -> None:
     assert find_kind(run.parameters, "f") == AttackKind("f", "same", "same")
     (check,) = decide(run, EQUAL).checks
     assert (check.measure, check.decision) == ("flip_rate", "pass")
+    with pytest.raises(UsageError, match="no rate for the truth 'later'"):
+        decide(make_run(run.rows, truths={"f": "later"}), EQUAL)
 
 
 @each(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from distract.core.errors import UsageError
 from distract.studies.attack.outcomes import FAILURES
 
 Measure = Literal[
@@ -90,6 +91,8 @@ def has_rate(parameters: Mapping[str, Any], rate: Measure) -> bool:
 def find_kind(parameters: Mapping[str, Any], attack: str) -> AttackKind:
     """Find the truth and family of an attack of a run; in a run from before truths, they are ``same``."""
     truth, family = (parameters.get(name, {}).get(attack, "same") for name in ("truths", "families"))
+    if truth not in FAILURES:
+        raise UsageError(f"attack {attack}: the gate has no rate for the truth {truth!r} of its run; run it again")
     return AttackKind(attack, truth, family)
 
 
