@@ -18,7 +18,7 @@ from scipy.stats import binom
 
 from distract.stats import intervals
 from distract.studies.gate.boundary import boundary
-from distract.studies.gate.dependence import clustered_flips_reason, few_prompts_reason, shrink_counts
+from distract.studies.gate.dependence import clustered_hits_reason, few_prompts_reason, shrink_counts
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Bets, Direction, Floats
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
@@ -91,7 +91,7 @@ def finished(hits: Ints, sizes: Sequence[int], threshold: float) -> list[Decisio
     for row in hits:
         values = (slots < np.repeat(row, sizes)).astype(float).tolist()
         said = by_bounds(*shrink_counts(values, clusters, limits), threshold)
-        is_held_up = said == "pass" and (few or clustered_flips_reason(values, clusters, threshold, limits))
+        is_held_up = said == "pass" and (few or clustered_hits_reason(values, clusters, threshold, limits))
         decisions.append("inconclusive" if is_held_up else said)
     return decisions
 

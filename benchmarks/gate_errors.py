@@ -175,7 +175,9 @@ def concluded(monitors: list[Monitor]) -> list[Decision]:
     limits = Limits(max_flip_rate=THRESHOLD, confidence=1 - ALPHA)
     adjusted = holm([1.0 if monitor.p_value is None else monitor.p_value for monitor in monitors])
     return [
-        build_check("", None, "", monitor, "flip_rate", p, limits, CHECKS).decision if p <= ALPHA else "inconclusive"
+        build_check("", None, "", monitor, "flip_rate", THRESHOLD, p, limits, CHECKS).decision
+        if p <= ALPHA
+        else "inconclusive"
         for monitor, p in zip(monitors, adjusted, strict=True)
     ]
 

@@ -203,7 +203,7 @@ def attack(
 def gate(
     run: AnyPath | Run | None = None, *, judge: str | Callable[..., Any] | None = None, **more: Unpack[GateOptions]
 ) -> Verdict:
-    """Decide whether a judge flips too often: ``distract gate``.
+    """Decide whether rewrites mislead a judge too often: ``distract gate``.
 
     Reads a finished run, or asks a judge only until the evidence suffices. Fails closed: without enough evidence the
     decision is ``inconclusive``. Thresholds come from the arguments, else from the table ``gate`` of the nearest

@@ -90,6 +90,8 @@ class GateOptions(AuditOptions, ScopeOptions, total=False):
     """The options of ``gate``; only the limits, ``config``, ``baseline`` and ``control`` apply to a finished run."""
 
     max_flip_rate: float | None  # largest flip rate to accept, above 0 and below 1
+    max_gain_rate: float | None  # largest share of rewrites that may win by a claim or an injection
+    max_hollow_win_rate: float | None  # largest share of hollow answers that may win
     margin: float | None  # lead, in points or probability, up to which a verdict is a tie; default 0
     max_shift: float | None  # largest gain by an attack, in points or probability; for a finished run
     max_exchange_rate: float | None  # largest worth of an attack in broken requirements; for a finished run

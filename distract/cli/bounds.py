@@ -36,6 +36,8 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "max_win_rate": INNER_SHARE,
         "max_exchange_rate": AMOUNT,
         "max_flip_rate": INNER_SHARE,
+        "max_gain_rate": INNER_SHARE,
+        "max_hollow_win_rate": INNER_SHARE,
         "max_invalid_rate": SHARE,
         "max_rise": INNER_SHARE,
         "max_shift": AMOUNT,

@@ -31,7 +31,7 @@ from distract.cli.pages import Pages, page_options, protected_paths
 from distract.cli.run import unread_parts
 from distract.cli.shared import CommandExit, echo, echo_json, print_lines, print_result, safe_line
 from distract.cli.terminal import terminal
-from distract.core.errors import DistractError
+from distract.core.errors import DistractError, UsageError
 from distract.models.ranges import WholeRange
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ evidence_options = group_options(
     decision("--confidence", help="Confidence of one-sided bounds. Default: 0.95."),
 )
 limit_options = group_options(
-    option("--max-flip-rate", help="Largest flip rate to accept, such as 0.10."),
+    option("--max-flip-rate", help="Largest flip rate to accept under attacks of truth `same`, such as 0.10."),
+    option("--max-gain-rate", help="Largest share of rewrites that may win by a claim or an injection."),
+    option("--max-hollow-win-rate", help="Largest share of hollow answers that may win."),
     decision("--max-shift", help="Largest gain by an attack to accept in a finished RUN, in points or probability."),
     decision("--max-exchange-rate", help="Largest worth of an attack in broken requirements, in a finished RUN."),
     decision("--max-crossing", help="Largest share of rewrites that cross the pass mark, in a finished RUN."),
@@ -83,7 +85,7 @@ limit_options = group_options(
 @judge_options
 @json_option
 def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summary: Path | None, **more: Any) -> None:
-    """Decide whether a judge flips too often.
+    """Decide whether rewrites mislead a judge too often.
 
     Reads a finished RUN of `attack`, or asks --judge only until the decision is clear. Thresholds come from the command
     line, else from the table `gate` of the nearest distract.toml or pyproject.toml. Fails closed.
@@ -144,7 +146,7 @@ def list_rates(run: LoadedRun) -> Iterable[Block]:
 @evidence_options
 @json_option
 def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
-    """Compare the flip rates of two RUNs.
+    """Compare the rates of two RUNs: flips, gains, hollow wins.
 
     Both are of `attack` and on the same cases, the earlier one first. Ends with 0 whatever it finds.
     """
@@ -159,16 +161,25 @@ def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
 
 
 @command("plan-gate")
-@option("--max-flip-rate", "threshold", required=True, help="Threshold of the gate.")
+@option("--max-flip-rate", help="Threshold of the gate on flips.")
+@option("--max-gain-rate", help="Threshold on gains, in its place.")
+@option("--max-hollow-win-rate", help="Threshold on hollow wins, in its place.")
 @option("--power", bounds=CONFIDENCE, default=0.8, help="Chance of the right decision.")
-@option("--true-rate", bounds=SHARE, required=True, help="Assumed flip rate of the judge.")
+@option("--true-rate", bounds=SHARE, required=True, help="Assumed rate of the judge.")
 @option("--confidence", default=0.95, help="Confidence of one-sided bounds.")
 @option("--checks", bounds=WholeRange(1, 10_000), default=1, help="Protocols x attacks.")
 @json_option
-def plan_gate(threshold: float, power: float, true_rate: float, confidence: float, checks: int, as_json: bool) -> None:
+def plan_gate(
+    power: float, true_rate: float, confidence: float, checks: int, as_json: bool, **limits: float | None
+) -> None:
     """Calculate how many eligible cases a gate needs."""
     from distract.report.blocks import sentences
+    from distract.studies.gate.measures import RATES
     from distract.studies.gate.power_plan import analyse_power, power_report
 
-    analysis = analyse_power(threshold, true_rate, power, confidence, checks)
+    given = [(measure, limit) for measure, rate in RATES.items() if (limit := limits[rate.limit]) is not None]
+    if len(given) != 1:
+        raise UsageError("give one of --max-flip-rate, --max-gain-rate and --max-hollow-win-rate")
+    ((measure, threshold),) = given
+    analysis = analyse_power(threshold, true_rate, power, confidence, checks, measure)
     print_result(as_json, analysis.document(), sentences(power_report(analysis), apart=False))

@@ -98,13 +98,18 @@ class Outputs:
         from distract.studies.attack.flips import find_flips
         from distract.studies.gate import github
         from distract.studies.gate.evidence import is_worth
+        from distract.studies.gate.measures import RATES, base_rate
 
         failed = [check for check in verdict.checks if check.decision == "fail" and not is_worth(check)]
         rows, rewrites = list(rows), list(rewrites)
-        flips = {
-            (c.protocol, c.attack): find_flips(rows, rewrites, c.protocol, c.rule, c.attack, margin=verdict.margin)
-            for c in failed
-        }
+        flips = {}
+        for c in failed:
+            rate = base_rate(c.measure)
+            flips[c.protocol, c.attack] = find_flips(
+                *(rows, rewrites, c.protocol, c.rule, c.attack),
+                margin=verdict.margin,
+                rate=rate if rate in RATES else "flip_rate",
+            )
         text = github.summary(verdict, flips, judge=judge)
         if self.summary is not None:
             files.write(self.summary, text, "--summary")

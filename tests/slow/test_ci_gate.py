@@ -19,6 +19,7 @@ import yaml
 from command_result import CommandResult
 
 from distract.data.datasets import load
+from distract.studies.gate.measures import AttackKind
 from distract.studies.gate.settings import load_settings as settings
 from distract.studies.gate.settings import merge_limits
 
@@ -338,7 +339,8 @@ def test_project_files_are_read() -> None:
     cases = load(str(EXAMPLE / "cases.jsonl")).cases
     assert len(cases) == 48
     assert {len(case.responses) for case in cases} == {2}
-    assert merge_limits(settings(EXAMPLE / "pyproject.toml"), {}).threshold("pairwise", "prolixity") == 0.15
+    limits = merge_limits(settings(EXAMPLE / "pyproject.toml"), {})
+    assert limits.threshold("pairwise", AttackKind("prolixity")) == 0.15
 
 
 def test_hook_gates_before_a_push(run: Callable[..., CommandResult]) -> None:

@@ -464,14 +464,14 @@ def test_too_few_cases_are_reported_before_any_call(run: Run, watch: Watch) -> N
     warning = next(one for one in ran.err.splitlines() if one.startswith("warning: "))
     assert ran.err.index(warning) < ran.err.index("replies: ")
     assert warning == (
-        "warning: 20 cases cannot pass 2 checks at 10% unless almost no verdict flips: a judge that flips 2% of the "
-        "time needs about 98 eligible comparisons (`distract plan-gate --max-flip-rate 0.1 --true-rate 0.02 "
+        "warning: 20 cases cannot pass 2 checks at 10% unless a flip is rare: a judge with flips in 2% of the "
+        "pairs needs about 98 eligible comparisons (`distract plan-gate --max-flip-rate 0.1 --true-rate 0.02 "
         "--checks 2`); use --limit all, fewer --protocol or --attack, more data"
     )
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "20", "--out", "r").code == 0
     note = run("gate", "r", "--max-flip-rate", "0.1")
     assert note.code == 3
-    assert "20 eligible comparisons cannot pass 2 checks at 10% unless almost no verdict flips" in note.words
+    assert "20 eligible comparisons cannot pass 2 checks at 10% unless a flip is rare" in note.words
     data = write("d.jsonl", cases(200))
     enough = run(*GATE, "--judge", "planted:fair", "--data", data)
     assert enough.code == 0

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from distract.stats.intervals import upper_bound
-from distract.studies.gate.dependence import clustered_flips_reason, few_prompts_reason, shrink_counts
+from distract.studies.gate.dependence import clustered_hits_reason, few_prompts_reason, shrink_counts
 from distract.studies.gate.limits import Limits
 
 UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
@@ -32,7 +32,7 @@ def test_dependent_pairs_pass_no_more_often_than_allowed(sizes: tuple[int, ...],
                 values += [float(rng.random() < share) for _ in range(pairs)]
                 clusters += [prompt] * pairs
             is_below = upper_bound(*shrink_counts(values, clusters, limits)) < threshold
-            is_held_up = few_prompts_reason(len(sizes), threshold, limits) or clustered_flips_reason(
+            is_held_up = few_prompts_reason(len(sizes), threshold, limits) or clustered_hits_reason(
                 values, clusters, threshold, limits
             )
             wrong += is_below and not is_held_up

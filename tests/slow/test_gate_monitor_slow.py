@@ -273,7 +273,7 @@ def test_simulated_gates_match_real_ones() -> None:
         assert [monitor.n for monitor in monitors] == simulation.n[gate].tolist()
         for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
             if gate % 5 == 0:
-                message = build_check("p", None, "a", monitor, "flip_rate", adjusted, limits, CHECKS)
+                message = build_check("p", None, "a", monitor, "flip_rate", T, adjusted, limits, CHECKS)
                 also = simulation.decisions[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
                 word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.decisions[gate, at]]
                 assert message.decision == word

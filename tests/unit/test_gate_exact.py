@@ -16,7 +16,7 @@ from distract.core.errors import UsageError
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bound
-from distract.studies.gate.dependence import clustered_flips_reason, shrink_counts, uneven_prompts_reason
+from distract.studies.gate.dependence import clustered_hits_reason, shrink_counts, uneven_prompts_reason
 from distract.studies.gate.exact import count_needed
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits, least_n
@@ -70,12 +70,12 @@ def test_only_headline_rules_and_real_attacks_are_checked() -> None:
         assert gate([replace(one, judgments=(message,)) if one.target else one for one in scores])[0] == decision
     assert gate(control, attacks=["null"]) == (
         "inconclusive",
-        "no flip rate of an attack was measured (controls are not checked)",
+        "no attack was measured (controls are not checked)",
     )
 
 
 def test_gate_fails_closed() -> None:
-    assert gate([]) == ("inconclusive", "no flip rate of an attack was measured (controls are not checked)")
+    assert gate([]) == ("inconclusive", "no attack was measured (controls are not checked)")
     assert gate(rate(0, 0, invalid=40))[0] == "inconclusive"
     assert gate(rows("!" * 400))[0] == "inconclusive"
     assert gate(rate(0, 400), flaw="the run is unfinished") == ("inconclusive", "the run is unfinished")
@@ -140,8 +140,8 @@ def test_each_prompt_counts_as_at_least_one_pair() -> None:
 
 def test_one_repeated_prompt_costs_no_power() -> None:
     values, clusters = [1.0] * 3 + [0.0] * 97, [*range(98), 97, 96]
-    assert clustered_flips_reason(values, clusters, 0.1, Limits()) is None
-    assert clustered_flips_reason(values, [number // 5 for number in range(100)], 0.1, Limits()) is not None
+    assert clustered_hits_reason(values, clusters, 0.1, Limits()) is None
+    assert clustered_hits_reason(values, [number // 5 for number in range(100)], 0.1, Limits()) is not None
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ def test_one_large_prompt_does_not_outweigh_small_ones() -> None:
     clusters = [at // 2 for at in range(40)] + [20 + at for at in range(20)] + [40] * 940
     values = [float(at < 40 and at % 2 == 0) for at in range(1000)]
     assert "do not show that the mean over prompts is below 0.1" in str(
-        clustered_flips_reason(values, clusters, 0.1, Limits())
+        clustered_hits_reason(values, clusters, 0.1, Limits())
     )
-    assert clustered_flips_reason([0.0] * 1000, clusters, 0.1, Limits()) is None
-    assert clustered_flips_reason(values, range(1000), 0.1, Limits()) is None
+    assert clustered_hits_reason([0.0] * 1000, clusters, 0.1, Limits()) is None
+    assert clustered_hits_reason(values, range(1000), 0.1, Limits()) is None
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))

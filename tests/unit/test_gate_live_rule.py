@@ -16,9 +16,10 @@ from distract.core.records import RESAMPLED, Judgment, Row
 from distract.studies.gate.checks import build_check
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import CheckKey, LiveGate, record, replay_gate
+from distract.studies.gate.measures import Measure
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
-from distract.studies.gate.prompt_outcomes import excess_outcome, pair_flips, rate_outcome, rise_outcome
-from distract.studies.gate.verdict import Check, Measure
+from distract.studies.gate.prompt_outcomes import excess_outcome, pair_hits, rate_outcome, rise_outcome
+from distract.studies.gate.verdict import Check
 from distract.studies.gate.verdict import Verdict as GateVerdict
 
 NULL = registry.controls()[0].name
@@ -285,7 +286,7 @@ def test_excess_over_noise_decides() -> None:
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     """The baseline's flips in the record of a run."""
     rows = singles(flips, [place])
-    pairs = [[*unit, flip] for unit, flip in pair_flips(rows, None, place[1])[0].items()]
+    pairs = [[*unit, flip] for unit, flip in pair_hits(rows, None, place[1])[0].items()]
     return [{"protocol": place[0], "attack": place[1], "flips": pairs}]
 
 
@@ -320,7 +321,7 @@ def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decis
 
 
 def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
-    there, _ = pair_flips(singles([True, False]), None, "f")
+    there, _ = pair_hits(singles([True, False]), None, "f")
     outcomes = [rise_outcome(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
     assert [(one.n, one.k, one.low, one.high, one.only_here) for one in outcomes] == [
         (1, 1, (0.5,), (0.5,), 0),
@@ -371,6 +372,6 @@ def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int,
     for at in range(of):
         monitor.add(PromptOutcome(1, invalid=1) if at < invalid else PromptOutcome(1, (0.0,), (0.0,), 1))
     monitor.end()
-    check = build_check(*P[:1], None, P[1], monitor, "flip_rate", 1.0, limits, 1)
+    check = build_check(*P[:1], None, P[1], monitor, "flip_rate", 0.3, 1.0, limits, 1)
     assert (check.invalid, check.n) == (invalid, of - invalid)
     assert (check.decision, check.reason[:11]) == ("pass", "upper bound")

@@ -232,7 +232,7 @@ def test_controls_and_one_sided_protocols_are_no_checks() -> None:
     both = [*rows("0" * 99), *rows("0" * 99, attack="null")]
     old = make_run([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
     new = make_run([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
-    assert [(one.now.protocol, one.now.attack) for one in rise_tests(old, new, Limits())] == [("pairwise", "f")]
+    assert [(one.now.protocol, one.now.attack.name) for one in rise_tests(old, new, Limits())] == [("pairwise", "f")]
     verdict = decide(old, new, Limits())
     assert verdict.decision == "pass"
     assert verdict.notes[:2] == ("protocols of one run only, not compared: other",

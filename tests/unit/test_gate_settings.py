@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from distract.core import printable, registry
 from distract.core.errors import DataError, UsageError
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.measures import AttackKind
 from distract.studies.gate.settings import load_settings, merge_limits
 from distract.studies.project import SHARED_FILE, read_project
 
@@ -81,7 +82,7 @@ def test_whole_settings_table_is_read(tmp_path: Path) -> None:
         ("absolute", "sycophancy"): 0.05,
         ("base", "prolixity"): 0.10,
     }
-    assert {names: limits.threshold(*names) for names in cases} == cases
+    assert {names: limits.threshold(names[0], AttackKind(names[1])) for names in cases} == cases
 
 
 @pytest.mark.parametrize("text", [WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE])
@@ -219,8 +220,8 @@ class TestFileLocation:
         (RATES + '"pairwise/" = 0.1', "unknown attack ''"),
         (RATES + '"/" = 0.1', "unknown protocol ''"),
         (RATES + '"" = 0.1', "unknown protocol or attack ''"),
-        (RATES + "null = 0.1", "'null' is a control, so the gate does not check its flip rate; remove it"),
-        (RATES + "none = 0.1", "'none' is a control, so the gate does not check its flip rate; remove it"),
+        (RATES + "null = 0.1", "'null' is a control, so the gate does not check its rate; remove it"),
+        (RATES + "none = 0.1", "'none' is a control, so the gate does not check its rate; remove it"),
         (RATES + "severity-2 = 0.1", "'severity-2' lowers the quality on purpose, so the gate does not check"),
         (RATES + '"pairwise/severity-1" = 0.1', "'severity-1' lowers the quality on purpose"),
         (RATES + "sycophancy = 3", "max-flip-rates.sycophancy: expected a share between 0.000001 and 1"),

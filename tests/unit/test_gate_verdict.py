@@ -28,7 +28,7 @@ def test_any_failure_fails_and_all_passes_pass(decisions: tuple[Decision, ...]) 
 
 
 def test_combined_gate_fails_closed() -> None:
-    nothing = "no flip rate of an attack was measured (controls are not checked)"
+    nothing = "no attack was measured (controls are not checked)"
     assert combine_checks([], None) == ("inconclusive", nothing)
     assert combine_checks([check("pass")], "unfinished") == ("inconclusive", "unfinished")
     assert combine_checks([check("fail")], "unfinished") == ("inconclusive", "unfinished")

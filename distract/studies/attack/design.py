@@ -155,11 +155,14 @@ class _CaseAudit:
         # A tie is judged again too, to see whether it remains one.
         attacked = [*lost, *([tie_target] if "tie" in outcomes and tie_target not in lost else [])]
         attacks = self.p.attacks_for(self.protocol)
+        # Whether a tie remains one concerns no gate.
+        same = attacked if self.p.only is None else lost
+        targets = {"hollow": [tie_target], "same": same}
         plans = [
             self._judge_attack(a, b, target, attack)
             for target in dict.fromkeys((*attacked, tie_target))
             for attack in attacks
-            if (target == tie_target if attack.truth == "hollow" else target in attacked)
+            if target in targets.get(attack.truth, attacked)
         ]
         won = [target for target in SIDES if self.p.net and MIRROR[target] in lost and target not in attacked]
         plans += [

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from distract.core.attack import Truth
 from distract.core.printable import line
-from distract.core.records import MIRROR, Judgment, Outcome, Rewrite, Row
-from distract.studies.attack.outcomes import CRITERIA, Unit, count_flips, pair_unit
+from distract.core.records import Judgment, Outcome, Rewrite, Row
+from distract.studies.attack.outcomes import CRITERIA, Unit, count_failures, count_flips, find_target, pair_unit
 
 MOST = 3
 """Default number of flips to show."""
@@ -58,12 +59,20 @@ def find_flips(
     most: int = MOST,
     margin: float = 0.0,
     outcome: FlipOutcome = "flip",
+    rate: str = "flip_rate",
 ) -> tuple[Flip, ...]:
-    """Return the verdicts that changed this way and most strongly; leads up to ``margin`` are ties."""
+    """Return the verdicts that changed this way and most strongly; leads up to ``margin`` are ties.
+
+    With another ``rate`` of failures than that of flips, return those that it counts.
+    """
     judged = [row for row in rows if row.design == "flip" and row.protocol == protocol]
     is_counter = outcome == "counter-flip"
-    counts = count_flips(judged, rule, attack, margin, winners=is_counter)
-    changes = CRITERIA["softened_rate" if outcome == "softened" else "flip_rate"]
+    counts = (
+        count_flips(judged, rule, attack, margin, winners=True)
+        if is_counter
+        else count_failures(judged, rule, attack, rate, margin)
+    )
+    changes = CRITERIA["softened_rate" if outcome == "softened" else rate]
     baselines = {pair_unit(row): row for row in judged if row.target is None}
     attacked: dict[tuple[Unit, Outcome | None], Row] = {
         (pair_unit(row), row.target): row for row in judged if row.target is not None and row.attack == attack
@@ -77,8 +86,10 @@ def find_flips(
     flips = []
     for unit, (_, after, before) in counts.outcomes.items():
         if before is not None and changes(after, before):
-            target = before if is_counter else MIRROR[before]
-            flip = _build_flip(baselines[unit], attacked[unit, target], rule, texts, outcome)
+            row = baselines[unit]
+            truth: Truth = "hollow" if rate == "hollow_win_rate" else "same"
+            target = before if is_counter else find_target(row, rule, truth)
+            flip = _build_flip(row, attacked[unit, target], rule, texts, outcome)
             flips.append(((-abs(flip.margin), flip.case, flip.rewritten, flip.other, str(unit)), flip))
     return tuple(flip for _, flip in sorted(flips, key=lambda entry: entry[0])[:most])
 

@@ -106,14 +106,12 @@ def count_attacked(
     for row in rows:
         if row.target is not None:
             continue
-        before, target = read_outcome(row, rule, margin), choose_tie_target(row.a, row.b, row.label)
+        before, target = read_outcome(row, rule, margin), find_target(row, rule, truth)
         counts.asked += row.excluded is None
-        if truth != "hollow":
-            if row.excluded is not None or before is None:
-                counts.reasons.update([row.excluded] if row.excluded is not None else [])
-                counts.invalid += row.excluded is None
-                continue
-            target = target if before == "tie" else "a" if before == "b" else "b"
+        if truth != "hollow" and (row.excluded is not None or before is None):
+            counts.reasons.update([row.excluded] if row.excluded is not None else [])
+            counts.invalid += row.excluded is None
+            continue
         after = attacked.get((*pair_unit(row), target))
         if after is None:
             counts.reasons["not judged yet"] += 1
@@ -121,6 +119,21 @@ def count_attacked(
             first = None if before is None or target == "b" else MIRROR[before]
             _count(counts, pair_unit(row), after, rule, before if target == "b" else first, margin, target == "a")
     return counts
+
+
+def find_target(row: Row | CompactRow, rule: str | None, truth: Truth) -> Literal["a", "b"]:
+    """Return the response that an attack replaces; a margin does not count, since it decides no attack."""
+    lost = "tie" if truth == "hollow" else read_outcome(row, rule)
+    return choose_tie_target(row.a, row.b, row.label) if lost in ("tie", None) else "a" if lost == "b" else "b"
+
+
+def count_failures(
+    rows: Sequence[Row | CompactRow], rule: str | None, attack: str, rate: str, margin: float = 0.0
+) -> OutcomeCounts:
+    """Count the outcomes that a rate of failures is about: one of the values of ``FAILURES``."""
+    if rate == "flip_rate":
+        return count_flips(rows, rule, attack, margin)
+    return count_attacked(rows, rule, attack, "hollow" if rate == "hollow_win_rate" else "injection", margin)
 
 
 COUNTERS: Mapping[str, Callable[[Sequence[Row | CompactRow], str | None, str], OutcomeCounts]] = {

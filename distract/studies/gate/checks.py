@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from distract.core.printable import count, p_value
 from distract.studies.gate.boundary import end_probability
-from distract.studies.gate.exact import (
-    count_needed,
-    format_bound,
-    ineligible_reason,
-    invalid_reason,
-    open_reason,
-    threshold,
-)
+from distract.studies.gate.exact import count_needed, format_bound, ineligible_reason, invalid_reason, open_reason
 from distract.studies.gate.limits import Limits, is_unreadable, least_n
+from distract.studies.gate.measures import RATES, RISES, Measure, describe_bounded, name_hit
 from distract.studies.gate.mixture import Direction, log_evidence
 from distract.studies.gate.monitor import Monitor
-from distract.studies.gate.verdict import Check, Measure
+from distract.studies.gate.verdict import Check
 
 STEPS = 24
 """Bisection steps for a bound, enough for thresholds of a millionth."""
-
-_BOUNDED: Mapping[Measure, str] = {
-    "flip_rate": "",
-    "excess_flip_rate": " of the excess",
-    "flip_rate_rise": " of the rise",
-}
 
 
 def build_check(
@@ -38,12 +26,12 @@ def build_check(
     attack: str,
     monitor: Monitor,
     measure: Measure,
+    limit: float,
     adjusted: float,
     limits: Limits,
     checks: int,
 ) -> Check:
-    """Describe the current state of a check."""
-    limit = limits.max_rise if measure == "flip_rate_rise" else threshold(limits, protocol, attack)
+    """Describe the current state of a check, whose threshold is ``limit``."""
     state = _CheckState(monitor, measure, limits, limit)
     decision = monitor.decision or "inconclusive"
     # Once another check has failed, Holm's adjustment may let this one fail too.
@@ -64,7 +52,7 @@ def build_check(
         reason = state.open_reason(more)
     else:
         reason = state.decision_reason(*state.bounds)
-    compared = measure != "flip_rate"
+    compared = measure not in RATES
     lower, upper = state.bounds or (None, None)
     return Check(
         protocol=protocol,
@@ -130,8 +118,8 @@ class _CheckState:
 
     def __init__(self, monitor: Monitor, measure: Measure, limits: Limits, threshold: float) -> None:
         self._monitor, self._limits, self._threshold = monitor, limits, threshold
-        self._is_rise, self._is_rate = measure == "flip_rate_rise", measure == "flip_rate"
-        self._of = _BOUNDED[measure] + ("" if monitor.test.is_single else " (mean over prompts)")
+        self._is_rise, self._is_rate, self._hit = measure in RISES, measure in RATES, name_hit(measure)
+        self._of = describe_bounded(measure) + ("" if monitor.test.is_single else " (mean over prompts)")
         self._others = f"whatever the other {count(monitor.left, 'pair')} would say"
         self.eligible_share = monitor.eligible / monitor.asked if monitor.asked else None
         self.bounds: tuple[float, float] | None = None
@@ -142,7 +130,7 @@ class _CheckState:
     def decision_reason(self, lower: float, upper: float) -> str:
         monitor, limit = self._monitor, self._threshold
         if monitor.reason == "settled":
-            return f"{self._flips} decide it, {self._others}"
+            return f"{self._hits} decide it, {self._others}"
         floor = 0.0 if self._is_rise else limit
         if monitor.decision == "fail":
             return f"lower bound{self._of} {format_bound(lower, floor)} is above {floor:g}"
@@ -160,17 +148,17 @@ class _CheckState:
         if more is not None:
             about = f"; at this rate about {count(more, 'verdict')} would"
         elif monitor.limits is None and monitor.prompt_count < least:
-            about = f"; without any flip it takes about {count(least, 'prompt')}"
+            about = f"; without any {self._hit} it takes about {count(least, 'prompt')}"
         settle = f"whether the rise is above 0 or below {limit:g}" if self._is_rise else f"{limit:g}"
         if monitor.reason == "settled":
-            return f"{self._flips} do not settle {settle}, {self._others}{about}"
+            return f"{self._hits} do not settle {settle}, {self._others}{about}"
         if monitor.limits is not None:
-            return open_reason(lower, upper, limit, monitor.n, least, more)
+            return open_reason(lower, upper, limit, monitor.n, least, more, self._of)
         return f"the bounds{self._of} {lower:.3f} to {upper:.3f} do not settle {settle}{about}"
 
     @property
-    def _flips(self) -> str:
+    def _hits(self) -> str:
         monitor = self._monitor
         if self._is_rate:
-            return f"{count(monitor.k, 'flip')} in {count(monitor.n, 'verdict')}"
-        return f"{count(monitor.only_here, 'flip')} only here and {monitor.only_there} only there, of {monitor.n},"
+            return f"{count(monitor.k, self._hit)} in {count(monitor.n, 'verdict')}"
+        return f"{count(monitor.only_here, self._hit)} only here and {monitor.only_there} only there, of {monitor.n},"

@@ -1,6 +1,6 @@
 """Allow for comparisons that share a prompt: how many independent ones they count as, and how many are needed.
 
-Bounds use the variance in the run. By chance it may miss prompts that flip as a whole, so a pass also needs enough
+Bounds use the variance in the run. By chance it may miss prompts that are hits as a whole, so a pass also needs enough
 prompts and evidence from their means, where bets hold under any dependence.
 """
 
@@ -26,14 +26,14 @@ def count_prompts(clusters: Sequence[Hashable]) -> int | None:
 
 
 def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
-    """Return flips and comparisons, shrunk by the dependence within prompts."""
-    # If few prompts flip, the degrees of freedom understate n: at worst all pairs of a prompt are one pair repeated.
+    """Return hits and comparisons, shrunk by the dependence within prompts."""
+    # If few prompts have hits, degrees of freedom understate n: at worst all pairs of a prompt are one pair repeated.
     n = max(intervals.effective_n(values, clusters, limits.alpha), intervals.kish_n(clusters))
     return math.fsum(values) / len(values) * n, n
 
 
 def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str | None:
-    """Explain why so few prompts cannot pass: all comparisons of a prompt may flip together."""
+    """Explain why so few prompts cannot pass: all comparisons of a prompt may be hits together."""
     least = least_n(limit, limits.confidence)
     if prompts is None or prompts >= least:
         return None
@@ -41,7 +41,7 @@ def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str
 
 
 def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
-    """Explain why prompts of uneven sizes cannot pass: the largest may flip as a whole and decide alone."""
+    """Explain why prompts of uneven sizes cannot pass: the largest may consist of hits and decide alone."""
     equal, least = math.floor(intervals.kish_n(clusters)), least_n(limit, limits.confidence)
     if len(clusters) <= FEW_REPEATED * equal or equal >= least:
         return None
@@ -51,10 +51,10 @@ def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Li
     )
 
 
-def clustered_flips_reason(
+def clustered_hits_reason(
     values: Sequence[float], clusters: Sequence[Hashable], limit: float, limits: Limits
 ) -> str | None:
-    """Explain why flips concentrated in few prompts cannot pass: more such prompts may be missing by chance."""
+    """Explain why hits concentrated in few prompts cannot pass: more such prompts may be missing by chance."""
     if not any(values) or len(values) <= FEW_REPEATED * intervals.kish_n(clusters):
         return None
     prompts: dict[Hashable, list[float]] = {}

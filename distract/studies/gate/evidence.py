@@ -12,7 +12,8 @@ from typing import Literal
 from distract.core.printable import count, interval, line, p_value, percent
 from distract.studies.attack.flips import Flip, excerpt_difference
 from distract.studies.gate.limits import STYLE
-from distract.studies.gate.verdict import Check, Decision, Effort, Measure, Verdict, name_measure
+from distract.studies.gate.measures import EXCESSES, RISES, base_rate, describe_hits, name_hit, name_measure
+from distract.studies.gate.verdict import Check, Decision, Effort, Verdict
 
 State = Literal["pass", "fail", "inconclusive", "skipped"]
 ClearestFlips = Mapping[tuple[str, str], Sequence[Flip]]
@@ -20,15 +21,6 @@ ClearestFlips = Mapping[tuple[str, str], Sequence[Flip]]
 
 WHOLE = "gate"
 """Place of a finding that no single check explains."""
-
-_COMPARED: Mapping[Measure, str] = {
-    "excess_flip_rate": "flip rate under the control",
-    "flip_rate_rise": "flip rate of the baseline",
-}
-_BOUNDED: Mapping[Measure, str] = {
-    "excess_flip_rate": "excess over the control",
-    "flip_rate_rise": "rise since the baseline",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ def attack_label(check: Check) -> str:
     """Name a check's attack."""
     if check.measure in STYLE:
         return f"{line(check.attack)} ({name_measure(check.measure)})"
-    return line(check.attack) + " since the baseline" * (check.measure == "flip_rate_rise")
+    return line(check.attack) + " since the baseline" * (check.measure in RISES)
 
 
 def format_threshold(threshold: float | None) -> str:
@@ -75,7 +67,7 @@ def format_threshold(threshold: float | None) -> str:
 
 
 def is_worth(check: Check) -> bool:
-    """Whether a check is about what a style is worth, in its own unit, and not about flips."""
+    """Whether a check is about what a style is worth, in its own unit, and no rate of hits."""
     return check.unit != "share"
 
 
@@ -98,7 +90,7 @@ def format_bounds(check: Check) -> str:
 def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     """Describe the figures of a check, one line each."""
     if not is_worth(check):
-        yield from _flip_lines(check, confidence)
+        yield from _rate_lines(check, confidence)
         return
     noun = name_measure(check.measure)
     yield f"{noun}: {format_amount(check)}; of {check.n}, {check.invalid} invalid"
@@ -107,24 +99,29 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     yield f"largest {noun}: {check.threshold:g}"
 
 
-def _flip_lines(check: Check, confidence: float) -> Iterator[str]:
+def _rate_lines(check: Check, confidence: float) -> Iterator[str]:
     basis = "" if check.prompts is None else f", mean over {count(check.prompts, 'prompt')}"
     rate = f" ({percent(check.value)}%{basis})" if check.value is not None else ""
     share = "" if check.eligible_share is None else f"; {percent(check.eligible_share)}% of the comparisons eligible"
-    yield f"{check.k} of {check.n} flipped{rate}; {check.invalid} invalid, {check.excluded} excluded{share}"
+    is_rise = check.measure in RISES
+    noun = name_measure(base_rate(check.measure))
+    counts = f"{check.k} of {check.n} {describe_hits(check.measure)}{rate}"
+    yield f"{counts}; {check.invalid} invalid, {check.excluded} excluded{share}"
     if check.reference is not None:
-        only = f"; flips only in this run {check.only_here}, only in the reference {check.only_there}"
-        yield f"{_COMPARED.get(check.measure, 'reference')}: {percent(check.reference)}%" + (
+        only = (
+            f"; {name_hit(check.measure)}s only in this run {check.only_here}, only in the reference {check.only_there}"
+        )
+        yield f"{noun} {'of the baseline' if is_rise else 'under the control'}: {percent(check.reference)}%" + (
             only if check.only_here is not None and check.only_there is not None else ""
         )
     if bounds := interval(check.lower, check.upper):
-        noun = _BOUNDED.get(check.measure, name_measure(check.measure))
+        if check.measure in EXCESSES or is_rise:
+            noun = "rise since the baseline" if is_rise else "excess over the control"
         yield f"{noun}: {bounds}% (each bound one-sided, {percent(confidence)}%)"
     if check.threshold is not None:
-        rise = check.measure == "flip_rate_rise"
         yield (
             f"largest rise: {format_threshold(check.threshold)} points"
-            if rise
+            if is_rise
             else f"threshold: {format_threshold(check.threshold)}%"
         )
     if check.p_value is not None:

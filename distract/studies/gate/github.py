@@ -12,10 +12,11 @@ from distract.core.printable import interval, line, p_value, percent
 from distract.report.markdown import escape_markup, format_code, lay_out_table
 from distract.studies.gate import evidence
 from distract.studies.gate.evidence import CheckFinding, ClearestFlips, State
+from distract.studies.gate.measures import name_hit
 from distract.studies.gate.verdict import Check, Verdict
 
 _LEVELS: dict[State, str] = {"pass": "notice", "skipped": "notice", "inconclusive": "warning", "fail": "error"}
-_HEAD = ("protocol", "attack", "flips", "rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")
+_HEAD = ("rate, %", "bounds, %", "p (Holm)", "threshold, %", "decision")
 _WORTH_HEAD = ("protocol", "attack", "value", "bounds", "n", "limit", "decision")
 
 
@@ -39,11 +40,14 @@ def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
     results = evidence.findings(verdict)
     if verdict.checks:
         checks = [(result.check, result.state) for result in results if result.check]
-        flip_rows = [_row(*each) for each in checks if not evidence.is_worth(each[0])]
-        worth_rows = [_worth_row(*each) for each in checks if evidence.is_worth(each[0])]
-        for head, rows in ((_HEAD, flip_rows), (_WORTH_HEAD, worth_rows)):
-            align = (":--", ":--", *["--:"] * (len(head) - 3), ":--")
-            blocks += [lay_out_table(head, rows, align)] if rows else []
+        tables: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+        head: tuple[str, ...]
+        for check, state in sorted(checks, key=lambda each: evidence.is_worth(each[0])):
+            is_worth = evidence.is_worth(check)
+            head = _WORTH_HEAD if is_worth else ("protocol", "attack", f"{name_hit(check.measure)}s", *_HEAD)
+            tables.setdefault(head, []).append((_worth_row if is_worth else _row)(check, state))
+        for head, rows in tables.items():
+            blocks.append(lay_out_table(head, rows, (":--", ":--", *["--:"] * (len(head) - 3), ":--")))
         blocks.append(f"Bounds are one-sided, {percent(verdict.confidence)}% each.")
     if undecided := [result for result in results if result.state == "inconclusive" and result.check]:
         blocks.append(

@@ -1,4 +1,4 @@
-"""The limits of a gate: thresholds by protocol and attack, and its confidence."""
+"""The limits of a gate: thresholds by protocol, attack, family and truth, and its confidence."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import share_hint
-from distract.studies.gate.verdict import Measure
+from distract.studies.gate.measures import RATES, AttackKind, Measure
+
+RATE_LIMITS = tuple(rate.limit for rate in RATES.values())
+"""The limits that are thresholds of a rate."""
 
 LIMITS = (
-    *("max_flip_rate", "margin", "max_rise", "max_shift", "max_exchange_rate", "max_crossing", "max_win_rate"),
+    *(*RATE_LIMITS, "margin", "max_rise", "max_shift", "max_exchange_rate", "max_crossing", "max_win_rate"),
     *("max_invalid_rate", "min_eligible", "min_n", "confidence", "certify"),
 )
 """The limits that an option of ``distract gate`` sets."""
@@ -26,6 +29,9 @@ STYLE: Mapping[Measure, str] = {
 }
 """The limits on what a style is worth, by measure; they need a finished run."""
 
+SHARES = ("max_crossing", "max_win_rate")
+"""The limits on what a style is worth that are shares."""
+
 MOST = 1_000_000
 """Largest number of comparisons that a gate suggests."""
 
@@ -37,7 +43,7 @@ LARGEST = 1000
 
 
 def least_n(threshold: float, confidence: float) -> int:
-    """Return the smallest number of verdicts that can pass if none flips."""
+    """Return the smallest number of verdicts that can pass without any hit."""
     return min(MOST, math.floor(math.log(1 - confidence) / math.log1p(-threshold)) + 1)
 
 
@@ -46,13 +52,18 @@ def is_unreadable(n: int, invalid: int, most: float) -> bool:
     return invalid > 0 and invalid / (n + invalid) > most
 
 
+def name_option(limit: str) -> str:
+    """Name the option that sets a limit."""
+    return f"--{limit.replace('_', '-')}"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a gate; each field is an option of ``distract gate``.
 
-    ``others`` holds specific thresholds by ``PROTOCOL/ATTACK``, ``PROTOCOL`` or ``ATTACK``; rates are shares from
-    0.000001 to below 1. ``min_eligible`` is a share of the comparisons judged before any rewrite. Leads up to
-    ``margin`` are ties; it and ``max_shift`` are points of the score or differences of probability.
+    ``others`` holds specific thresholds by name, see ``threshold``; rates are shares from 0.000001 to below 1.
+    ``min_eligible`` is a share of the comparisons judged before any rewrite. Leads up to ``margin`` are ties; it and
+    ``max_shift`` are points of the score or differences of probability.
     """
 
     max_flip_rate: float | None = None
@@ -68,13 +79,12 @@ class Limits:
     max_exchange_rate: float | None = None
     max_crossing: float | None = None
     max_win_rate: float | None = None
+    max_gain_rate: float | None = None
+    max_hollow_win_rate: float | None = None
 
     def __post_init__(self) -> None:
         rates = {
-            "--max-flip-rate": self.max_flip_rate,
-            "--max-rise": self.max_rise,
-            "--max-crossing": self.max_crossing,
-            "--max-win-rate": self.max_win_rate,
+            **{name_option(name): getattr(self, name) for name in (*RATE_LIMITS, "max_rise", *SHARES)},
             **{f"max-flip-rates: {k}": v for k, v in self.others.items()},
         }
         for name, rate in rates.items():
@@ -87,8 +97,7 @@ class Limits:
         for name in AMOUNTS:
             amount = getattr(self, name)
             if amount is not None and not 0 <= amount <= LARGEST:
-                option = f"--{name.replace('_', '-')}"
-                raise UsageError(f"{option} {amount:g}: expected a number from 0 to {LARGEST}, such as 0.5")
+                raise UsageError(f"{name_option(name)} {amount:g}: expected a number from 0 to {LARGEST}, such as 0.5")
         if self.min_n < 1:
             raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
         if not 0.5 <= self.confidence < 1:
@@ -97,8 +106,8 @@ class Limits:
 
     @property
     def has_threshold(self) -> bool:
-        """Whether any flip rate has a threshold."""
-        return self.max_flip_rate is not None or bool(self.others)
+        """Whether any rate has a threshold."""
+        return bool(self.others) or any(getattr(self, name) is not None for name in RATE_LIMITS)
 
     @property
     def style(self) -> Mapping[Measure, float]:
@@ -111,17 +120,26 @@ class Limits:
         """The largest chance of a wrong decision at the threshold."""
         return 1 - self.confidence
 
-    def threshold(self, protocol: str, attack: str) -> float | None:
-        """Return the largest flip rate to accept; if protocol and attack have one each, the smaller."""
-        if (own := self.others.get(f"{protocol}/{attack}")) is not None:
-            return own
-        specific = [self.others[name] for name in (protocol, attack) if name in self.others]
-        return min(specific) if specific else self.max_flip_rate
+    def threshold(self, protocol: str, attack: AttackKind) -> float | None:
+        """Return the largest rate to accept: by the most specific name that has one.
+
+        A protocol alone stands for its flip rates; the smaller counts where it and the attack have one each.
+        """
+        groups = (f"family:{attack.family}", f"all:{attack.truth}")
+        for name in (attack.name, *groups):
+            if (own := self.others.get(f"{protocol}/{name}")) is not None:
+                return own
+        names = (attack.name, *([protocol] if attack.measure == "flip_rate" else []))
+        if specific := [self.others[name] for name in names if name in self.others]:
+            return min(specific)
+        default: float | None = getattr(self, RATES[attack.measure].limit)
+        return next((self.others[name] for name in groups if name in self.others), default)
 
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "certify"}
-        for name in ("max_crossing", "max_win_rate"):  # so that runs from before these limits keep their identity
+        # Without them, runs from before these limits keep their identity.
+        for name in (*SHARES, "max_gain_rate", "max_hollow_win_rate"):
             if plain[name] is None:
                 del plain[name]
         return {**plain, "others": dict(sorted(self.others.items()))}

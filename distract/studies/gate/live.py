@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from distract.core import registry
@@ -24,11 +25,12 @@ from distract.studies.attack import session
 from distract.studies.attack.session import AttackSelection
 from distract.studies.gate import live_rule
 from distract.studies.gate.comparable import common_names
-from distract.studies.gate.exact import threshold
+from distract.studies.gate.exact import Place, keep_covered, threshold
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import CheckKey, LiveGate
-from distract.studies.gate.prompt_outcomes import pair_flips
-from distract.studies.gate.verdict import Measure, Verdict
+from distract.studies.gate.measures import RATES, AttackKind, list_kinds
+from distract.studies.gate.prompt_outcomes import pair_hits
+from distract.studies.gate.verdict import Verdict
 from distract.studies.setup import Setup
 
 
@@ -74,6 +76,16 @@ def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> At
     return replace(selected, cases=ordered, parameters={**selected.parameters, "limit": len(ordered)})
 
 
+def drop_uncovered(selected: AttackSelection, protocols: Sequence[Protocol], limits: Limits) -> AttackSelection:
+    """Drop the default attacks of truths without any threshold."""
+    kinds, scope = list_kinds(selected.parameters), selected.scope
+    places = list(product((protocol.name for protocol in protocols), kinds.values()))
+    dropped = {*kinds} - {attack.name for _, attack in keep_covered(places, limits)}
+    names = [name for name in selected.parameters["attacks"] if name not in dropped]
+    scope = replace(scope, attacks=tuple(attack for attack in scope.attacks if attack.name not in dropped))
+    return replace(selected, scope=scope, parameters={**selected.parameters, "attacks": names})
+
+
 def live_record(
     selected: AttackSelection,
     protocols: Sequence[Protocol],
@@ -86,8 +98,8 @@ def live_record(
     required: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the record by which a live gate decides."""
-    attacks = [a for a in selected.parameters["attacks"] if a not in selected.parameters["controls"]]
-    places = sorted((protocol.name, attack) for protocol in protocols for attack in attacks)
+    attacks = list_kinds(selected.parameters).values()
+    places: list[Place] = list(product(sorted(protocol.name for protocol in protocols), attacks))
     if not places:
         raise UsageError("controls measure the noise, so the gate does not check them; name a distractor")
     stored = []
@@ -98,34 +110,37 @@ def live_record(
                 f"{baseline.path}: has no {absent[0]}, so no rise can be measured; name what the baseline has"
             )
         stored = [
-            _baseline_flips(baseline, *place, limits.margin)
-            for place in places
-            if place[0] in known_protocols and place[1] in known_attacks
+            _baseline_hits(baseline, protocol, attack, limits.margin)
+            for protocol, attack in places
+            if protocol in known_protocols and attack.name in known_attacks
         ]
         if not stored:
             raise UsageError(f"{baseline.path}: has none of these protocols and attacks; name others")
-    measure: Measure = "excess_flip_rate" if control else "flip_rate"
-    compared: list[CheckKey] = [(place["protocol"], place["attack"], "flip_rate_rise") for place in stored]
-    bounded = [(*place, measure) for place in places if not stored or limits.threshold(*place) is not None]
-    for protocol, attack, _ in bounded:
-        threshold(limits, protocol, attack)
+    kinds = {attack.name: attack for attack in attacks}
+    compared: list[CheckKey] = [
+        (place["protocol"], place["attack"], RATES[kinds[place["attack"]].measure].rise) for place in stored
+    ]
+    bounded = [place for place in places if not stored or limits.threshold(*place) is not None]
+    for place in bounded:
+        threshold(limits, *place)
     prompts = Counter[str]()
     for case in selected.cases:
         prompts[case.cluster] += len(pairs(case))
-    checks = [*bounded, *compared]
+    checks = [*live_rule.list_keys(bounded, control), *compared]
     labelled = sum(any(label(case, *pair) in ("a", "b") for pair in pairs(case)) for case in selected.cases)
     return live_rule.record(
         limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead, labelled=labelled
     )
 
 
-def _baseline_flips(baseline: LoadedRun, protocol: str, attack: str, margin: float) -> dict[str, Any]:
-    """Copy the baseline's flips under one attack, so that the run folder needs no other."""
+def _baseline_hits(baseline: LoadedRun, protocol: str, attack: AttackKind, margin: float) -> dict[str, Any]:
+    """Copy the baseline's hits under one attack, so that the run folder needs no other."""
     rule = headline("flip_rate", baseline.parameters["protocols"][protocol])
     rows = [row for row in baseline.rows if (row.design, row.protocol) == ("flip", protocol)]
-    flips, _ = pair_flips(rows, rule, attack, margin)
-    valid = [[*unit, flip] for unit, flip in flips.items() if flip is not None]
-    return {"protocol": protocol, "attack": attack, "flips": valid}
+    hits, _ = pair_hits(rows, rule, attack.name, attack.measure, margin)
+    valid = [[*unit, hit] for unit, hit in hits.items() if hit is not None]
+    # The key is that of older runs, whose identity it is part of.
+    return {"protocol": protocol, "attack": attack.name, "flips": valid}
 
 
 def prepare(

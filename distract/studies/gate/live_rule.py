@@ -18,12 +18,13 @@ from distract.core.records import Row
 from distract.stats import intervals
 from distract.stats.figure import headline
 from distract.studies.gate.checks import build_check
-from distract.studies.gate.exact import threshold
+from distract.studies.gate.exact import Place, threshold
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.measures import EXCESSES, RATES, RISES, Measure, base_rate, find_kind
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.prompt_outcomes import excess_outcome, rate_outcome, rise_outcome
 from distract.studies.gate.usability import DiscernmentMonitor, conclude
-from distract.studies.gate.verdict import Check, Effort, Measure, Verdict
+from distract.studies.gate.verdict import Check, Effort, Verdict
 
 MOST = 1_000_000
 """Maximum number of prompts of a gate, which stores a number for each."""
@@ -45,12 +46,18 @@ class LiveGate:
         self._rules = {name: headline("flip_rate", rules) for name, rules in parameters["protocols"].items()}
         self._null = next((a.name for a in registry.controls()), "")
         self._before = {
-            (record["protocol"], record["attack"]): {tuple(unit): bool(flip) for *unit, flip in record["flips"]}
+            (record["protocol"], record["attack"]): {tuple(unit): bool(hit) for *unit, hit in record["flips"]}
             for record in own["baseline"]
         }
         self._pairs = tuple(int(pairs) for pairs, prompts in own["prompts"].items() for _ in range(prompts))
         places: list[CheckKey] = [(protocol, attack, measure) for protocol, attack, measure in own["checks"]]
         self._others: int = own["others"]
+        self._thresholds = {
+            place: self.limits.max_rise
+            if place[2] in RISES
+            else threshold(self.limits, place[0], find_kind(parameters, place[1]))
+            for place in places
+        }
         self.monitors = {place: Monitor(self._test(place, len(places) + self._others)) for place in places}
         self._discernments = {
             protocol: DiscernmentMonitor(
@@ -112,8 +119,10 @@ class LiveGate:
         adjusted = intervals.holm([*p_values, *[1.0] * self._others])[: len(p_values)]
         number = len(p_values) + self._others
         return [
-            build_check(protocol, self._rules[protocol], attack, monitor, measure, p, self.limits, number)
-            for ((protocol, attack, measure), monitor), p in zip(self.monitors.items(), adjusted, strict=True)
+            build_check(protocol, self._rules[protocol], attack, monitor, measure, limit, p, self.limits, number)
+            for ((protocol, attack, measure), monitor), limit, p in zip(
+                self.monitors.items(), self._thresholds.values(), adjusted, strict=True
+            )
         ]
 
     def verdict(self, flaw: str | None = None) -> Verdict:
@@ -122,8 +131,7 @@ class LiveGate:
         return conclude(self.checks, self.limits, discernments, flaw, self._effort(flaw))
 
     def _test(self, place: CheckKey, checks: int) -> Hypothesis:
-        protocol, attack, measure = place
-        limits = self.limits
+        measure, limit, limits = place[2], self._thresholds[place], self.limits
         test = partial(
             Hypothesis,
             alpha_fail=limits.alpha / checks,
@@ -132,22 +140,20 @@ class LiveGate:
             min_n=limits.min_n,
             max_invalid_rate=limits.max_invalid_rate,
             min_eligible=limits.min_eligible,
+            whole=self._whole_run,
         )
-        if measure == "flip_rate_rise":
-            return test(0.5, ceiling=(1 + limits.max_rise) / 2, exact=False)
-        limit = threshold(limits, protocol, attack)
-        if measure == "excess_flip_rate":
-            return test((1 + limit) / 2, exact=False, whole=self._whole_run)
-        return test(limit)
+        if measure in RISES:
+            return test(0.5, ceiling=(1 + limit) / 2, exact=False)
+        return test((1 + limit) / 2, exact=False) if measure in EXCESSES else test(limit)
 
     def _observe(self, place: CheckKey, rows: Sequence[Row]) -> PromptOutcome:
         protocol, attack, measure = place
-        rule, margin = self._rules[protocol], self.limits.margin
-        if measure == "flip_rate_rise":
-            return rise_outcome(rows, rule, attack, self._before[protocol, attack], margin)
-        if measure == "excess_flip_rate":
-            return excess_outcome(rows, rule, attack, self._null, margin)
-        return rate_outcome(rows, rule, attack, margin)
+        rule, rate, margin = self._rules[protocol], base_rate(measure), self.limits.margin
+        if measure in RISES:
+            return rise_outcome(rows, rule, attack, self._before[protocol, attack], rate, margin)
+        if measure in EXCESSES:
+            return excess_outcome(rows, rule, attack, self._null, rate, margin)
+        return rate_outcome(rows, rule, attack, rate, margin)
 
     def _effort(self, flaw: str | None) -> Effort:
         pairs, calls = self._whole
@@ -179,6 +185,14 @@ class LiveGate:
         settled = any(monitor.decision == "inconclusive" for monitor in monitors)
         doubted = any(own.assess().doubt for own in self._discernments.values())
         return "the rest cannot change the decision" if settled or doubted else "every check has passed"
+
+
+def list_keys(places: Iterable[Place], control: bool) -> list[CheckKey]:
+    """List the checks of rates against thresholds: with a control, of what is beyond the judge's own noise."""
+    return [
+        (protocol, attack.name, (RATES[attack.measure].excess if control else None) or attack.measure)
+        for protocol, attack in places
+    ]
 
 
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class PromptOutcome:
     """The outcome of one prompt under one check.
 
     ``low`` and ``high`` hold a value from 0 to 1 for each eligible pair, with an invalid verdict counted for and
-    against the judge; ``k`` flips among ``n`` valid pairs; ``only_here`` and ``only_there`` compare with a reference;
+    against the judge; ``k`` hits among ``n`` valid pairs; ``only_here`` and ``only_there`` compare with a reference;
     ``unasked`` pairs were not judged even before the rewrite.
     """
 
@@ -145,12 +145,12 @@ class Monitor:
 
     @property
     def value(self) -> float | None:
-        """The flip rate: mean over prompts with a valid verdict."""
+        """The rate of hits: mean over prompts with a valid verdict."""
         return fmean(self._rates) if self._rates else None
 
     @property
     def reference(self) -> float | None:
-        """The reference's flip rate, on the same prompts."""
+        """The reference's rate of hits, on the same prompts."""
         return fmean(self._references) if self._references else None
 
     @property

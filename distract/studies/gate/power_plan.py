@@ -1,4 +1,4 @@
-"""Compute how many eligible comparisons a gate needs for the right decision, given the expected flip rate.
+"""Compute how many eligible comparisons a gate needs for the right decision, given the expected rate.
 
 All figures come from the binomial distribution, up to ``LONGEST`` comparisons; beyond that there is only an error.
 """
@@ -15,11 +15,12 @@ from distract.core.errors import UsageError
 from distract.core.printable import count, percent
 from distract.stats.figure import round_values
 from distract.studies.gate.boundary import LONGEST, boundary
-from distract.studies.gate.limits import Limits
+from distract.studies.gate.limits import Limits, name_option
+from distract.studies.gate.measures import RATES, Measure, name_hit, name_measure
 from distract.studies.gate.power import StoppingPath, TailTest, compute_path, decision_chances
 
 RARE = 0.2
-"""Share of the threshold at which a judge flips that a gate should pass."""
+"""Share of the threshold that a judge reaches which a gate should pass."""
 
 POWER = 0.8
 """Chance with which it should pass that judge."""
@@ -38,7 +39,7 @@ class FinishedGate:
     """A gate on a finished run.
 
     From ``n`` eligible comparisons on, every number reaches the requested power. ``limit`` is the largest number of
-    flips among n that passes, or the smallest that fails; ``wrong`` bounds the chance of the opposite decision.
+    hits among n that passes, or the smallest that fails; ``wrong`` bounds the chance of the opposite decision.
     """
 
     n: int
@@ -64,6 +65,7 @@ class PowerAnalysis:
     finished: FinishedGate
     live: StoppingPath | None
     notes: tuple[str, ...]
+    measure: Measure = "flip_rate"
 
     def document(self) -> dict[str, Any]:
         """Return JSON values, figures rounded to four decimals."""
@@ -73,10 +75,11 @@ class PowerAnalysis:
 
 
 def analyse_power(
-    threshold: float, true_rate: float, power: float, confidence: float, checks: int = 1
+    threshold: float, true_rate: float, power: float, confidence: float, checks: int = 1, measure: Measure = "flip_rate"
 ) -> PowerAnalysis:
     """Compute how many eligible comparisons a gate needs."""
-    Limits(max_flip_rate=threshold, confidence=confidence)
+    limits: Any = {RATES[measure].limit: threshold, "confidence": confidence}
+    Limits(**limits)
     _check_arguments(threshold, true_rate, power, checks)
     passes, alpha = true_rate < threshold, 1 - confidence
     # Holm's adjustment concerns failures only; at worst it is Bonferroni's.
@@ -99,22 +102,24 @@ def analyse_power(
     finished = FinishedGate(n, limit if passes else n - limit, *chances)
     live, obstacles = _analyse_live(threshold, true_rate, each, (strict, alpha), n)
     notes = *_notes(passes, checks, each), *obstacles
+    decision: Literal["pass", "fail"] = "pass" if passes else "fail"
     return PowerAnalysis(
-        threshold, true_rate, "pass" if passes else "fail", power, confidence, checks, each, finished, live, notes
+        threshold, true_rate, decision, power, confidence, checks, each, finished, live, notes, measure
     )
 
 
 def power_report(analysis: PowerAnalysis) -> Iterator[str]:
     """Describe an analysis, one sentence a line."""
     passes, run, live = analysis.decision == "pass", analysis.finished, analysis.live
+    noun, hits = name_measure(analysis.measure), count(run.limit, name_hit(analysis.measure))
     yield (
-        f"A judge whose true flip rate is {analysis.true_rate:g} should {analysis.decision} at a threshold of "
+        f"A judge whose true {noun} is {analysis.true_rate:g} should {analysis.decision} at a threshold of "
         f"{analysis.threshold:g} with a chance of {100 * analysis.power:.6g}%, at {100 * analysis.confidence:.6g}% "
         "confidence."
     )
     yield (
         f"A finished run: {count(run.n, _UNIT)} or more. With {run.n:,}, {'at most' if passes else 'at least'} "
-        f"{count(run.limit, 'flip')} {analysis.decision}: a chance of {percent(run.power)}%, and at most "
+        f"{hits} {analysis.decision}: a chance of {percent(run.power)}%, and at most "
         f"{percent(run.wrong)}% to {'fail' if passes else 'pass'}."
     )
     if live is not None:
@@ -127,7 +132,14 @@ def power_report(analysis: PowerAnalysis) -> Iterator[str]:
 
 
 def too_few_reason(
-    n: int, unit: str, threshold: float, checks: int, confidence: float, cures: Sequence[str], live: bool = False
+    n: int,
+    unit: str,
+    threshold: float,
+    checks: int,
+    confidence: float,
+    cures: Sequence[str],
+    measure: Measure,
+    live: bool = False,
 ) -> str | None:
     """Explain why so little data is unlikely to pass, and suggest remedies; None if it is enough."""
     rate = threshold * RARE
@@ -139,12 +151,13 @@ def too_few_reason(
     if n >= (LONGEST if least is None else least):
         return None
     takes = f"{least:,}" if least is not None else f"more than {LONGEST:,}"
-    command = f"distract plan-gate --max-flip-rate {threshold:g} --true-rate {rate:g} --checks {checks}"
+    option, hit = name_option(RATES[measure].limit), name_hit(measure)
+    command = f"distract plan-gate {option} {threshold:g} --true-rate {rate:g} --checks {checks}"
     name = "the check" if checks == 1 else f"{checks} checks"
     needed = unit if unit == "prompts" else "eligible comparisons"
     return (
-        f"{n:,} {unit} cannot pass {name} at {100 * threshold:g}% unless almost no verdict flips: a judge that flips "
-        f"{100 * rate:g}% of the time needs about {takes} {needed} (`{command}`); use "
+        f"{n:,} {unit} cannot pass {name} at {100 * threshold:g}% unless a {hit} is rare: a judge with {hit}s in "
+        f"{100 * rate:g}% of the pairs needs about {takes} {needed} (`{command}`); use "
         f"{', '.join(cures)}"
     )
 
@@ -192,7 +205,7 @@ def _notes(passes: bool, checks: int, each: float) -> Iterator[str]:
         "cases than that; comparisons that share a prompt count for less."
     )
     yield (
-        "Power does not grow steadily with the number of comparisons, because the limit is a whole number of flips: a "
+        "Power does not grow steadily with the number of comparisons, because the limit is a whole number: a "
         "smaller number may happen to reach it. Every number from the given one on reaches it."
     )
     if checks > 1 and passes:

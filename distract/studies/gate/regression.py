@@ -1,7 +1,7 @@
-"""Decide whether a judge got worse: two runs on the same cases, and how much more often it flips in the new one.
+"""Decide whether a judge got worse: two runs on the same cases, and how much more often it is hit in the new one.
 
 Each check takes the pairs eligible in both runs. It passes if the upper bound of the rise is below the largest one to
-accept. Otherwise it fails if flips in the new run only outnumber those in the old run only beyond chance (exact
+accept. Otherwise it fails if hits in the new run only outnumber those in the old run only beyond chance (exact
 one-sided McNemar test, after Holm's adjustment). Invalid verdicts count against the decision.
 """
 
@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from distract.core.printable import count, p_value, percent
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.studies.attack.outcomes import OutcomeCounts
 from distract.studies.gate.comparable import common_names
 from distract.studies.gate.dependence import count_prompts, few_prompts_reason, uneven_prompts_reason
 from distract.studies.gate.exact import (
-    MEASURE,
-    FlipCounts,
+    HitCounts,
+    Place,
     build_check,
-    count_run_flips,
+    count_run_hits,
     find_least,
     format_bound,
     ineligible_reason,
@@ -28,30 +27,32 @@ from distract.studies.gate.exact import (
     read_briefs,
 )
 from distract.studies.gate.limits import MOST, Limits, least_n
+from distract.studies.gate.measures import RATES, list_kinds, name_hit, name_measure
 from distract.studies.gate.verdict import Check, Decision
 
 
 class RiseTest:
-    """Tests the rise of a flip rate between two runs; ``alone`` counts the pairs eligible in only one of them."""
+    """Tests the rise of a rate between two runs; ``alone`` counts the pairs eligible in only one of them."""
 
-    def __init__(self, now: FlipCounts, before: OutcomeCounts, limits: Limits) -> None:
+    def __init__(self, now: HitCounts, before: HitCounts, limits: Limits) -> None:
         self.now, self._limits = now, limits
-        new, old = now.counted.eligible(MEASURE), before.eligible(MEASURE)
+        self._noun, self._hit = name_measure(now.measure), name_hit(now.measure)
+        new, old = now.hits, before.hits
         both = [unit for unit in new if unit in old]
         self.alone = len(old) - len(both), len(new) - len(both)
         self._clusters = [new[unit][0] for unit in both]
         self.prompts = count_prompts(self._clusters)
         pairs = [(new[unit][1], old[unit][1]) for unit in both]
-        # Count an invalid verdict against the decision: as a flip only now, or only before.
-        self._worst = [(float(flip is None or flip), float(flip_before or 0)) for flip, flip_before in pairs]
-        self._best = [(float(flip or 0), float(flip_before is None or flip_before)) for flip, flip_before in pairs]
+        # Count an invalid verdict against the decision: as a hit only now, or only before.
+        self._worst = [(float(hit is None or hit), float(hit_before or 0)) for hit, hit_before in pairs]
+        self._best = [(float(hit or 0), float(hit_before is None or hit_before)) for hit, hit_before in pairs]
         valid = [pair for pair in pairs if None not in pair]
         self._n, self._k, self._k_before = len(valid), *(sum(bool(pair[run]) for pair in valid) for run in (0, 1))
         self._only_here, self._only_there = valid.count((True, False)), valid.count((False, True))
 
     @property
     def p_value(self) -> float:
-        """P-value of "the flip rate did not rise": exact, one-sided, on effective numbers."""
+        """P-value of "the rate did not rise": exact, one-sided, on effective numbers."""
         return intervals.mcnemar_above(*self._discordance(self._best)[:2])
 
     def check(self, adjusted: float, checks: int) -> Check:
@@ -68,7 +69,7 @@ class RiseTest:
             decision=decision,
             reason=reason,
             threshold=self._limits.max_rise,
-            measure="flip_rate_rise",
+            measure=RATES[self.now.measure].rise,
             reference=self._k_before / self._n if self._n else None,
             only_here=self._only_here,
             only_there=self._only_there,
@@ -78,7 +79,7 @@ class RiseTest:
         )
 
     def _discordance(self, values: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-        """Return the pairs that flip only now, only before, and all pairs, in effective numbers."""
+        """Return the pairs that are hits only now, only before, and all pairs, in effective numbers."""
         if not values:
             return 0, 0, 0
         first, second = zip(*values, strict=True)
@@ -105,10 +106,12 @@ class RiseTest:
         rates = f"from {percent(self._k_before / n)}% to {percent(self._k / n)}%"
         if upper < most and not short:
             bound = f"upper bound of the rise {format_bound(100 * upper, 100 * most)} points is below {100 * most:g}"
-            return "pass", f"the flip rate rose {rates}, but the {bound}" if lower > 0 else bound, None
+            return "pass", f"the {self._noun} rose {rates}, but the {bound}" if lower > 0 else bound, None
         if lower > 0 and adjusted <= limits.alpha:
-            differ = f"{count(self._only_here, 'flip')} only now, {self._only_there} only before, p {p_value(adjusted)}"
-            return "fail", f"the flip rate rose {rates} ({differ})", None
+            differ = (
+                f"{count(self._only_here, self._hit)} only now, {self._only_there} only before, p {p_value(adjusted)}"
+            )
+            return "fail", f"the {self._noun} rose {rates} ({differ})", None
         more = self._count_needed(checks)
         if short:
             return "inconclusive", short, more
@@ -148,18 +151,16 @@ class RiseTest:
 def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
     """Return a test for each protocol and attack (no controls) of both runs."""
     protocols, attacks = common_names(baseline, run)
-    new, old = (count_run_flips(one, read_briefs(one), limits.margin) for one in (run, baseline))
-    places = [(protocol, attack) for protocol in protocols for attack in attacks]
-    return [
-        RiseTest(new.get(place, FlipCounts(*place)), old.get(place, FlipCounts(*place)).counted, limits)
-        for place in places
-    ]
+    kinds = list_kinds(run.parameters)
+    places: list[Place] = [(protocol, kinds[attack]) for protocol in protocols for attack in attacks]
+    new, old = (count_run_hits(one, read_briefs(one), places, limits.margin) for one in (run, baseline))
+    return [RiseTest(now, before, limits) for now, before in zip(new, old, strict=True)]
 
 
 def unmatched_notes(rises: Sequence[RiseTest]) -> list[str]:
     """Report the pairs eligible in one run only."""
     alone = [
-        f"{test.now.protocol} under {test.now.attack} ({test.alone[0]} before, {test.alone[1]} now)"
+        f"{test.now.protocol} under {test.now.attack.name} ({test.alone[0]} before, {test.alone[1]} now)"
         for test in rises
         if any(test.alone)
     ]

@@ -9,7 +9,9 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
+from distract.studies.attack.outcomes import FAILURES
 from distract.studies.gate.limits import AMOUNTS, LIMITS, Limits
+from distract.studies.gate.measures import RATES, Measure, find_rate
 from distract.studies.project import (
     MAX_NUMBER,
     SHARED_FILE,
@@ -22,9 +24,9 @@ from distract.studies.project import (
 )
 
 NAME = "gate"
-RATES = "max-flip-rates"
+SPECIFIC = "max-flip-rates"
 
-FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, RATES: "others"}
+FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, SPECIFIC: "others"}
 """The names of settings, and the fields of ``Limits`` that they set."""
 
 _KINDS: Mapping[str, tuple[type[float], str]] = {
@@ -59,13 +61,26 @@ def load_settings(path: Path | None = None) -> dict[str, Any]:
 def merge_limits(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> Limits:
     """Combine limits: the command line overrides the file, which overrides the defaults."""
     values = dict(settings)
-    if "max_flip_rate" in overrides:
-        values.pop("others", None)
+    replaced = {measure for measure, rate in RATES.items() if rate.limit in overrides}
+    if replaced and "others" in values:
+        values["others"] = {name: rate for name, rate in values["others"].items() if not _list_rates(name) <= replaced}
     return Limits(**{**values, **overrides})
 
 
+def _list_rates(name: str) -> set[Measure]:
+    """List the rates that a specific threshold is for."""
+    part = name.rpartition("/")[2]
+    if part in registry.protocols():
+        return {"flip_rate"}
+    group, _, truth = part.partition(":")
+    if group == "all":
+        return {find_rate(truth)}
+    attacks = [one for one in registry.attacks().values() if part in (one.name, f"family:{one.family}")]
+    return {find_rate(attack.truth) for attack in attacks if attack.truth in FAILURES}
+
+
 def _read_value(path: Path, at: tuple[str, ...], value: object) -> Any:
-    if at[-1] != RATES:
+    if at[-1] != SPECIFIC:
         return _check_value(path, at, FIELDS[at[-1]], value)
     if not isinstance(value, dict):
         raise setting_error(
@@ -99,14 +114,19 @@ def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> 
 
 
 def _check_name(path: Path, at: tuple[str, ...], name: str) -> None:
-    """Fail on anything but a protocol, an attack with a gated flip rate, or one of each."""
+    """Fail on anything but a protocol, an attack or group of attacks with a rate that the gate checks, or both."""
     protocols, attacks = registry.protocols(), registry.attacks()
-    gated = {name for name, attack in attacks.items() if attack.severity is None and not attack.control}
+    gated = {name: attack for name, attack in attacks.items() if attack.truth in FAILURES}
     protocol, slash, attack = name.partition("/")
     if slash:
         check_name(path, at, "protocol", protocol, protocols)
-    kind, part, known = ("attack", attack, gated) if slash else ("protocol or attack", name, {*protocols, *gated})
-    if part in attacks and part not in known:
+    part, kind = (attack, "attack") if slash else (name, "protocol or attack")
+    if part in attacks and part not in gated:
         why = "is a control" if attacks[part].control else "lowers the quality on purpose"
-        raise setting_error(path, at, f"{part!r} {why}, so the gate does not check its flip rate; remove it")
-    check_name(path, at, kind, part, known)
+        raise setting_error(path, at, f"{part!r} {why}, so the gate does not check its rate; remove it")
+    group, colon, value = part.partition(":")
+    if colon and group in ("all", "family"):
+        families = {attack.family for attack in gated.values()}
+        check_name(path, at, *(("truth", value, FAILURES) if group == "all" else ("family", value, families)))
+    else:
+        check_name(path, at, kind, part, {*gated, *(() if slash else protocols)})

@@ -29,6 +29,7 @@ from distract.studies.attack.labels import (
     list_order_changes,
 )
 from distract.studies.gate.limits import Limits
+from distract.studies.gate.measures import EXCESSES, RATES, base_rate
 from distract.studies.gate.mixture import Bets, log_mean
 from distract.studies.gate.verdict import Check, Effort, Verdict, combine_checks
 
@@ -158,10 +159,12 @@ def conclude(
     notes = [f"{protocol}: {doubts[protocol]}" for protocol in useless]
     if decision == "pass" and not any(one.labelled for one in judged.values()):
         notes.append("no response is labelled better, so this does not show that the judge can tell good from bad")
+    rates = {base_rate(check.measure) for check in checks if check.measure in RATES or check.measure in EXCESSES}
+    default = [getattr(limits, RATES[rate].limit) for rate in rates]
     return Verdict(
         decision,
         reason,
-        limits.max_flip_rate if any(check.measure in ("flip_rate", "excess_flip_rate") for check in checks) else None,
+        default[0] if len(default) == 1 else None,  # several rates have one each
         limits.confidence,
         limits.certify,
         held,

@@ -9,38 +9,22 @@ from typing import Any, Literal
 from distract.core.printable import line
 from distract.stats.figure import round_values
 from distract.studies.attack.labels import Usable
+from distract.studies.gate.measures import EXCESSES, RISES, Measure, base_rate, name_measure
 
 Decision = Literal["pass", "fail", "inconclusive"]
-Measure = Literal[
-    "flip_rate",
-    "excess_flip_rate",
-    "flip_rate_rise",
-    "shift",
-    "exchange_rate",
-    "crossing_rate",
-    "distractor_win_rate",
-]
-
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
-
-
-_NOUNS: Mapping[Measure, str] = {"distractor_win_rate": "rewrite win rate"}
-
-
-def name_measure(measure: Measure) -> str:
-    """Name a measure in words."""
-    return _NOUNS.get(measure, measure.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """One protocol under one attack.
 
-    ``k`` of ``n`` eligible comparisons with a valid verdict flipped; ``value`` is then the flip rate, as a mean over
-    ``prompts`` unless that is None. ``measure`` is what ``threshold`` and the one-sided bounds refer to: the flip rate,
-    its excess over the judge's own noise (``--control``), its rise since the baseline, or what a style is worth, which
-    is a mean in ``unit`` and has no k. ``reference`` is the flip rate there, and ``only_here`` and ``only_there`` are
-    the flips that differ. ``lower`` counts invalid verdicts after a rewrite as no flips, ``upper`` as flips.
+    ``k`` of ``n`` eligible comparisons with a valid verdict are hits: flips, gains or hollow wins, by the truth of the
+    attack; ``value`` is then their rate, as a mean over ``prompts`` unless that is None. ``measure`` is what
+    ``threshold`` and the one-sided bounds refer to: the rate, its excess over the judge's own noise (``--control``),
+    its rise since the baseline, or what a style is worth, which is a mean in ``unit`` and has no k. ``reference`` is
+    the rate there, and ``only_here`` and ``only_there`` are the hits that differ. ``lower`` counts invalid verdicts
+    after a rewrite as no hits, ``upper`` as hits.
     ``p_value`` tests "the measure is at most the threshold" ("it did not rise"). ``needed`` estimates how many
     comparisons would settle an open check; a ``skipped`` one was left open because another had failed.
     """
@@ -141,7 +125,7 @@ def combine_checks(checks: Sequence[Check], flaw: str | None) -> tuple[Decision,
     if flaw:
         return "inconclusive", flaw
     if not checks:
-        return "inconclusive", "no flip rate of an attack was measured (controls are not checked)"
+        return "inconclusive", "no attack was measured (controls are not checked)"
     for decision in ("fail", "inconclusive"):
         bad = [check for check in checks if check.decision == decision]
         if bad:
@@ -149,9 +133,7 @@ def combine_checks(checks: Sequence[Check], flaw: str | None) -> tuple[Decision,
             return bad[0].decision, f"{first.protocol} under {first.attack}: {first.reason}{more}"
     measures = dict.fromkeys(check.measure for check in checks)
     return "pass", " and ".join(
-        (_describe_no_rise if measure == "flip_rate_rise" else _describe_below)(
-            [c for c in checks if c.measure == measure]
-        )
+        (_describe_no_rise if measure in RISES else _describe_below)([c for c in checks if c.measure == measure])
         for measure in measures
     )
 
@@ -161,15 +143,17 @@ def _describe_below(checks: Sequence[Check]) -> str:
     limits = sorted({check.threshold for check in checks if check.threshold is not None})
     below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
     several = len(checks) > 1
-    if checks[0].measure == "excess_flip_rate":
-        rates = f"all {len(checks)} flip rates exceed" if several else "the flip rate exceeds"
+    measure = checks[0].measure
+    noun = name_measure(base_rate(measure))
+    if measure in EXCESSES:
+        rates = f"all {len(checks)} {noun}s exceed" if several else f"the {noun} exceeds"
         return f"{rates} the judge's own noise by less than {below}"
-    noun = name_measure(checks[0].measure)
     return f"all {len(checks)} {noun}s are below {below}" if several else f"the {noun} is below {below}"
 
 
 def _describe_no_rise(checks: Sequence[Check]) -> str:
-    which = "the flip rate did not rise" if len(checks) == 1 else f"none of {len(checks)} flip rates rose"
+    noun = name_measure(base_rate(checks[0].measure))
+    which = f"the {noun} did not rise" if len(checks) == 1 else f"none of {len(checks)} {noun}s rose"
     most = max((check.threshold for check in checks if check.threshold is not None), default=0.0)
     risen = [f"{line(c.protocol)} under {line(c.attack)}" for c in checks if c.lower is not None and c.lower > 0]
     though = f" (but {', '.join(risen)} did rise)" if risen else ""

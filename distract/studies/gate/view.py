@@ -8,6 +8,7 @@ from typing import Any
 from distract.core.printable import count, interval, line, p_value, percent
 from distract.report.blocks import Block, Heading, Note, Prose, Sentence, Span, Table, TableRow, Tone, Words, notes
 from distract.report.glossary import empty_reason
+from distract.report.phrases import join_names
 from distract.studies.gate.evidence import (
     attack_label,
     describe_effort,
@@ -18,16 +19,11 @@ from distract.studies.gate.evidence import (
 )
 from distract.studies.gate.exact import threshold
 from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.measures import EXCESSES, RATES, RISES, Measure, base_rate, find_kind, name_measure
 from distract.studies.gate.power_plan import cures, too_few_reason
-from distract.studies.gate.verdict import Check, Measure, Verdict, name_measure
+from distract.studies.gate.verdict import Check, Verdict
 
 TONES: Mapping[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "doubtful"}
-
-_TITLES: Mapping[Measure, str] = {
-    "excess_flip_rate": "flip rate above noise",
-    "flip_rate_rise": "flip rate since baseline",
-}
-_REFERENCES: Mapping[Measure, str] = {"excess_flip_rate": "noise", "flip_rate_rise": "before"}
 
 
 def gate_report(verdict: Verdict) -> Iterable[Block]:
@@ -61,9 +57,14 @@ def _describe_decision(verdict: Verdict) -> Words:
     return Words((decision, Span(f": {line(verdict.reason)}{bound}")))
 
 
+def _title(measure: Measure) -> str:
+    noun = name_measure(base_rate(measure))
+    return f"{noun} above noise" if measure in EXCESSES else f"{noun} since baseline" if measure in RISES else noun
+
+
 def _table(measure: Measure, checks: Sequence[Check]) -> Table:
     own = len({check.threshold for check in checks}) > 1
-    reference = [_REFERENCES[measure]] if measure in _REFERENCES else []
+    reference = ["noise"] if measure in EXCESSES else ["before"] if measure in RISES else []
     limits = ["limit"] if own else []
     by = ", mean over prompts" if any(check.prompts for check in checks) else ""
     rows: list[TableRow] = []
@@ -80,7 +81,7 @@ def _table(measure: Measure, checks: Sequence[Check]) -> Table:
         empty = f"{'open' if check.skipped else check.decision}: {empty_reason(check)}"
         rows.append(("", f"{protocol_label(check)}, {line(check.attack)}", cells if check.n else empty))
     columns = ("%", "k/n", *reference, "bounds", *limits, "p (Holm)", "decision")
-    return Table("", (_TITLES.get(measure, name_measure(measure)) + by, *columns), rows)
+    return Table("", (_title(measure) + by, *columns), rows)
 
 
 def _worth_table(measure: Measure, checks: Sequence[Check]) -> Table:
@@ -91,14 +92,14 @@ def _worth_table(measure: Measure, checks: Sequence[Check]) -> Table:
         cells: list[Prose] = [value, format_bounds(check), str(check.n), f"{check.threshold:g}", decision]
         label = f"{protocol_label(check)}, {line(check.attack)}"
         rows.append(("", label, cells if value else f"{check.decision}: {line(check.reason)}"))
-    return Table("", (_TITLES.get(measure, name_measure(measure)), "value", "bounds", "n", "limit", "decision"), rows)
+    return Table("", (name_measure(measure), "value", "bounds", "n", "limit", "decision"), rows)
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[Block]:
-    """Show whether the flip rates of two runs on the same pairs rose, and the rates."""
+    """Show whether the rates of two runs on the same pairs rose, and the rates."""
     yield Heading(f"before: {line(baseline_name)} · now: {line(run_name)}")
     yield Sentence(_describe_decision(verdict))
-    rows: list[TableRow] = []
+    tables: dict[str, list[TableRow]] = {}
     for check in verdict.checks:
         word = Span(f"   {_describe_rise(check)}", TONES[check.decision])
         cells: list[Prose] = [
@@ -110,10 +111,11 @@ def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> It
             p_value(check.p_adjusted),
         ]
         label = Words((Span(f" {line(check.attack)}\n"), word))
-        rows.append((protocol_label(check), label, cells if check.n else empty_reason(check)))
-    if rows:
-        columns = ("", "before", "now", "rise", "+/−", "n", "p")
-        yield Table("Flip rates on the same pairs, in %", columns, rows)
+        title = f"{name_measure(base_rate(check.measure)).capitalize()}s on the same pairs, in %"
+        row = (protocol_label(check), label, cells if check.n else empty_reason(check))
+        tables.setdefault(title, []).append(row)
+    for title, rows in tables.items():
+        yield Table(title, ("", "before", "now", "rise", "+/−", "n", "p"), rows)
     yield from notes(map(line, verdict.notes))
 
 
@@ -136,16 +138,22 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     """Describe when a live gate with these parameters stops, and what it cannot decide."""
     own = p["gate"]
     limits = Limits(**own["limits"])
-    bounded = [(measure, threshold(limits, *place)) for *place, measure in own["checks"] if measure != "flip_rate_rise"]
+    bounded: list[tuple[float, Measure]] = [
+        (threshold(limits, protocol, find_kind(p, attack)), measure)
+        for protocol, attack, measure in own["checks"]
+        if measure not in RISES
+    ]
     rises = len(own["checks"]) - len(bounded)
-    yield from _undecidable_notes(p, limits, [rate for _, rate in bounded])
+    yield from _undecidable_notes(p, limits, bounded)
     parts, least = [f"{count(rises, 'check')} against the baseline"] if rises else [], ""
     if bounded:
-        lowest = min(rate for _, rate in bounded)
-        # With noise, a pair without a flip is slightly weaker evidence.
-        beyond, about = (" above the judge's own noise", "about ") if "excess_flip_rate" in dict(bounded) else ("", "")
+        lowest, _ = min(bounded)
+        # With noise, a pair without a hit is slightly weaker evidence.
+        has_noise = any(measure in EXCESSES for _, measure in bounded)
+        beyond, about = (" above the judge's own noise", "about ") if has_noise else ("", "")
+        rates = join_names(dict.fromkeys(f"{name_measure(base_rate(measure))}s" for _, measure in bounded))
         parts.insert(
-            0, f"{count(len(bounded), 'check')} of flip rates{beyond}, the strictest at {format_threshold(lowest)}%"
+            0, f"{count(len(bounded), 'check')} of {rates}{beyond}, the strictest at {format_threshold(lowest)}%"
         )
         several = any(int(pairs) > 1 for pairs in own["prompts"])
         unit = "prompts, each counted as the mean of its pairs" if several else "verdicts"
@@ -161,25 +169,30 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
 
 def _describe_bound(verdict: Verdict) -> str:
     parts = list[str]()
+    limits: dict[str, set[float | None]] = {}
+    for check in verdict.checks:
+        if check.measure in RATES or check.measure in EXCESSES:
+            limits.setdefault(f"{name_measure(base_rate(check.measure))}s", set()).add(check.threshold)
     if verdict.threshold is not None:
-        own = (
-            len({check.threshold for check in verdict.checks if check.measure in ("flip_rate", "excess_flip_rate")}) > 1
-        )
-        none = " where a check has none of its own" if own else ""
+        none = " where a check has none of its own" if any(len(own) > 1 for own in limits.values()) else ""
         parts.append(f"threshold {percent(verdict.threshold)}%{none}")
+    elif len(limits) > 1:  # a table shows those that differ within it
+        parts += [f"{name} up to {format_threshold(*own)}%" for name, own in limits.items() if len(own) == 1]
     if verdict.margin:
         parts.append(f"leads up to {verdict.margin:g} are ties")
-    if rises := {check.threshold for check in verdict.checks if check.measure == "flip_rate_rise"} - {None}:
+    if rises := {check.threshold for check in verdict.checks if check.measure in RISES} - {None}:
         parts.append(f"largest rise {format_threshold(max(rise for rise in rises if rise is not None))} points")
     return ", ".join([*parts, f"one-sided {percent(verdict.confidence)}% bounds"])
 
 
-def _undecidable_notes(p: Mapping[str, Any], limits: Limits, thresholds: Sequence[float]) -> Iterator[str]:
+def _undecidable_notes(p: Mapping[str, Any], limits: Limits, bounded: Sequence[tuple[float, Measure]]) -> Iterator[str]:
     own = p["gate"]
     n, unit = sum(own["prompts"].values()), "prompts" if max(map(int, own["prompts"]), default=1) > 1 else "cases"
-    remedies, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(thresholds)
-    if thresholds and (why := too_few_reason(n, unit, min(thresholds), checks, limits.confidence, remedies, live=True)):
-        yield f"warning: {why}"
+    remedies, checks = cures(p["limit"], p["data"]["cases"], len(own["checks"])), len(bounded)
+    for lowest, measure in sorted(bounded)[:1]:
+        rate = base_rate(measure)
+        if why := too_few_reason(n, unit, lowest, checks, limits.confidence, remedies, rate, live=True):
+            yield f"warning: {why}"
     if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
         yield (
             f"warning: {n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points: at "

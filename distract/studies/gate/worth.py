@@ -16,7 +16,8 @@ from distract.studies.attack.measures import win_figure
 from distract.studies.attack.style import style_figures
 from distract.studies.gate.exact import format_bound, invalid_reason
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.verdict import Check, Decision, Measure, name_measure
+from distract.studies.gate.measures import Measure, list_kinds, name_measure
+from distract.studies.gate.verdict import Check, Decision
 
 LEAST = 30
 """Fewest prompts whose mean decides anything: equal values on a few would have an interval without width."""
@@ -29,14 +30,14 @@ _MISSING: dict[Measure, str] = {
 }
 
 
-def count_worths(run: LoadedRun, limits: Limits) -> int:
+def count_worths(run: LoadedRun, briefs: CompactRows, limits: Limits) -> int:
     """Count the checks of a run."""
-    return len(limits.style) * len(run.parameters["protocols"]) * len(_attacks(run))
+    return len(limits.style) * len(run.parameters["protocols"]) * len(_attacks(run, briefs))
 
 
 def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: int) -> list[Check]:
     """Check every protocol under every attack, given the number of checks of the gate."""
-    attacks, results = _attacks(run), list[Check]()
+    attacks, results = _attacks(run, briefs), list[Check]()
     for protocol, rules in sorted(run.parameters["protocols"].items()) if limits.style and attacks else ():
         units = {"shift": "points" if rules else "probability", "exchange_rate": "requirements"}
         units |= {"crossing_rate": "share", "distractor_win_rate": "share"}
@@ -64,8 +65,12 @@ def _measure_style(
         yield win_figure(briefs.of(protocol, "fixed", attack), protocol, rule, attack, confidence)
 
 
-def _attacks(run: LoadedRun) -> list[str]:
-    return sorted({*run.parameters["attacks"]} - {*run.parameters["controls"]}) if run.flaw is None else []
+def _attacks(run: LoadedRun, briefs: CompactRows) -> list[str]:
+    """List the attacks that have a style: those of the truth ``same``, and others judged against their originals."""
+    kinds = list_kinds(run.parameters).values() if run.flaw is None else ()
+    protocols = run.parameters["protocols"]
+    fixed = {row.attack for protocol in protocols for row in briefs.of(protocol, "fixed")}
+    return [attack.name for attack in kinds if attack.truth == "same" or attack.name in fixed]
 
 
 def _count_prompts(briefs: CompactRows, protocol: str, attack: str) -> int:
