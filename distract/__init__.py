@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib``
 if TYPE_CHECKING:
     from distract.cli.api import Run, attack, gate, load
     from distract.core import prompts
-    from distract.core.attack import Attack
+    from distract.core.attack import Attack, WritingTask
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
     from distract.core.plan import Plan
     from distract.core.plugin import Calls, Comparison, Protocol
@@ -59,6 +59,7 @@ __all__ = [
     "UnknownName",
     "UsageError",
     "Verdict",
+    "WritingTask",
     "attack",
     "constraints",
     "facts",
@@ -103,6 +104,7 @@ _MODULES = {
     "UnknownName": "distract.core.errors",
     "UsageError": "distract.core.errors",
     "Verdict": "distract.studies.gate.verdict",
+    "WritingTask": "distract.core.attack",
     "attack": "distract.cli.api",
     "constraints": "distract.data.constraints",
     "facts": "distract.rewriting.fidelity.facts",

@@ -38,6 +38,7 @@ NAMES = [
     "UnknownName",
     "UsageError",
     "Verdict",
+    "WritingTask",
     "attack",
     "constraints",
     "facts",

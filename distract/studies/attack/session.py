@@ -88,7 +88,8 @@ def select(
         "designs": sorted(scope.designs),
         "compared": sorted(scope.compared),
         "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
-        "placebos": [attack.name for attack in scope.attacks if attack.placebo],
+        # A wrapper shows how a judge takes more text, not how it takes other words.
+        "placebos": [attack.name for attack in scope.attacks if attack.placebo and attack.keeps == "meaning"],
         "net": scope.net,
         **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
