@@ -19,11 +19,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from distract.core import plain_text
 from distract.core.attack import Attack, WritingTask
 from distract.core.errors import UnknownName, guard_plugin
 from distract.core.plan import Plan, gather, tap
 from distract.core.records import Case, Constraint, Evidence, Response, Rewrite, slug
-from distract.data import constraints, lexicon, plain_text
+from distract.data import constraints, lexicon
 from distract.rewriting import fidelity
 
 LASTING = ("no text", "truncated", "verifier")

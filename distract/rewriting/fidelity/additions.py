@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
-from distract.data.plain_text import read_plainly
+from distract.core.plain_text import read_plainly
 
 Addition = Literal["same", "unsupported", "injection"]
 
