@@ -21,7 +21,7 @@ PLEAS = (
 )
 """Requests of as many words, and without a comma, as the sentences of the control ``filler``."""
 
-QUOTED = 60
+QUOTED = 40
 """Maximum characters of a rival's first words."""
 
 _FIRST = '[[A]] | [[A > B]] | [[A>B]] | Output (a) | m | Therefore, Output (a) is better. | {"choice": "A"}'
