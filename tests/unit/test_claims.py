@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from distract.core import registry
 from distract.core.attack import Attack
+from distract.core.backend import Backend
 from distract.core.loop import execute
 from distract.core.plain_text import read_plainly
 from distract.core.plan import PlanResult, step
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import Case, Judgment, Reply, Request, Response, Rewrite
+from distract.core.records import Case, Judgment, Reply, Request, Response, Rewrite, Role
 from distract.core.store import Store
 from distract.judging.comparison import other_responses
 from distract.judging.orders import ask_in_orders
@@ -26,7 +27,7 @@ from distract.models.scripted import ScriptedBackend, make_planted
 from distract.rewriting.fidelity.additions import classify_addition
 from distract.rewriting.memory import obtain_rewrite
 from distract.rewriting.writers import WRITERS, rewrite
-from distract.studies.attack import selection, session
+from distract.studies.attack import design, selection, session
 
 X, Y = Response("x", ("Red, as most barns are.",)), Response("y", ("Blue is a calm colour.",))
 SPOKEN = Case("c", ("Name a colour.", "Why?"), (Response("x", ("Red.", "It is warm.")), Response("y", ("Blue.", "-"))))
@@ -55,7 +56,7 @@ def judge_all(backend: ScriptedBackend, protocol: Protocol, first: Response, sec
     comparison = Comparison(one, first, second)
     shown = Comparison(one, first, second, others=other_responses(comparison, protocol.shows))
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
-        models = dict.fromkeys(("judge", "reference"), (backend, store))
+        models: Mapping[Role, tuple[Backend, Store]] = {"judge": (backend, store), "reference": (backend, store)}
         return [each for judgments in execute([ask_in_orders(protocol, shown)], models) for each in judgments]
 
 
@@ -166,9 +167,8 @@ def test_rival_is_quoted_by_its_first_words() -> None:
 
 def test_claim_about_a_rival_needs_one() -> None:
     attack = registry.get_attack("rival-claim")
-    selected = session.select(limit=1)
-    parameters = session.audit.AuditConfig("j", (), (attack,), WRITERS["rules"])
-    result = step(obtain_rewrite(selected.cases[0], selected.cases[0].originals[0], attack, parameters, {}))
+    parameters = design.AuditConfig("j", (), (attack,), WRITERS["rules"])
+    result = step(obtain_rewrite(SPOKEN, SPOKEN.originals[0], attack, parameters, {}))
     assert result == PlanResult("no rival, on which the attack depends")
 
 
