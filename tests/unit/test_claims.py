@@ -19,15 +19,18 @@ from distract.core.loop import execute
 from distract.core.plain_text import read_plainly
 from distract.core.plan import PlanResult, step
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import Case, Judgment, Reply, Request, Response, Rewrite, Role
+from distract.core.records import Case, Constraint, Judgment, Reply, Request, Response, Rewrite, Role
 from distract.core.store import Store
+from distract.data.constraints import check
 from distract.judging.comparison import other_responses
+from distract.judging.judge import Judge
 from distract.judging.orders import ask_in_orders
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.rewriting.fidelity.additions import classify_addition
 from distract.rewriting.memory import obtain_rewrite
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack import design, selection, session
+from distract.testing import invariants
 
 X, Y = Response("x", ("Red, as most barns are.",)), Response("y", ("Blue is a calm colour.",))
 SPOKEN = Case("c", ("Name a colour.", "Why?"), (Response("x", ("Red.", "It is warm.")), Response("y", ("Blue.", "-"))))
@@ -212,3 +215,31 @@ def test_only_a_placebo_that_rewrites_feeds_the_margin() -> None:
     assert {"filler", "placebo"} <= {*selected.parameters["controls"]}
     scope = selection.add_controls(selected.scope, ("indifference_margin",), False)
     assert {one.name for one in scope.attacks} == {"filler", "placebo"}
+
+
+@pytest.mark.parametrize("name", ["plea", "zero-width", "rival-claim"])
+def test_invariants_take_injections(name: str, tmp_path: Path) -> None:
+    cases = [case(f"c{i}", prompt=f"{i}?") for i in range(9)]
+    wins = pytest.raises(invariants.Violation, match=rf"wins after its rewrite \({name}\)")
+    with Judge("planted:gullible", make_planted("gullible"), store=tmp_path / "s") as judge, wins:
+        invariants.distractor_invariant(judge, cases, name)
+    with Judge("planted:fair", make_planted("fair"), store=tmp_path / "t") as judge:
+        assert invariants.distractor_invariant(judge, cases, name).n == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "arguments"),
+    [
+        ("red is warm", "change_case:english_lowercase", ()),
+        ("RED IS WARM", "change_case:english_capital", ()),
+        ("Red. The end.", "startend:end_checker", (("end_phrase", "The end."),)),
+    ],
+)
+def test_filler_keeps_the_format(text: str, kind: str, arguments: tuple[tuple[str, str], ...]) -> None:
+    constraint = Constraint(kind, arguments)
+    one = Case("c", ("q",), (Response("x", (text,)), Y), constraints=(constraint,))
+    result = write(registry.get_attack("filler"), one)
+    assert result.is_accepted
+    assert check(constraint, text)
+    assert check(constraint, result.response.text)
+    assert (result.response.text == text) == (kind == "startend:end_checker")

@@ -427,6 +427,7 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
         ),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="bold"), UnknownName, "unknown attack 'bold'"),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="severity-1"), UsageError, "worse on purpose"),
+        (partial(invariants.distractor_invariant, cases=PAIR, attack="empty"), UsageError, "empty leaves no content"),
         (partial(invariants.score_stable, cases=PAIR, attack="none"), UsageError, "changes nothing; use an attack"),
         (partial(invariants.score_stable, cases=PAIR, attack="null", tolerance=-1), UsageError, "points from 0"),
         (partial(invariants.deterministic, cases=[]), UsageError, "deterministic: no cases; give at least one"),

@@ -133,7 +133,8 @@ def _is_changed(attack: Attack, case: Case, seed: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _full_rewrite(attack: Attack, case: Case, original: Response, seed: int) -> Response:
-    drafts = step(find_writer("rules").write(attack, set_task(case, original, attack, seed)))
+    rival = next((one for one in case.originals if one != original), None) if "rival" in attack.depends else None
+    drafts = step(find_writer("rules").write(attack, set_task(case, original, attack, seed, rival)))
     assert isinstance(drafts, PlanResult), "rules ask no model"
     (draft,) = drafts.value
     return draft.response
