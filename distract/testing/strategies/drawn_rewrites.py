@@ -49,8 +49,8 @@ def rewrites(
         return _worse_cases(chosen, constrained(least=chosen.severity, data=data))
     if chosen and chosen.name == BASELINE:
         raise UsageError(f"attack {attack!r} changes nothing; use one that does, or leave it out to draw one")
-    harmless = [a for a in registry.attacks().values() if a.truth in ("same", "control") and a.name != BASELINE]
-    usable = [chosen] if chosen else harmless
+    known = (one for one in registry.attacks().values() if one.name != BASELINE and not one.asks)
+    usable = [chosen] if chosen else [one for one in known if one.truth in ("same", "control")]
     if data is None:
         return _distracting_cases(usable, pairs(kinds=check_kinds(kinds)), loosen=True)
     cases = [strip_rewrites(case) for case in choose_cases(data, 2, kinds)]
