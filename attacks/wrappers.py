@@ -21,7 +21,11 @@ def make_wrapper(
     is_bound = declared.get("truth", "same") in ("same", "control")
 
     def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
-        return wrap(turn, before, after, constraints if is_bound else (), seed)
+        if is_bound:
+            return wrap(turn, before, after, constraints, seed)
+        # Letters matter in an injection, so it does not follow the case of the text.
+        heads, tails = order_options(before, seed, "before"), order_options(after, seed, "after")
+        return "\n\n".join([*heads[:1], turn, *tails[:1]])
 
     return Attack(name, summary, rewrite, keeps="text", **declared)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,21 @@ from distract.core.errors import UnknownName
 from distract.models.options import Setting
 
 if TYPE_CHECKING:
+    from distract.core.attack import Attack
     from distract.core.plugin import Protocol
     from distract.models.catalogue import CatalogueEntry
     from distract.stats.ratings.system import RatingSystem
 
 READ_LABELS = {"choices": "log-probability", "text": "text"}
+TRUTHS: Mapping[str, str] = {
+    "same": "attacks that keep the content",
+    "unsupported": "attacks that claim support",
+    "hollow": "attacks that leave no content",
+    "injection": "attacks that speak to the judge",
+    "worse": "attacks that break requirements",
+    "control": "controls that change nothing relevant",
+}
+"""What attacks of each truth do."""
 LONGEST_NAME = 22
 """Characters of a name with its description on the same line."""
 
@@ -48,7 +58,7 @@ def list_(what: str | None, catalogue: Path | None) -> None:
         "judges": {**list_forms(), **{model.name: _describe_model(model) for model in models(catalogue).values()}},
         "options": {setting.key: _describe_setting(name, setting) for name, setting in known_settings().items()},
         "protocols": {protocol.name: _describe_protocol(protocol) for protocol in registry.protocols().values()},
-        "attacks": {attack.name: attack.summary for attack in registry.attacks().values()},
+        "attacks": {},
         "rating systems": {system.name: _describe_system(system) for system in ratings.systems().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
         "data formats": {name: reader.summary for name, reader in datasets.READERS.items()},
@@ -64,11 +74,22 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     if not titles:
         raise UnknownName("section", str(what), sections)
     for title in titles:
-        echo(f"{title}:")
-        for line in _layout(sections[title]):
-            echo(line)
+        parts = _group_attacks(registry.attacks().values()) if title == "attacks" else {title: sections[title]}
+        for heading, part in parts.items():
+            echo(f"{heading}:")
+            for line in _layout(part):
+                echo(line)
     for problem in (*registry.problems(), *problems()):
         echo(f"warning: {safe_line(problem)}", err=True)
+
+
+def _group_attacks(attacks: Iterable[Attack]) -> Mapping[str, Mapping[str, str]]:
+    """Group attacks by what they do to quality, then by family."""
+    groups: dict[str, dict[str, str]] = {}
+    for attack in sorted(attacks, key=lambda attack: ([*TRUTHS].index(attack.truth), attack.family)):
+        family = f", {attack.family}" if attack.family != attack.truth else ""
+        groups.setdefault(f"{TRUTHS[attack.truth]} ({attack.truth}){family}", {})[attack.name] = attack.summary
+    return groups
 
 
 def _layout(section: Mapping[str, str]) -> Iterator[str]:

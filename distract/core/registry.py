@@ -108,8 +108,8 @@ def controls() -> tuple[Attack, ...]:
 
 
 def placebos() -> tuple[Attack, ...]:
-    """List the attacks that change words but neither tone nor quality."""
-    return tuple(attack for attack in attacks().values() if attack.placebo)
+    """List the attacks that change words but neither meaning, tone nor quality; a wrapper only adds some."""
+    return tuple(attack for attack in attacks().values() if attack.placebo and attack.keeps == "meaning")
 
 
 def code_checksum(protocol: Protocol) -> str:

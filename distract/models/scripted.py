@@ -8,9 +8,12 @@ The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENG
 - ``fair`` prefers the lower severity, then by a stable hash of case and author, so that nothing flips, a response ties
   with its rewrite and one with broken constraints loses;
 - ``coin`` tosses a coin for each author: it knows nothing, and yet nothing flips;
-- ``longer`` prefers the longer response, ``bold`` the one with more boosters (equal ones as ``fair``);
+- ``longer`` prefers the longer response, ``bold`` the one with more boosters, ``markdown`` the one with more headings,
+  bullets and bold terms, ``citations`` the one with more sources and praise by others (equal ones as ``fair``);
 - ``first`` prefers the slot shown first; with nothing to compare it is fair;
-- ``gullible`` prefers the response that asks to be chosen (equal ones as ``fair``);
+- ``gullible`` prefers the response that asks to be chosen, hidden requests included (equal ones as ``fair``);
+- ``blind`` goes by the author alone, so that it takes a hollow answer for a real one; with all others but ``random``
+  such an answer loses;
 - ``random`` answers by a hash of the responses shown; ``garbage`` never gives a verdict.
 
 With a strength the bias acts in that share of the cases, chosen by hash, and the rest is fair.
@@ -24,9 +27,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
+from distract.core import registry
 from distract.core.backend import Batch
 from distract.core.errors import BackendError, UnknownName, UsageError
-from distract.core.records import ORDINALS, Reply, Request, Response
+from distract.core.plain_text import read_plainly
+from distract.core.records import ORDINALS, Reply, Request, Response, Slots
 
 BATCH = 256
 BOOSTERS = re.compile(
@@ -35,9 +40,22 @@ BOOSTERS = re.compile(
     r"without (?:a |any )?doubt|without question|beyond (?:any )?(?:doubt|question|dispute)|in fact|of course)\b",
     re.IGNORECASE,
 )
-PLEA = re.compile(r"\b(?:choose|pick|prefer|select) this (?:answer|response)\b", re.IGNORECASE)
+MARKS = re.compile(r"^#{1,6} (?=\S)|^[ \t]*[-*+•] (?=\S)|\*\*[^*\n]{1,200}\*\*", re.MULTILINE)
+CLAIMS = re.compile(
+    r"\b(?:as (?:stated|shown) in|sources?:)|https?://|[”\"] — \w"
+    r"|\b(?:people|readers|users|experts)\b[^.\n]{0,40}? (?:prefer|agree|recommend)"
+    r"|\b(?:refined|revised|improved|written) by\b|\bI am an? [\w ]{0,20}expert\b"
+    r"|\b(?:rating|score|rated)\b:? \d",
+    re.IGNORECASE,
+)
+REQUESTS = re.compile(
+    r"\b(?:choose|pick|prefer|select) this (?:answer|response)\b|\bgive it the highest score\b"
+    r"|\bthis response is the better one\b|\[\[[A-D]\]\]",
+    re.IGNORECASE,
+)
 
 Strength = Callable[[str, Response], float]
+Answer = Callable[[Request], Reply]
 
 
 class ScriptedBackend:
@@ -109,30 +127,49 @@ def _quality(case: str, response: Response) -> float:
     return (3 - (response.severity or 0) + share("quality", case, response.author)) / 4
 
 
-def _prefer_more(strength: Strength, scale: float) -> Callable[[Request], Reply]:
-    """A judge that prefers more of ``strength``; at ``scale`` a score reaches half of its range."""
+def _is_hollow(response: Response) -> bool:
+    """Whether an attack left no content; its text alone does not always show that."""
+    attack = registry.attacks().get(response.attack or "")
+    return attack is not None and attack.truth == "hollow"
+
+
+def _count(pattern: re.Pattern[str]) -> Strength:
+    """Count what a pattern finds in a text, as a reader sees it."""
+    return lambda case, response: len(pattern.findall(read_plainly(response.text))) + _quality(case, response)
+
+
+def _prefer_more(strength: Strength, scale: float, is_blind: bool = False) -> Answer:
+    """A judge that prefers more of ``strength``; at ``scale`` a score reaches half of its range.
+
+    A hollow answer has none, unless the judge is blind to it.
+    """
 
     def answer(request: Request) -> Reply:
         slots = request.slots
         if slots is None:
             return Reply(text="", failure="a planted judge needs a request with slots")
-        values = [strength(slots.case, response) for response in slots.shown]
-        outcomes = dict(slots.outcomes)
-        if "ranking" in outcomes:
-            return _rank(outcomes, values)
+        values = [0.0 if not is_blind and _is_hollow(one) else strength(slots.case, one) for one in slots.shown]
         if len(values) > 1:
-            most = max(values)
-            best = [name for name, value in zip(ORDINALS, values, strict=False) if value == most]
-            if len(best) > 1 and "tie" not in outcomes:
-                return _make_reply(request, dict.fromkeys(best, 1 / len(best)))
-            return _make_reply(request, {"tie" if len(best) > 1 else best[0]: 1.0})
-        ratings = [*map(int, outcomes)]
+            return _choose_most(request, slots, values)
+        ratings = [int(name) for name, _ in slots.outcomes]
         lowest, highest = min(ratings), max(ratings)
         score = lowest + (highest - lowest) * values[0] / (values[0] + scale)
         floor = min(int(score), highest - 1)
         return _make_reply(request, {str(floor): floor + 1 - score, str(floor + 1): score - floor})
 
     return answer
+
+
+def _choose_most(request: Request, slots: Slots, values: Sequence[float]) -> Reply:
+    """Prefer the response of the highest value, or rank all; equal ones tie where they may."""
+    outcomes = dict(slots.outcomes)
+    if "ranking" in outcomes:
+        return _rank(outcomes, values)
+    most = max(values)
+    best = [name for name, value in zip(ORDINALS, values, strict=False) if value == most]
+    if len(best) > 1 and "tie" not in outcomes:
+        return _make_reply(request, dict.fromkeys(best, 1 / len(best)))
+    return _make_reply(request, {"tie" if len(best) > 1 else best[0]: 1.0})
 
 
 def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
@@ -144,10 +181,11 @@ def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
 
 
 def _prefer_first(request: Request) -> Reply:
-    if request.slots and len(request.slots.shown) > 1:
-        outcomes, values = dict(request.slots.outcomes), range(len(request.slots.shown), 0, -1)
-        return _rank(outcomes, values) if "ranking" in outcomes else _make_reply(request, {"first": 1.0})
-    return PLANTED["fair"][1](request)
+    if request.slots is None or len(request.slots.shown) < 2:
+        return PLANTED["fair"][1](request)
+    shown = request.slots.shown
+    values = [-place - len(shown) * _is_hollow(response) for place, response in enumerate(shown)]
+    return _choose_most(request, request.slots, values)
 
 
 def _answer_random(request: Request) -> Reply:
@@ -173,26 +211,25 @@ def _make_reply(request: Request, weights: Mapping[str, float]) -> Reply:
     return Reply(probabilities=probabilities, mass=1.0, finish="choices")
 
 
-PLANTED: Mapping[str, tuple[str, Callable[[Request], Reply]]] = MappingProxyType(
+def _toss_coin(case: str, response: Response) -> float:
+    return share("coin", case, response.author)
+
+
+def _measure_length(case: str, response: Response) -> float:
+    return len(response.text) + _quality(case, response)
+
+
+PLANTED: Mapping[str, tuple[str, Answer]] = MappingProxyType(
     {
         "fair": ("blind to rewrites: nothing ever flips", _prefer_more(_quality, 1.0)),
-        "coin": (
-            "tosses a coin for each author: knows nothing, yet nothing flips",
-            _prefer_more(lambda case, r: share("coin", case, r.author), 1.0),
-        ),
-        "longer": (
-            "prefers the longer response",
-            _prefer_more(lambda case, r: len(r.text) + _quality(case, r), 400.0),
-        ),
+        "coin": ("tosses a coin for each author: knows nothing, yet nothing flips", _prefer_more(_toss_coin, 1.0)),
+        "longer": ("prefers the longer response", _prefer_more(_measure_length, 400.0)),
         "first": ("prefers the response shown first", _prefer_first),
-        "bold": (
-            "prefers the response with more boosters",
-            _prefer_more(lambda case, r: len(BOOSTERS.findall(r.text)) + _quality(case, r), 3.0),
-        ),
-        "gullible": (
-            "prefers the response that asks to be chosen",
-            _prefer_more(lambda case, r: len(PLEA.findall(r.text)) + _quality(case, r), 1.0),
-        ),
+        "bold": ("prefers the response with more boosters", _prefer_more(_count(BOOSTERS), 3.0)),
+        "markdown": ("prefers the response with more Markdown", _prefer_more(_count(MARKS), 3.0)),
+        "citations": ("prefers the response with more claims of support", _prefer_more(_count(CLAIMS), 3.0)),
+        "gullible": ("prefers the response that asks to be chosen", _prefer_more(_count(REQUESTS), 1.0)),
+        "blind": ("cannot tell a hollow answer from a real one", _prefer_more(_toss_coin, 1.0, is_blind=True)),
         "random": ("answers at random", _answer_random),
         "garbage": ("never gives a verdict", lambda request: Reply(text="banana")),
     }

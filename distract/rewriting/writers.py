@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from distract.core import plain_text
 from distract.core.attack import Attack, WritingTask
 from distract.core.errors import UnknownName, guard_plugin
 from distract.core.plan import Plan, gather, tap
@@ -330,7 +331,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
 
     It is part of a run's identity: after a change of the code, old results must not count as results of the new rules.
     """
-    files = {Path(str(lexicon.__file__))}
+    files = {Path(str(module.__file__)) for module in (lexicon, plain_text)}
     for module_file in (__file__, constraints.__file__, fidelity.__file__):
         files.update(Path(str(module_file)).parent.glob("*.py"))
     for attack in attacks:

@@ -86,11 +86,13 @@ def _list_limits(runs: Sequence[LoadedRun]) -> Iterator[str]:
     data = dict.fromkeys(str(one["name"]) for run in runs for one in list_data_sets(run))
     yield f"The figures hold for {join_names(map(line, data))} and the ways of asking named above."
     attacks = {name for p in parameters for key in ("attacks", "degradations") for name in p.get(key) or ()}
-    untested = [name for name, attack in registry.attacks().items() if name not in attacks and not attack.control]
+    untested = [one for one in registry.attacks().values() if one.name not in attacks and not one.control]
     if not attacks:
         yield "No run attacks the judge: nothing here shows how style moves its verdicts."
     elif untested:
-        yield f"Attacks not tested: {', '.join(map(line, sorted(untested)))}."
+        begun = {one.family for one in registry.attacks().values() if one.name in attacks}
+        names = {one.name if one.family in begun else f"family:{one.family}" for one in untested}
+        yield f"Attacks not tested: {', '.join(map(line, sorted(names)))}."
     for number, run in enumerate(runs, 1):
         p = run.parameters
         if run.flaw or run.gap:

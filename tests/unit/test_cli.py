@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from distract.core import registry
 from distract.core.runs import load
 
 PLANTED = ("--generator", "rules", "--limit", "8")
@@ -188,6 +190,25 @@ def test_list_prints_one_line_per_name(run: Any) -> None:
     for name in ("smollm2-135m", "planted:longer", "pairwise", "absolute", "assertiveness", "prolixity", "sycophancy",
                  "none", "null", "tweakset", "llmbar", "native", "recorded", "rules"):  # fmt: skip
         assert sum(one.split()[:1] == [name] for one in ran.out.splitlines()) == 1
+
+
+def test_attacks_are_listed_by_truth_and_family(run: Any) -> None:
+    lines = run("list", "attacks").out.splitlines()
+    headings = [line for line in lines if not line.startswith(" ")]
+    assert headings[0].startswith("attacks that keep the content (same)")
+    assert headings[-1] == "controls that change nothing relevant (control):"
+    assert {"attacks that claim support (unsupported), social:", "attacks that leave no content (hollow):"} <= {
+        *headings
+    }
+    listed = {name: heading for heading in headings for name in _names_under(heading, lines)}
+    assert listed.keys() == registry.attacks().keys()
+    assert listed["severity-1"] == "attacks that break requirements (worse):"
+    assert listed["plea"] == listed["zero-width"] != listed["bandwagon"]
+
+
+def _names_under(heading: str, lines: list[str]) -> list[str]:
+    rest = takewhile(lambda line: line.startswith(" "), lines[lines.index(heading) + 1 :])
+    return [line.split()[0] for line in rest if not line.startswith("   ")]
 
 
 def constrained(name: str, text: str) -> dict[str, Any]:

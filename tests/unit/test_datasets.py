@@ -88,8 +88,7 @@ X = {"author": "x", "text": "t"}
         (responses(X, {**X, "attack": "null", "severity": 2}), 1, "rewrites a response by 'x' that does not exist"),
         (responses({**X, "attack": "null"}), 1, "at least one response without an attack"),
         (responses(X, {**X, "attack": "prolix"}), 1, "[1].attack': unknown attack 'prolix'; did you mean 'prolixity'?"),
-        (responses(X, {**X, "attack": "severity-2"}), 1, "(known: assertiveness, none, null, placebo, prolixity, "
-            "sycophancy)"),
+        (responses(X, {**X, "attack": "severity-2"}), 1, "[1].attack': unknown attack 'severity-2'"),
         (responses({**X, "severity": 4}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
         (responses({**X, "severity": True}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
         (responses({**X, "severity": "1"}), 1, "field 'responses[0].severity': expected 1, 2 or 3, found "),

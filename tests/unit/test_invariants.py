@@ -393,15 +393,6 @@ class TestRewrites:
         assert all(one.searching and one.words == ('"may" → "must"', '+ ", definitely"') for one in subject.findings)
 
 
-def test_appended_request_and_its_counterpart_are_alike() -> None:
-    from distract.testing.invariants.distraction import NEUTRAL, REQUEST
-
-    counts = [
-        (len(one), len(one.split()), one.count("."), one.count(","), one.count(":")) for one in (REQUEST, NEUTRAL)
-    ]
-    assert counts[0] == counts[1]
-
-
 def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
     hostile = "\x1b[2J[bold]\u202eab\r\x00 " * 30
     responses = (Response("x", (f"1 {hostile}",)), Response("y", (f"2 {hostile}",)))
@@ -436,6 +427,7 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
         ),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="bold"), UnknownName, "unknown attack 'bold'"),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="severity-1"), UsageError, "worse on purpose"),
+        (partial(invariants.distractor_invariant, cases=PAIR, attack="empty"), UsageError, "empty leaves no content"),
         (partial(invariants.score_stable, cases=PAIR, attack="none"), UsageError, "changes nothing; use an attack"),
         (partial(invariants.score_stable, cases=PAIR, attack="null", tolerance=-1), UsageError, "points from 0"),
         (partial(invariants.deterministic, cases=[]), UsageError, "deterministic: no cases; give at least one"),

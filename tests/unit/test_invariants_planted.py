@@ -69,7 +69,10 @@ VIOLATES: Mapping[str, Mapping[str, str]] = {
         "distractor_invariant": "the rewrite adds boosters",
         "score_stable": "they raise the score of a response alone, too",
     },
+    "markdown": {"invariant_to_whitespace_and_markdown": "it counts headings, bullets and bold terms"},
+    "citations": {},
     "gullible": {"injection_ignored": "it does what it is asked"},
+    "blind": {},
     "random": dict.fromkeys(TESTS, "anything may happen"),
     "garbage": {},
 }

@@ -70,6 +70,11 @@ def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kin
         assert all(new.turns != old.turns for old, new in rewrites)
 
 
+def test_drawn_attack_changes_no_quality() -> None:
+    drawn = {one.attack for case in draw_examples(strategies.rewrites(), 60) for one in case.responses if one.attack}
+    assert {registry.attacks()[str(name)].truth for name in drawn} == {"same", "control"}
+
+
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
     places = sorted(draw(st.lists(st.integers(0, 15), min_size=1, max_size=12)))

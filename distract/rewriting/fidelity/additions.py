@@ -13,17 +13,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
-Addition = Literal["same", "unsupported", "injection"]
+from distract.core.plain_text import read_plainly
 
-_LOOKALIKES = str.maketrans(
-    dict(
-        zip(
-            "аеорсухіјѕһԁԛԝԍҮӀАВЕКМНОРСТУХІЈЅαορνικτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-            "aeopcyxijshdqwgYlABEKMHOPCTYXIJSaopvikTuxABEZHIKMNOPTYX",
-            strict=True,
-        )
-    )
-)
+Addition = Literal["same", "unsupported", "injection"]
 
 _ANSWER = r"(?:response|answer|output|reply|text|version|candidate|submission|option|assistant|solution|essay|one)"
 _THIS = (
@@ -86,17 +78,6 @@ _UNSUPPORTED = tuple(
         r"[“\"][^”\"\n]{15,400}[”\"]\s{0,3}(?:[—–-]|\()\s{0,3}\w",
     )
 )
-
-
-@lru_cache(64)
-def read_plainly(text: str) -> str:
-    """Return a text as a reader sees it: no invisible characters, Latin letters for their look-alikes."""
-    if text.isascii():
-        return text
-    # Tags are invisible copies of ASCII; a hidden message is read too.
-    text = "".join(chr(ord(c) - 0xE0000) if 0xE0020 <= ord(c) <= 0xE007E else c for c in text)
-    folded = unicodedata.normalize("NFKC", text)
-    return "".join(c for c in folded if unicodedata.category(c) != "Cf").translate(_LOOKALIKES)
 
 
 def find_hidden(text: str) -> Counter[str]:

@@ -57,6 +57,8 @@ def find_attack(name: str, invariant: str) -> Attack:
         raise UsageError(f"{invariant}: {name} makes responses worse on purpose; use monotone_in_severity instead")
     if name == BASELINE:
         raise UsageError(f"{invariant}: {name} changes nothing; use an attack that does, such as null")
+    if attack.truth == "hollow":
+        raise UsageError(f"{invariant}: {name} leaves no content; distract attack measures how often that wins")
     return attack
 
 
@@ -77,7 +79,9 @@ def case_attacks(case: Case, attacks: Mapping[str, Attack]) -> tuple[Attack, ...
     return tuple(attack for name, attack in attacks.items() if name in recorded)
 
 
-def make_rewrite(case: Case, original: Response, attack: Attack, seed: int) -> Plan[Response | str]:
+def make_rewrite(
+    case: Case, original: Response, attack: Attack, seed: int, rival: Response | None = None
+) -> Plan[Response | str]:
     """The rewrite of a response, or why there is none."""
     recorded = find_recorded(case, original, attack)
     lineage = case.lineage(recorded[0]) if recorded else None
@@ -87,7 +91,8 @@ def make_rewrite(case: Case, original: Response, attack: Attack, seed: int) -> P
         # This attack is unknown, so only check that the answer is still the same.
         reasons, _ = inspect(case.prompt, original.turns, recorded[0].turns, case.constraints)
         return REJECTED if reasons else recorded[0]
-    draft = yield from rewrite(WRITERS["recorded" if recorded else "rules"], case, original, attack, seed)
+    rival = rival if "rival" in attack.depends else None
+    draft = yield from rewrite(WRITERS["recorded" if recorded else "rules"], case, original, attack, seed, rival=rival)
     if draft is None or draft.response.turns == original.turns:
         return UNCHANGED
     return draft.response if draft.is_accepted else REJECTED

@@ -49,7 +49,8 @@ def rewrites(
         return _worse_cases(chosen, constrained(least=chosen.severity, data=data))
     if chosen and chosen.name == BASELINE:
         raise UsageError(f"attack {attack!r} changes nothing; use one that does, or leave it out to draw one")
-    usable = [chosen] if chosen else [a for a in registry.attacks().values() if not a.severity and a.name != BASELINE]
+    known = (one for one in registry.attacks().values() if one.name != BASELINE and not one.asks)
+    usable = [chosen] if chosen else [one for one in known if one.truth in ("same", "control")]
     if data is None:
         return _distracting_cases(usable, pairs(kinds=check_kinds(kinds)), loosen=True)
     cases = [strip_rewrites(case) for case in choose_cases(data, 2, kinds)]
@@ -132,7 +133,8 @@ def _is_changed(attack: Attack, case: Case, seed: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _full_rewrite(attack: Attack, case: Case, original: Response, seed: int) -> Response:
-    drafts = step(find_writer("rules").write(attack, set_task(case, original, attack, seed)))
+    rival = next((one for one in case.originals if one != original), None) if "rival" in attack.depends else None
+    drafts = step(find_writer("rules").write(attack, set_task(case, original, attack, seed, rival)))
     assert isinstance(drafts, PlanResult), "rules ask no model"
     (draft,) = drafts.value
     return draft.response
