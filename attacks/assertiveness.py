@@ -156,4 +156,6 @@ assertiveness = Attack(
     default=True,
     max_new_content=0.65,  # maximum in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "assertiveness"),
+    family="tone",
+    paper="Pairwise or Pointwise?, section 3",
 )

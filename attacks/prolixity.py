@@ -96,4 +96,6 @@ prolixity = Attack(
     default=True,
     max_new_content=0.95,  # maximum in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "prolixity"),
+    family="tone",
+    paper="Pairwise or Pointwise?, section 3",
 )

@@ -108,4 +108,6 @@ sycophancy = Attack(
     default=True,
     max_new_content=0.8,  # maximum in faithful paraphrases by a model (tests/data)
     prompt=prompts.load("distract.attacks", "sycophancy"),
+    family="tone",
+    paper="Pairwise or Pointwise?, section 3",
 )

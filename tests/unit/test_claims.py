@@ -213,7 +213,7 @@ def test_only_a_placebo_that_rewrites_feeds_the_margin() -> None:
     selected = session.select(attacks=("filler", "placebo"), generator="rules", limit=2)
     assert selected.parameters["placebos"] == ["placebo"]
     assert {"filler", "placebo"} <= {*selected.parameters["controls"]}
-    scope = selection.add_controls(selected.scope, ("indifference_margin",), False)
+    scope = selection.add_controls(selected.scope, ("indifference_margin",), ())
     assert {one.name for one in scope.attacks} == {"filler", "placebo"}
 
 
