@@ -43,8 +43,9 @@ _CLOSERS = (
 )
 _JARGON = re.compile(
     r"\b(?:utilis\w+|procure|demonstrate|validate|necessitate|initiate|maintain|workflow|value-adding|target state|"
-    r"roadmap|operational|operative|parameter\w*|parametric|framework|methodology|end-to-end|specification|systems lens|"
-    r"stakeholder\w*|leverag\w+|synerg\w+|scalab\w+|holistic\w*|granular\w*|optimi[sz]\w+|paradigm\w*|vector\w*)\b",
+    r"roadmap|operational|operative|parameter\w*|parametric|framework|methodology|end-to-end|specification|"
+    r"systems lens|stakeholder\w*|leverag\w+|synerg\w+|scalab\w+|holistic\w*|granular\w*|optimi[sz]\w+|"
+    r"paradigm\w*|vector\w*)\b",
     re.I,
 )
 
