@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from distract.core.printable import clean_text, count, format_exclusions, interval, line, percent, shorten
@@ -34,6 +34,17 @@ def join_names(names: Iterable[str]) -> str:
     """Join one or more names with commas and ``and``."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def list_few(names: Collection[str], noun: str, most: int = 4) -> str:
+    """List a few names, safe to print, or count more of them."""
+    return join_names(map(line, names)) if len(names) <= most else count(len(names), noun)
+
+
+def rule_lines(attacks: Collection[str]) -> Iterator[str]:
+    """Say which attacks a run leaves to the rules, though it reads rewrites from the data."""
+    if attacks:
+        yield f"written by rule, since the data do not record them: {list_few(sorted(attacks), 'attack')}"
 
 
 def rate_cells(rate: Any) -> list[Prose]:

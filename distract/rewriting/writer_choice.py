@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from distract.core.attack import Attack
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
-from distract.core.printable import line
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers
@@ -39,12 +38,6 @@ def choose_writer(
         raise UsageError(f"{unwritable[0]} needs a model that writes; name one with --generator")
     by_rule = frozenset(one.name for one in absent if name is None or one.prompt is None)
     return replace(writer, by_rule=by_rule) if writer.name == "recorded" else writer
-
-
-def describe_rules(writer: Writer) -> Iterator[str]:
-    """Say in one line which attacks are left to the rules."""
-    if names := ", ".join(map(line, sorted(writer.by_rule))):
-        yield f"written by rule, since the data do not record them: {names}"
 
 
 def describe_writer(

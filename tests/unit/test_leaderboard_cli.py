@@ -170,7 +170,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
     (("--matches", "votes.jsonl", "--against", "others.jsonl"), "shares fewer than two models"),
     (("--data", "d.jsonl", "--models", "w,nobody"), "unknown model 'nobody'"),
     (("--data", "d.jsonl", "--models", "w"), "w is the only model"),
-    (("--data", "d.jsonl", "--attack", "bold"), "unknown attack 'bold'"),
+    (("--data", "d.jsonl", "--attack", "boldly"), "unknown attack 'boldly'"),
     (("--data", "d.jsonl", "--attack", "severity-1"), "name an attack on style"),
     (("--data", "d.jsonl", "--attack", "none"), "rewrites nothing"),
     (("--data", "d.jsonl", "--lowest", "1"), "--attack"),

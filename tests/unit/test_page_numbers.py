@@ -97,6 +97,15 @@ def expect_cells(summary: Summary, title: str, group: str, label: str) -> list[s
             control = names.get(label.strip())
             consistency = summary.find("consistency_rate", group, control) if control else None
             return [*count(find("robustness_rate")), percent(consistency["value"]) if consistency else "–"]
+        case "Shift beyond that of the control, on the same responses":
+            attack, control = label.strip().split(" – ")
+            (shift,) = [
+                one
+                for one in summary.results
+                if (one["measure"], one["attack"]) == ("shift_difference", attack)
+                and (one["protocol"], one["against_attack"]) == (group.strip().partition(" by ")[0], control)
+            ]
+            return [f"{shift['value']:+.3f}", show_ends(shift, "+.3f"), str(shift["n"])]
         case "Unsupported claims, gain rate (ASR)" | "Injections, gain rate (ASR)":
             return [*count(find("gain_rate")), percent(find("gain_to_tie_rate")["value"]), *end(find("gain_rate"))]
         case "Attacks by strength, within their truth" | "All attacks by strength, within their truth":
@@ -170,7 +179,7 @@ def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ..
                 assert not re.search(r"\d\.\d", cells[0])
                 continue
             expected = expect_cells(summary, title, group, label)
-            shown = [cell.removesuffix(" ties").removesuffix(" tie") for cell in cells[: len(expected)]]
+            shown = [re.sub(r"( \(\d+)? ties?\)?$", "", cell) for cell in cells[: len(expected)]]
             assert len(shown) == len(expected)
             assert all(map(are_alike, shown, expected)), (title, group, label, shown, expected)
             compared += 1

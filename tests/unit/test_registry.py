@@ -18,7 +18,13 @@ def test_shipped_plugins_are_discovered() -> None:
     assert {"pairwise", "absolute"} <= registry.protocols().keys()
     assert {"assertiveness", "prolixity", "sycophancy", "none", "null"} <= registry.attacks().keys()
     assert [a.name for a in registry.attacks().values() if a.default] == ["assertiveness", "prolixity", "sycophancy"]
-    assert {a.name for a in registry.attacks().values() if a.control} == {"filler", "none", "null", "placebo"}
+    assert {a.name for a in registry.attacks().values() if a.control} == {
+        "filler",
+        "none",
+        "null",
+        "placebo",
+        "rewrite",
+    }
     assert [p.name for p in registry.protocols().values() if p.default] == ["absolute", "pairwise"]
 
 

@@ -11,14 +11,11 @@ from typing import Any
 
 from distract.core import registry
 from distract.core.attack import Attack
-from distract.core.printable import count, line
+from distract.core.printable import line
 from distract.core.records import Case
-from distract.report.phrases import join_names
+from distract.report.phrases import join_names, list_few
 from distract.rewriting.writers import Writer
 from distract.studies.eligibility import is_recorded
-
-MANY = 4
-"""Most attacks that a description of controls names."""
 
 
 def find_control(attack: Attack, writer: Writer, attacks: Iterable[Attack]) -> str | None:
@@ -54,9 +51,6 @@ def describe_controls(parameters: Mapping[str, Any]) -> Iterator[str]:
     attacks_of: dict[str, list[str]] = {}
     for attack, control in sorted(control_of.items()):
         attacks_of.setdefault(control, []).append(attack)
-    parts = [
-        f"{line(control)} for {join_names(map(line, names)) if len(names) <= MANY else count(len(names), 'attack')}"
-        for control, names in sorted(attacks_of.items())
-    ]
+    parts = [f"{line(control)} for {list_few(names, 'attack')}" for control, names in sorted(attacks_of.items())]
     others = [line(name) for name in parameters["controls"] if name not in attacks_of]
     yield f"controls: {'; '.join([*parts, f'{join_names(others)} for all'] if others else parts)}"

@@ -18,6 +18,7 @@ from distract.core.printable import count, line
 from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.data import datasets
 from distract.judging.pass_marks import find_mark
+from distract.report.phrases import rule_lines
 from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
@@ -173,7 +174,7 @@ def heading(selected: AttackSelection) -> Iterator[str]:
     verified = f", verified by {line(selected.verifier.name)}" if selected.verifier else ""
     yield f"attacks {line(attacks)}; rewrites: {line(selected.writer.name)}{verified}"
     yield from controls.describe_controls(p)
-    yield from writer_choice.describe_rules(selected.writer)
+    yield from rule_lines(selected.writer.by_rule)
     yield from map(line, selected.scope.notes)
 
 

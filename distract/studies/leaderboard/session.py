@@ -19,6 +19,7 @@ from distract.core.records import BASELINE, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.judging.comparison import comparable_responses
+from distract.report.phrases import rule_lines
 from distract.rewriting import verifier as verifying
 from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
@@ -149,7 +150,7 @@ def _heading(config: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
     if config.attacks:
         verified = f", verified by {line(config.verifier.name)}" if config.verifier else ""
         yield f"{describe_targets(p)}; rewrites: {line(config.writer.name)}{verified}"
-        yield from writer_choice.describe_rules(config.writer)
+        yield from rule_lines(config.writer.by_rule)
 
 
 def _select_players(names: Sequence[str], loaded: DataSet) -> frozenset[str]:
