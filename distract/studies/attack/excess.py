@@ -17,10 +17,8 @@ from distract.stats.figure import CONFIDENCE, Figure
 from distract.studies.attack.briefs import CompactRow, CompactRows
 from distract.studies.attack.outcomes import (
     FAILURES,
-    OutcomeCounts,
     UnitValues,
-    count_attacked,
-    count_flips,
+    count_failures,
     pair_conditions,
     pair_unit,
     pair_values,
@@ -41,7 +39,7 @@ def excess_figures(
         measure = FAILURES[truth]
         figure = Figure(measure, protocol, rule, attack, against=protocol, against_rule=rule, against_attack=control)
         if flips:
-            first, second = (_count(flips, rule, name, truth) for name in (attack, control))
+            first, second = (count_failures(flips, rule, name, measure) for name in (attack, control))
             yield pair_conditions(measure, first, second).fill(figure)
         if truth == "same":
             unit = "points" if rule else "probability"
@@ -52,10 +50,6 @@ def excess_figures(
 def is_excess(figure: Figure) -> bool:
     """Return whether a figure is the difference between an attack and its control."""
     return figure.against_attack not in (None, BASELINE, figure.attack)
-
-
-def _count(rows: Sequence[CompactRow], rule: str | None, attack: str, truth: Truth) -> OutcomeCounts:
-    return count_flips(rows, rule, attack) if truth == "same" else count_attacked(rows, rule, attack, truth)
 
 
 def _fill_shift(figure: Figure, rows: Sequence[CompactRow]) -> Figure:

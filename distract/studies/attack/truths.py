@@ -16,15 +16,14 @@ from distract.core import registry
 from distract.core.attack import Truth
 from distract.core.records import RESAMPLED
 from distract.stats.figure import CONFIDENCE, Figure, fill_rate, headline
-from distract.studies.attack.briefs import CompactRow, CompactRows
+from distract.studies.attack.briefs import CompactRows
 from distract.studies.attack.outcomes import (
     CRITERIA,
     FAILURES,
     OutcomeCounts,
-    UnitValues,
     count_attacked,
+    count_failures,
     count_fixed,
-    count_flips,
     list_values,
     pair_values,
 )
@@ -94,12 +93,6 @@ def _pass_figure(briefs: CompactRows, figure: Figure) -> Figure:
     return fill_rate(figure, [value for value, _ in valid], [prompt for _, prompt in valid])
 
 
-def list_failures(rows: Sequence[CompactRow], rule: str | None, attack: str, truth: Truth) -> UnitValues:
-    """List whether each pair fails under an attack: a flip, a gain or a win of a hollow answer."""
-    counted = count_flips(rows, rule, attack) if truth in STYLES else count_attacked(rows, rule, attack, truth)
-    return list_values(FAILURES.get(truth, "flip_rate"), counted)
-
-
 def difference_figures(
     briefs: CompactRows,
     rules: Mapping[str, Sequence[str]],
@@ -117,7 +110,7 @@ def difference_figures(
                     {
                         (attack, *unit): value
                         for attack in attacks
-                        for unit, value in list_failures(rows, rule, attack, truth).items()
+                        for unit, value in list_values(measure, count_failures(rows, rule, attack, measure)).items()
                     }
                 )
             figure = Figure(measure, one, headline(measure, rules[one]), name, against=other, against_attack=name)
