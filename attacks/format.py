@@ -65,7 +65,10 @@ def _embolden(text: Text, seed: int) -> list[Candidate]:
     candidates, words = list[Candidate](), set[str]()
     for start, end in text.sentences:
         for match in _TERM.finditer(text.text, start, end):
-            if text.free(*match.span()) and match[0].casefold() not in words:
+            beside = text.text[match.start() - 2 : match.start()] + text.text[match.end() : match.end() + 2]
+            # A word beside a figure may be part of it, as in "4 million" and "February 29".
+            is_free = text.free(*match.span()) and not any(map(str.isdigit, beside))
+            if is_free and match[0].casefold() not in words:
                 words.add(match[0].casefold())
                 candidates.append(((*match.span(), f"**{match[0]}**"),))
                 break

@@ -83,7 +83,6 @@ restatement = Attack(
     write=_restate,
     keeps="text",
     family="padding",
-    paper="One token, arXiv 2507.08794",
 )
 apology = make_wrapper(
     "apology",

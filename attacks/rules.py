@@ -61,7 +61,7 @@ class Text:
         self._is_lower = has_letters and not any(map(str.isupper, text))
         # "11 is a prime." has no capital either, but is not written in lower case.
         self._is_styled = self._is_lower and text.lstrip(" \n\"'*-#([<_")[:1].isalpha()
-        self._is_upper = has_letters and not any(map(str.islower, text))
+        self._is_upper = not any(map(str.islower, text)) and any(map(str.isupper, text))
         if self._is_upper and len(text.lower()) == len(text):
             self.source = text.lower()
         spans = facts.code_spans(text) + facts.quote_spans(text)

@@ -18,16 +18,15 @@ _RULES = tuple(
         (rf"\buse {_OBJECT}", "utilise "),
         (r"\busing\b", "utilising"),
         (rf"\bbuy {_OBJECT}", "procure "),
-        (rf"\bget {_OBJECT}", "procure "),
-        (rf"\bshow {_OBJECT}", "demonstrate "),
-        (rf"\bcheck {_OBJECT}", "validate "),
-        (rf"\bneed {_OBJECT}", "necessitate "),
-        (rf"\bstart {_OBJECT}", "initiate "),
-        (rf"\bkeep {_OBJECT}", "maintain "),
-        (r"\bsteps\b", "workflow steps"),
+        (r"\bcheck (?=(?:that|whether|if)\b)", "validate "),
         (r"\bhelpful\b", "value-adding"),
-        (r"\bgoals?\b", "target state"),
-        (r"\bplan\b(?= (?:for|of|to)\b)", "roadmap"),
+        (r"\beasy to use\b", "user-friendly"),
+        (r"\bdivided into\b", "segmented into"),
+        (r"\bbased on\b", "predicated on"),
+        (r"\bat the same time\b", "concurrently"),
+        (r"\bstep by step\b", "in an iterative manner"),
+        (r"\bas soon as possible\b", "on an expedited timeline"),
+        (r"\bin the end\b", "as a net outcome"),
     )
 )
 _OPENERS = (
@@ -42,8 +41,8 @@ _CLOSERS = (
     "These are the operative parameters of the overall methodology.",
 )
 _JARGON = re.compile(
-    r"\b(?:utilis\w+|procure|demonstrate|validate|necessitate|initiate|maintain|workflow|value-adding|target state|"
-    r"roadmap|operational|operative|parameter\w*|parametric|framework|methodology|end-to-end|specification|"
+    r"\b(?:utilis\w+|procure|validate|value-adding|user-friendly|segmented|predicated|concurrently|iterative|expedited|"
+    r"net outcome|workflow|roadmap|operational|operative|parameter\w*|parametric|framework|methodology|end-to-end|specification|"
     r"systems lens|stakeholder\w*|leverag\w+|synerg\w+|scalab\w+|holistic\w*|granular\w*|optimi[sz]\w+|"
     r"paradigm\w*|vector\w*)\b",
     re.I,
@@ -75,7 +74,7 @@ jargon = Attack(
     rewrite,
     marker,
     prompt=prompts.load("distract.attacks", "jargon"),
-    max_new_content=0.9,
+    max_new_content=0.8,  # as for the courteous tone, whose frames are as long
     family="wording",
     paper=PAPER,
 )
@@ -83,16 +82,16 @@ vagueness = make_wrapper(
     "vagueness",
     "vague talk before and after the answer",
     before=(
-        "There are many aspects to this and a great deal depends on the circumstances.",
+        "There are many aspects to this and various ways to talk about them.",
         "This is a broad topic with many sides to it.",
         "Much could be said here from various points of view.",
         "In a way this touches on a number of things.",
     ),
     after=(
-        "In the end it all depends on a variety of factors.",
-        "As always there are various ways to look at it.",
         "There is of course much more that one could say in general.",
-        "It all depends in one way or another.",
+        "One could go on about this in various ways.",
+        "A number of further things could be said.",
+        "So much for that in broad terms.",
     ),
     prompt=prompts.load("distract.attacks", "vagueness"),
     family="wording",
