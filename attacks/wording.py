@@ -42,8 +42,8 @@ _CLOSERS = (
 )
 _JARGON = re.compile(
     r"\b(?:utilis\w+|procure|validate|value-adding|user-friendly|segmented|predicated|concurrently|iterative|expedited|"
-    r"net outcome|workflow|roadmap|operational|operative|parameter\w*|parametric|framework|methodology|end-to-end|specification|"
-    r"systems lens|stakeholder\w*|leverag\w+|synerg\w+|scalab\w+|holistic\w*|granular\w*|optimi[sz]\w+|"
+    r"net outcome|workflow|roadmap|operational|operative|parameter\w*|parametric|framework|methodology|end-to-end|"
+    r"specification|systems lens|stakeholder\w*|leverag\w+|synerg\w+|scalab\w+|holistic\w*|granular\w*|optimi[sz]\w+|"
     r"paradigm\w*|vector\w*)\b",
     re.I,
 )
