@@ -77,6 +77,20 @@ def test_one_run_equals_recording_first_with_a_real_model(data: str, tmp_path: P
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()
 
 
+def test_control_is_reworded_and_back_by_the_same_real_model(data: str, tmp_path: Path, smollm2: Transformers) -> None:
+    out = tmp_path / "run"
+    document = judge(data, out, smollm2, generator=NAME, models={"generator": smollm2}, control=True)
+    rewrites = [json.loads(line) for line in (out / "rewrites.jsonl").read_text().splitlines()]
+    controls = [one for one in rewrites if one["response"]["attack"] == "rewrite"]
+    assert controls
+    assert {one["generator"] for one in controls} == {NAME}
+    assert all(one["reasons"] or one["response"]["turns"] for one in controls)
+    parameters = json.loads((out / "run.json").read_text())["parameters"]
+    assert parameters["control_of"] == {"assertiveness": "rewrite"}
+    excess = [one for one in document["results"] if one.get("against_attack") == "rewrite"]
+    assert {one["measure"] for one in excess} <= {"flip_rate_difference", "shift_difference"}
+
+
 def test_prepair_analyses_each_response_once(data: str, tmp_path: Path, smollm2: Transformers) -> None:
     # A truncated analysis is used, and a short one suffices here.
     out = tmp_path / "run"

@@ -108,6 +108,13 @@ def test_tap_or_driver_can_end_a_plan(shape: list[int], most: int) -> None:
     assert plans.drive(echo(shape, "p"), lambda r: answers(r) if next(driven) < most else PlanResult(["cut"])) == result
 
 
+@given(SHAPE)
+def test_tap_can_replace_replies(shape: list[int]) -> None:
+    other = Reply("other")
+    replaced = tap(echo(shape, "p"), on_replies=lambda _, replies: [other] * len(replies))
+    assert drive(replaced, answer) == drive(echo(shape, "p"), lambda _: other)
+
+
 class Gone(Exception):
     """An error thrown into a plan or raised by its tap."""
 
