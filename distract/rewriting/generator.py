@@ -15,8 +15,9 @@ from distract.core.attack import Attack, WritingTask
 from distract.core.plan import PENDING, Plan, gather, tap
 from distract.core.records import Case, Constraint, Message, Reply, Request, Response
 from distract.data.constraints import check, describe
+from distract.rewriting.attack_calls import guard_attack, write_turns
 from distract.rewriting.generator_options import GeneratorOptions, flaws
-from distract.rewriting.writers import Draft, Writer, build_response, guard_attack, write_turns
+from distract.rewriting.writers import Draft, Writer, build_response
 
 
 def make_generator(name: str, options: GeneratorOptions) -> Writer:

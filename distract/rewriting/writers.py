@@ -8,10 +8,8 @@ rejected and tries again.
 from __future__ import annotations
 
 import hashlib
-import math
-import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from inspect import getsourcefile, isroutine
@@ -21,11 +19,12 @@ from typing import Any
 
 from distract.core import plain_text
 from distract.core.attack import Attack, WritingTask
-from distract.core.errors import UnknownName, guard_plugin
-from distract.core.plan import Plan, gather, tap
-from distract.core.records import Case, Constraint, Evidence, Response, Rewrite, slug
+from distract.core.errors import UnknownName
+from distract.core.plan import Plan, gather
+from distract.core.records import Case, Evidence, Response, Rewrite, slug
 from distract.data import constraints, lexicon
 from distract.rewriting import fidelity
+from distract.rewriting.attack_calls import apply_rule, guard_marker, inspect_rewrite, write_turns
 
 LASTING = ("no text", "truncated", "verifier")
 """Beginnings of reasons that are only known when a text is written: inspecting the text again does not find them."""
@@ -33,9 +32,6 @@ LASTING = ("no text", "truncated", "verifier")
 REMEMBERED = 4096
 """Size of the caches of rewrites by rule and of inspections: an estimate repeats them for each protocol, as does the
 run."""
-
-MOST = 1_000_000
-"""Maximum characters of a rewrite by rule, in addition to ten times its original."""
 
 DRAWN = "drawn"
 """Generator name of drawn rewrites (``distract.testing.strategies``): parts of a rewrite by rule, never inspected."""
@@ -178,31 +174,6 @@ def _inspect_by_rules(
     return inspect_rewrite(attack, case.prompt, original, rewritten, case.constraints, f"case {case.id!r}", is_ruled)
 
 
-def inspect_rewrite(
-    attack: Attack,
-    prompt: Sequence[str],
-    original: Sequence[str],
-    rewritten: Sequence[str],
-    constraints: Sequence[Constraint],
-    where: str,
-    is_ruled: bool,
-) -> tuple[tuple[str, ...], Evidence]:
-    """Inspect a rewrite by what its attack declares; one that no rule wrote must keep the meaning."""
-    return fidelity.inspect(
-        prompt,
-        original,
-        rewritten,
-        constraints,
-        guard_marker(attack, where),
-        max_new_content=attack.max_new_content,
-        severity=attack.severity,
-        truth=attack.truth,
-        keeps=attack.keeps if is_ruled or attack.keeps == "nothing" else "meaning",
-        restore=attack.restore,
-        layers=attack.checks,
-    )
-
-
 def _write_recorded(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
     yield from ()
     case, drafts = task.case, []
@@ -232,21 +203,6 @@ def _write_by_rules(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
     return [Draft(build_response(task.response, attack, turns), "rules")]
 
 
-def write_turns(attack: Attack, task: WritingTask) -> Plan[tuple[str, ...]]:
-    """Run an attack's own plan and check the turns that it returns."""
-    where = f"case {task.case.id!r}"
-    with guard_attack(attack, where):
-        assert attack.write is not None
-        plan = attack.write(task)
-    turns = yield from tap(plan, guard=lambda: guard_attack(attack, where))
-    with guard_attack(attack, where):
-        if type(turns) is not tuple or len(turns) != len(task.response.turns):
-            raise TypeError(f"write returned {reprlib.repr(turns)}, expected {len(task.response.turns)} turns")
-        for new, old in zip(turns, task.response.turns, strict=True):
-            _check_text(new, old, "write")
-    return turns
-
-
 @lru_cache(maxsize=REMEMBERED)
 def _apply_rules(case: Case, original: Response, attack: Attack, number: int) -> Response:
     if attack.severity:
@@ -264,22 +220,6 @@ def build_response(original: Response, attack: Attack, turns: tuple[str, ...]) -
     return Response(original.author, turns, attack.name, original.severity)
 
 
-def apply_rule(attack: Attack, case: Case, text: str, number: int) -> str:
-    """Apply an attack's rule to a text."""
-    with guard_attack(attack, f"case {case.id!r}"):
-        new = attack.rewrite(text, case.constraints, number)
-        _check_text(new, text, "rewrite")
-        return new
-
-
-def _check_text(new: object, text: str, name: str) -> None:
-    if type(new) is not str:
-        raise TypeError(f"{name} returned {type(new).__name__}, expected str")
-    if len(new) > MOST + 10 * len(text):
-        raise ValueError(f"{name} returned {len(new):,} characters for {len(text):,}")
-    new.encode()  # raises an error for a lone surrogate, which can be neither sent nor stored
-
-
 def _edit_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
     """Split an edited text into turns again; return the old turns if the edit spans several."""
     for index in reversed(range(len(turns))):
@@ -288,27 +228,6 @@ def _edit_one_turn(turns: tuple[str, ...], new: str) -> tuple[str, ...]:
         if new.startswith(before) and new.endswith(after) and len(before) + len(after) <= len(new):
             return (*turns[:index], new[len(before) : len(new) - len(after)], *turns[index + 1 :])
     return turns
-
-
-def guard_marker(attack: Attack, where: str) -> Callable[[str], float] | None:
-    """Wrap the attack's marker, if it has one, so that its errors and values are checked; see ``guard_attack``."""
-    measure = attack.marker
-    if measure is None:
-        return None
-
-    def marker(text: str) -> float:
-        with guard_attack(attack, where):
-            value = float(measure(text))
-            if not math.isfinite(value):
-                raise ValueError(f"marker returned {value}, expected a finite number")
-            return value
-
-    return marker
-
-
-def guard_attack(attack: Attack, where: str) -> AbstractContextManager[None]:
-    """Turn an error in an attack's code into one line that names the attack and the place, such as ``case 'c1'``."""
-    return guard_plugin(f"attack {attack.name!r} failed on {where}")
 
 
 WRITERS: Mapping[str, Writer] = MappingProxyType(

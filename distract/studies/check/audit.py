@@ -24,8 +24,8 @@ from distract.data.fields import Item
 from distract.data.formats.native import read_constraint
 from distract.data.json_stream import read_lines
 from distract.rewriting import fidelity
+from distract.rewriting.attack_calls import inspect_rewrite
 from distract.rewriting.fidelity.facts import Difference, differences
-from distract.rewriting.writers import inspect_rewrite
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, round_values
 

@@ -20,9 +20,9 @@ from distract.core.records import Case, Evidence, Response, slug
 from distract.data.constraints import check, describe
 from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.prompt_parts import split_prompt
+from distract.rewriting.attack_calls import apply_rule
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.generator_options import GeneratorOptions
-from distract.rewriting.writers import apply_rule
 from distract.studies.make.attempts import BROKEN, MakeResult, ask_generator, check_author
 from distract.studies.make.constraint_sets import choose_constraints
 

@@ -18,9 +18,10 @@ from distract.core.errors import UsageError
 from distract.core.plan import Plan
 from distract.core.records import BASELINE, Case, Constraint, Response
 from distract.data.constraints import check
+from distract.rewriting.attack_calls import apply_rule
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import code_spans
-from distract.rewriting.writers import DRAWN, WRITERS, apply_rule, find_recorded, rewrite
+from distract.rewriting.writers import DRAWN, WRITERS, find_recorded, rewrite
 
 UNCHANGED = "nothing to change in the response"
 REJECTED = "rewrite rejected"
