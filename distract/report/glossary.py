@@ -38,7 +38,7 @@ GLOSSARY: Mapping[str, str] = {
     "RR": "robustness rate, verdicts equal before and after, ties included, in %",
     "CR": "consistency rate, RR of the control, in %",
     "to tie": "lost before, tie now, in %",
-    "tie": "ended in a tie, in %",
+    "tied": "ended in a tie, in %",
     "reach": "hollow answers at or above the pass mark or the middle of the scale, in %",
     "excess": "beyond the control, in points",
     "●": "stronger, fails more than its control (hollow: more than 5%), significant at 5% after Holm",

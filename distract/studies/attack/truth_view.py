@@ -31,7 +31,7 @@ COLUMNS: Mapping[Truth, Mapping[str, str]] = {
     "same": {"softened": "softened_rate"},
     "unsupported": {"to tie": "gain_to_tie_rate"},
     "injection": {"to tie": "gain_to_tie_rate"},
-    "hollow": {"tie": "hollow_tie_rate", "reach": "hollow_pass_rate"},
+    "hollow": {"tied": "hollow_tie_rate", "reach": "hollow_pass_rate"},
 }
 """The columns of each table beside its rate."""
 
