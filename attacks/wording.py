@@ -44,7 +44,8 @@ _CLOSERS = (
 _JARGON = re.compile(
     r"\b(?:utilis\w+|procure|demonstrate|validate|necessitate|initiate|maintain|workflow|value-adding|target state|"
     r"roadmap|operational|operative|parameter\w*|parametric|framework|methodology|end-to-end|specification|"
-    r"systems lens|stakeholder\w*|leverag\w+|synerg\w+|scalab\w+|holistic\w*|granular\w*|optimi[sz]\w+|paradigm\w*|vector\w*)\b",
+    r"systems lens|stakeholder\w*|leverag\w+|synerg\w+|scalab\w+|holistic\w*|granular\w*|optimi[sz]\w+|paradigm\w*|"
+    r"vector\w*)\b",
     re.I,
 )
 

@@ -85,11 +85,12 @@ def find_hidden(text: str) -> Counter[str]:
     if text.isascii():
         return Counter()
     hidden = Counter(f"U+{ord(c):04X}" for c in text if unicodedata.category(c) == "Cf")
-    mixed = (word for word in _FOREIGN.findall(text) if _LATIN.search(word))
+    mixed = (word for word in _WORD.findall(text) if _FOREIGN.search(word) and _LATIN.search(word))
     return hidden + Counter(mixed)
 
 
-_FOREIGN = re.compile(r"\w*[Ͱ-Ͽа-яА-ЯіјѕһԁԛԝԍҮӀЀ-ӿ]\w*")
+_WORD = re.compile(r"\w+")
+_FOREIGN = re.compile(r"[Ͱ-ϿЀ-ԯ]")
 _LATIN = re.compile(r"[A-Za-z]")
 
 
