@@ -190,8 +190,7 @@ def inspect(
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if "additions" in layers:
         if truth in ("same", "control"):
-            additions = dict.fromkeys(addition for pair in pairs for addition in find_additions(*pair))
-            reasons += [f"{_ADDED[kind]}: {sign[:60]}" for kind, sign in additions]
+            reasons += [f"{_ADDED[kind]}: {sign[:60]}" for kind, sign in find_additions(old, new, "\n".join(prompt))]
         else:
             evidence["adds"] = classify_addition(old, new)
     if "feature" in layers and marker is not None:
