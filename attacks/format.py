@@ -17,7 +17,8 @@ from .rules import Candidate, Text, apply, order_options
 PAPERS = "arXiv 2604.23178; BITE, arXiv 2605.26156"
 EMOJI = ("✅", "🌟", "💡", "🎉", "👍", "🚀", "📌", "🔑")
 
-_TERM = re.compile(r"(?<![\w*_`-])[A-Za-z]{7,30}(?![\w*_`-])")
+# "million" in "65 million", or "February" in "February 29", is half of a figure.
+_TERM = re.compile(r"(?<!\d )(?<![\w*_`-])[A-Za-z]{7,30}(?![\w*_`-]| \d)")
 _MARKS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"\*\*(?=\S)([^*\n]{1,300})(?<=\S)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*])\*(?![\w*])"), r"\1"),

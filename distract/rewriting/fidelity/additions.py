@@ -22,7 +22,7 @@ Sign = tuple[Addition, str]
 CONTEXT = 40
 """Minimum characters of a known sentence to leave out; a shorter one may be part of a new phrase."""
 
-_SENTENCE = re.compile(r"[^.!?\n]*[.!?\n]+\s*|[^.!?\n]+")
+_BREAK = re.compile(r"((?<=[.!?])[ \t]+|\n+)")
 _WORD = re.compile(r"\w+")
 _FOREIGN = re.compile(r"[Ͱ-ϿЀ-ԯ]")
 _LATIN = re.compile(r"[A-Za-z]")
@@ -34,6 +34,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MARK = re.compile(r"[*`~'’^\\]+")
 _GAP = re.compile(r"(?:[^\w.!?]|_|\.(?=[\w.])|(?<=\.)\.)+")
 _MIXED = re.compile(r"\b(?=\w*[a-z])(?=\w*[0-9@$])[\w@$]+")
+_ESCAPE = re.compile(r"\\([\\\"n]|u(?![Dd][89A-Fa-f])[0-9A-Fa-f]{4})")  # half of a surrogate pair is no text
 _DIGITS = str.maketrans("0134578@$", "oieastbas")
 
 
@@ -59,10 +60,20 @@ def read_words(text: str) -> str:
     return _MIXED.sub(lambda word: word[0].translate(_DIGITS) + " " + word[0], text)
 
 
+def unescape(text: str) -> str:
+    """Undo the escapes of HTML and JSON, in which words could hide."""
+    text = html.unescape(text) if "&" in text else text
+    return _ESCAPE.sub(lambda escape: _decode(escape[1]), text) if "\\" in text else text
+
+
+def _decode(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else {"n": "\n"}.get(escape, escape)
+
+
 def _find_new_text(original: str, rewrite: str) -> str:
     """Leave out the longer sentences that the original has."""
-    known = {sentence.strip() for sentence in _SENTENCE.findall(original) if len(sentence) >= CONTEXT}
-    return "".join("\n\n" if part.strip() in known else part for part in _SENTENCE.findall(rewrite))
+    known = {sentence for sentence in _BREAK.split(original) if len(sentence) >= CONTEXT}
+    return "".join("\n\n" if part in known else part for part in _BREAK.split(rewrite))
 
 
 def _find_signs(text: str) -> set[Sign]:
@@ -70,7 +81,7 @@ def _find_signs(text: str) -> set[Sign]:
     if not text.strip():
         return set()
     signs: set[Sign] = {("injection", f"hidden: {sign}") for sign in find_hidden(text)}
-    plain = html.unescape(read_plainly(text))
+    plain = read_plainly(text)
     words = read_words(plain)
     modules: tuple[tuple[Addition, tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]], ...] = (
         ("injection", injection_signs.PHRASES, injection_signs.MARKS),
@@ -86,6 +97,7 @@ def _find_signs(text: str) -> set[Sign]:
 
 def find_additions(original: str, rewrite: str, prompt: str = "") -> Iterator[Sign]:
     """Yield what a rewrite adds beyond style, with its kind, each once; a claim may repeat the prompt."""
+    original, rewrite = unescape(original), unescape(rewrite)
     signs = _find_signs(_find_new_text(original, rewrite))
     if not signs:
         return
