@@ -425,7 +425,7 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
             UsageError,
             "the cases record no rewrites; name an attack",
         ),
-        (partial(invariants.distractor_invariant, cases=PAIR, attack="bold"), UnknownName, "unknown attack 'bold'"),
+        (partial(invariants.distractor_invariant, cases=PAIR, attack="boldly"), UnknownName, "unknown attack 'boldly'"),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="severity-1"), UsageError, "worse on purpose"),
         (partial(invariants.distractor_invariant, cases=PAIR, attack="empty"), UsageError, "empty leaves no content"),
         (partial(invariants.score_stable, cases=PAIR, attack="none"), UsageError, "changes nothing; use an attack"),

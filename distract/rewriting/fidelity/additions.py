@@ -33,9 +33,9 @@ _TAG = re.compile(r"</?[a-z][^<>]{0,200}>", re.I)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MARK = re.compile(r"[*`~'’^\\]+")
 _GAP = re.compile(r"(?:[^\w.!?]|_|\.(?=[\w.])|(?<=\.)\.)+")
-_MIXED = re.compile(r"\b(?=\w*[a-z])(?=\w*[0-9@$])[\w@$]+")
+_MIXED = re.compile(r"\b(?=\w*[a-z])(?=\w*\d)\w+")
 _ESCAPE = re.compile(r"\\([\\\"n]|u(?![Dd][89A-Fa-f])[0-9A-Fa-f]{4})")  # half of a surrogate pair is no text
-_DIGITS = str.maketrans("0134578@$", "oieastbas")
+_DIGITS = str.maketrans("0134578", "oieastb")
 
 
 def find_hidden(text: str) -> set[str]:
@@ -56,7 +56,7 @@ def _is_invisible(character: str) -> bool:
 def read_words(text: str) -> str:
     """Return the words of a text, in lower case and one space apart, with the stops that end sentences."""
     text = _TAG.sub("", _BREAK_TAG.sub(" ", text)) if "<" in text else text
-    text = _GAP.sub(" ", _MARK.sub("", _HUMP.sub(" ", text).casefold()))
+    text = _GAP.sub(" ", _MARK.sub("", _HUMP.sub(" ", text).casefold().replace("%", " percent ")))
     return _MIXED.sub(lambda word: word[0].translate(_DIGITS) + " " + word[0], text)
 
 

@@ -107,8 +107,7 @@ MARKS = tuple(
     re.compile(pattern, re.I)
     for pattern in (
         r"\[\[\s*(?:[a-d]|tie|\d{1,3}(?:\.\d)?|[a-d]\s*[<>=]{1,2}\s*[a-d])\s*\]\]",
-        r"\b(?:verdict|winner|judge?ment)[\"'*]{0,3}\s{0,3}[:=]|\"(?:choice|better|preferred|"
-        r"answer)\"\s{0,3}:\s{0,3}\"[ab]\"",
+        r"\b(?:verdict|winner|judge?ment)[\"'*]{0,3}\s{0,3}[:=]|\"(?:choice|better|preferred)\"\s{0,3}:\s{0,3}\"[ab]\"",
         r"\boutput\s{0,3}\([ab]\)",
         r"</?\s{0,3}(?:system|trusted|verified|graders?|judges?|admin|evaluation|evaluator|instructions?|verdict|"
         r"operator|"
