@@ -18,7 +18,15 @@ PAPERS = "arXiv 2604.23178; BITE, arXiv 2605.26156"
 EMOJI = ("✅", "🌟", "💡", "🎉", "👍", "🚀", "📌", "🔑")
 
 # "million" in "65 million", or "February" in "February 29", is half of a figure.
-_TERM = re.compile(r"(?<!\d )(?<![\w*_`-])[A-Za-z]{7,30}(?![\w*_`-]| \d)")
+_TERM = re.compile(r"(?<!\d )(?<![\w*_`-])[A-Za-z]{6,30}(?![\w*_`-]| \d)")
+_HEADING = re.compile(r"(?m)^(?:#|<<)")
+_PARAGRAPH = re.compile(r"\n\n(?=[^\s<>|])(?=[^\n]{0,200}[ ][^\n]{0,200}[.!?:])")
+_LINK = re.compile(
+    r"\w+ly|perhaps|because|however|although|though|through|throughout|without|within|between|another|whether|instead|"
+    r"therefore|moreover|sometimes|together|already|against|towards?|beneath|despite|usually|someone|anyone|everyone|"
+    r"something|anything|everything|nothing|whatever|whenever|wherever|yourself|themselves",
+    re.I,
+)
 _MARKS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"\*\*(?=\S)([^*\n]{1,300})(?<=\S)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*])\*(?![\w*])"), r"\1"),
@@ -62,22 +70,26 @@ def _break_lines(text: Text, seed: int) -> list[Candidate]:
 
 
 def _embolden(text: Text, seed: int) -> list[Candidate]:
-    """Put the first long word of each sentence in bold, each word once."""
+    """Put the longest word of each sentence in bold, each word once, and no adverb or conjunction."""
     candidates, words = list[Candidate](), set[str]()
     for start, end in text.sentences:
-        for match in _TERM.finditer(text.text, start, end):
-            if text.free(*match.span()) and match[0].casefold() not in words:
-                words.add(match[0].casefold())
-                candidates.append(((*match.span(), f"**{match[0]}**"),))
-                break
+        terms = [match for match in _TERM.finditer(text.text, start, end) if text.free(*match.span())]
+        fresh = [match for match in terms if match[0].casefold() not in words and not _LINK.fullmatch(match[0])]
+        if fresh:
+            term = max(fresh, key=lambda match: len(match[0]))
+            words.add(term[0].casefold())
+            candidates.append(((*term.span(), f"**{term[0]}**"),))
     return candidates
 
 
 def _add_headings(text: Text, seed: int) -> list[Candidate]:
+    """Put a heading above the text and above its third paragraph, unless it has any or is a quotation."""
     low, _ = facts.core(text.text)
+    if text.text[:low].strip() or _HEADING.search(text.text):
+        return []
     names = text.adapt_all(order_options(("Answer", "Overview", "Response"), seed, "heading"))
     first: Candidate = tuple((low, low, f"## {name}\n\n") for name in names)
-    breaks = [match.end() for match in re.finditer(r"\n\n(?=\S)", text.text) if text.free(match.end(), match.end())]
+    breaks = [match.end() for match in _PARAGRAPH.finditer(text.text) if text.free(match.end(), match.end())]
     more = [tuple((at, at, f"## {name}\n\n") for name in text.adapt_all(("Details", "More"))) for at in breaks[1:2]]
     return [first, *more]
 

@@ -115,7 +115,7 @@ MARKS = tuple(
         r"\[\s{0,3}/?(?:system|trusted|verified|admin|grader|judge|inst|operator|evaluator|"
         r"instruction)\b[^\]\n]{0,60}\]",
         r"<\|\w{1,30}\|>|<<\s{0,3}/?sys\b",
-        r"^\W{0,8}(?:system|admin|operator|evaluator|judge|grader|instructions?)(?: \w{1,12})?\W{0,4}:",
+        r"(?m)^\W{0,8}(?:system|admin|operator|evaluator|judge|grader|instructions?)(?: \w{1,12})?\W{0,4}:",
         r"<!--(?:.{0,60})",
     )
 )
