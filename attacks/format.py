@@ -17,7 +17,16 @@ from .rules import Candidate, Text, apply, order_options
 PAPERS = "arXiv 2604.23178; BITE, arXiv 2605.26156"
 EMOJI = ("✅", "🌟", "💡", "🎉", "👍", "🚀", "📌", "🔑")
 
-_TERM = re.compile(r"(?<![\w*_`-])[A-Za-z]{7,30}(?![\w*_`-])")
+# "million" in "65 million", or "February" in "February 29", is half of a figure.
+_TERM = re.compile(r"(?<!\d )(?<![\w*_`-])[A-Za-z]{6,30}(?![\w*_`-]| \d)")
+_HEADING = re.compile(r"(?m)^(?:#|<<)")
+_PARAGRAPH = re.compile(r"\n\n(?=[^\s<>|])(?=[^\n]{0,200}[ ][^\n]{0,200}[.!?:])")
+_LINK = re.compile(
+    r"\w+ly|perhaps|because|however|although|though|through|throughout|without|within|between|another|whether|instead|"
+    r"therefore|moreover|sometimes|together|already|against|towards?|beneath|despite|usually|someone|anyone|everyone|"
+    r"something|anything|everything|nothing|whatever|whenever|wherever|yourself|themselves",
+    re.I,
+)
 _MARKS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"\*\*(?=\S)([^*\n]{1,300})(?<=\S)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*])\*(?![\w*])"), r"\1"),
@@ -60,26 +69,33 @@ def _break_lines(text: Text, seed: int) -> list[Candidate]:
     return _split(text, "", "\n\n")
 
 
+def _is_term(text: Text, start: int, end: int) -> bool:
+    """Whether a word may be marked; one beside a figure may be part of it, as in "4 million" and "February 29"."""
+    beside = text.text[start - 2 : start] + text.text[end : end + 2]
+    return text.free(start, end) and not any(map(str.isdigit, beside))
+
+
 def _embolden(text: Text, seed: int) -> list[Candidate]:
-    """Put the first long word of each sentence in bold, each word once."""
+    """Put the longest word of each sentence in bold, each word once, and no adverb or conjunction."""
     candidates, words = list[Candidate](), set[str]()
     for start, end in text.sentences:
-        for match in _TERM.finditer(text.text, start, end):
-            beside = text.text[match.start() - 2 : match.start()] + text.text[match.end() : match.end() + 2]
-            # A word beside a figure may be part of it, as in "4 million" and "February 29".
-            is_free = text.free(*match.span()) and not any(map(str.isdigit, beside))
-            if is_free and match[0].casefold() not in words:
-                words.add(match[0].casefold())
-                candidates.append(((*match.span(), f"**{match[0]}**"),))
-                break
+        terms = [match for match in _TERM.finditer(text.text, start, end) if _is_term(text, *match.span())]
+        fresh = [match for match in terms if match[0].casefold() not in words and not _LINK.fullmatch(match[0])]
+        if fresh:
+            term = max(fresh, key=lambda match: len(match[0]))
+            words.add(term[0].casefold())
+            candidates.append(((*term.span(), f"**{term[0]}**"),))
     return candidates
 
 
 def _add_headings(text: Text, seed: int) -> list[Candidate]:
+    """Put a heading above the text and above its third paragraph, unless it has any or is a quotation."""
     low, _ = facts.core(text.text)
+    if text.text[:low].strip() or _HEADING.search(text.text):
+        return []
     names = text.adapt_all(order_options(("Answer", "Overview", "Response"), seed, "heading"))
     first: Candidate = tuple((low, low, f"## {name}\n\n") for name in names)
-    breaks = [match.end() for match in re.finditer(r"\n\n(?=\S)", text.text) if text.free(match.end(), match.end())]
+    breaks = [match.end() for match in _PARAGRAPH.finditer(text.text) if text.free(match.end(), match.end())]
     more = [tuple((at, at, f"## {name}\n\n") for name in text.adapt_all(("Details", "More"))) for at in breaks[1:2]]
     return [first, *more]
 

@@ -15,17 +15,21 @@ FILLERS = (
     "It is worth pausing here for a moment.",
     "There is more to say and it follows below.",
     "With that in mind we can move on.",
-    "So much for this part.",
     "Let us now turn to the next part.",
     "This leads on to what comes next.",
+)
+ENDINGS = (
+    "So much for this part.",
     "That covers this part of the matter.",
+    "That is where this comes to an end.",
+    "Nothing more needs to be added here.",
 )
 QUESTION = 300
 """Maximum characters of a question to restate."""
 
 LEADS = ("You asked the following:", "The question was:", "This is about the following:")
 
-_BREAK = re.compile(r"\n\n(?=\S)")
+_BREAK = re.compile(r"(?<=[^:,\s])\n\n(?=\S)")
 _ITEM = re.compile(r"(?m)^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+\S.*$")
 
 
@@ -34,10 +38,12 @@ def _expand(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     if not turn.strip():
         return turn
     text, words = Text(turn), order_options(FILLERS, seed, "fillers")
-    places = [match.start() for match in _BREAK.finditer(turn) if text.free(match.start(), match.end())]
+    breaks = [match.span() for match in _BREAK.finditer(turn)]
+    places = [start for start, end in breaks if text.free(start, end) and turn[turn.rfind("\n", 0, start) + 1] != "#"]
+    options = [(place, words[at:] + words[:at]) for at, place in enumerate(places[: len(words)])]
+    options.append((len(turn), order_options(ENDINGS, seed, "endings")))
     candidates: list[Candidate] = [
-        tuple((place, place, f"\n\n{filler}") for filler in text.adapt_all(words[at % 8 :] + words[: at % 8]))
-        for at, place in enumerate([*places[:7], len(turn)])
+        tuple((place, place, f"\n\n{filler}") for filler in text.adapt_all(fillers)) for place, fillers in options
     ]
     return apply(turn, candidates, constraints)
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
+
+_LATIN_NAME = re.compile(r"\bLATIN (?:SMALL |LETTER |CAPITAL )+([A-Z])$")
+
+FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+"""Letters and signs that show nothing, although they are no format characters."""
 
 _LOOKALIKES = str.maketrans(
     dict(
@@ -23,5 +29,15 @@ def read_plainly(text: str) -> str:
         return text
     # Tags are invisible copies of ASCII; a hidden message is read too.
     text = "".join(chr(ord(c) - 0xE0000) if 0xE0020 <= ord(c) <= 0xE007E else c for c in text)
-    folded = unicodedata.normalize("NFKC", text)
-    return "".join(c for c in folded if unicodedata.category(c) != "Cf").translate(_LOOKALIKES)
+    folded = unicodedata.normalize("NFKD", text)
+    shown = "".join(c for c in folded if c not in FILLERS and unicodedata.category(c) not in ("Cf", "Mn"))
+    return "".join(map(_fold_letter, unicodedata.normalize("NFC", shown)))
+
+
+@lru_cache(4096)
+def _fold_letter(letter: str) -> str:
+    """Replace a letter that looks like a Latin one, such as a small capital or one in a box."""
+    if letter.isascii():
+        return letter
+    name = _LATIN_NAME.search(unicodedata.name(letter, ""))
+    return name[1].casefold() if name else letter.translate(_LOOKALIKES)

@@ -20,7 +20,7 @@ from distract.core.records import Constraint, Evidence
 from distract.data.constraints import check
 from distract.data.lexicon import content_words
 from distract.rewriting.fidelity import meaning_signs, misbehaviour
-from distract.rewriting.fidelity.additions import Addition, classify_addition, find_additions
+from distract.rewriting.fidelity.additions import Addition, classify_addition, find_additions, unescape
 from distract.rewriting.fidelity.facts import READ, differences, normalise_text, scripts
 from distract.rewriting.fidelity.remainder import find_losses
 
@@ -98,6 +98,13 @@ def _is_answer(prompted: Words, words: Words, rewritten: Words) -> bool:
     # One common word may be a coincidence, unless the prompt has hardly more words.
     is_closer = here / max(len(rewritten), 1) > there / max(len(words), 1) or 2 * here >= there
     return is_closer and (here > 1 or 2 * here >= len(prompted) > 0)
+
+
+def _find_new_facts(known: str, rewrite: str, has_frame: bool) -> list[str]:
+    """List what a text states in addition, such as a name or a figure; a frame around it has quotation marks."""
+    kinds = differences(known, unescape(rewrite) if has_frame else rewrite)
+    added = {kind: kinds[kind].invented for kind in FACTS if kind != "code" and not (kind == "quote" and has_frame)}
+    return [f"{kind} invented: {', '.join(fact[:60] for fact in facts[:5])}" for kind, facts in added.items() if facts]
 
 
 def inspect_severity(text: str, constraints: Sequence[Constraint], severity: int) -> tuple[tuple[str, ...], Evidence]:
@@ -190,8 +197,8 @@ def inspect(
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if "additions" in layers:
         if truth in ("same", "control"):
-            additions = dict.fromkeys(addition for pair in pairs for addition in find_additions(*pair))
-            reasons += [f"{_ADDED[kind]}: {sign[:60]}" for kind, sign in additions]
+            reasons += [] if is_meant else _find_new_facts("\n\n".join([*prompt, old]), new, restore is not None)
+            reasons += [f"{_ADDED[kind]}: {sign[:60]}" for kind, sign in find_additions(old, new, "\n".join(prompt))]
         else:
             evidence["adds"] = classify_addition(old, new)
     if "feature" in layers and marker is not None:
