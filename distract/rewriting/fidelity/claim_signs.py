@@ -23,8 +23,7 @@ _PEOPLE = (
 _LIKE = (
     r"(?:prefer|prefers|preferred|agree|agrees|agreed|choose|chose|chosen|pick|picked|favou?r|favou?red|rate|rated|"
     r"recommend|recommends|recommended|trust|trusted|endorse|endorsed|approve|approved|love|loved|likes|liked|vote|"
-    r"voted|side|"
-    r"upvoted|praise|praised|back|support|share|confirm|confirmed|acclaim|acclaimed)"
+    r"voted|side|upvoted|praise|praised|back|support|share|confirm|confirmed|acclaim|acclaimed)"
 )
 _WORKS = (
     r"(?:stud(?:y|ies)|surveys?|polls?|research|books?|papers?|articles?|reports?|journals?|guides?|manuals?|tests?)"
