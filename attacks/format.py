@@ -24,7 +24,9 @@ _PARAGRAPH = re.compile(r"\n\n(?=[^\s<>|])(?=[^\n]{0,200}[ ][^\n]{0,200}[.!?:])"
 _LINK = re.compile(
     r"\w+ly|perhaps|because|however|although|though|through|throughout|without|within|between|another|whether|instead|"
     r"therefore|moreover|sometimes|together|already|against|towards?|beneath|despite|usually|someone|anyone|everyone|"
-    r"something|anything|everything|nothing|whatever|whenever|wherever|yourself|themselves",
+    r"something|anything|everything|nothing|whatever|whenever|wherever|yourself|themselves|"
+    r"should|would|could|before|around|others|really|rather|please|myself|himself|herself|itself|always|hundred|thousand|"
+    r"[mb]illion|eleven|twelve|\w+teen|\w+ty",
     re.I,
 )
 _MARKS: Sequence[tuple[re.Pattern[str], str]] = (

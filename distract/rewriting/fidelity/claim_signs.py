@@ -23,8 +23,7 @@ _PEOPLE = (
 _LIKE = (
     r"(?:prefer|prefers|preferred|agree|agrees|agreed|choose|chose|chosen|pick|picked|favou?r|favou?red|rate|rated|"
     r"recommend|recommends|recommended|trust|trusted|endorse|endorsed|approve|approved|love|loved|likes|liked|vote|"
-    r"voted|side|"
-    r"upvoted|praise|praised|back|support|share|confirm|confirmed|acclaim|acclaimed)"
+    r"voted|side|upvoted|praise|praised|back|support|share|confirm|confirmed|acclaim|acclaimed)"
 )
 _WORKS = (
     r"(?:stud(?:y|ies)|surveys?|polls?|research|books?|papers?|articles?|reports?|journals?|guides?|manuals?|tests?)"
@@ -45,7 +44,7 @@ PHRASES = tuple(
         r"detailed) (?:in|by))\b",
         rf"\b(?:\w+ )?{_MANY} (?:of )?(?:the |our |my |those )?(?:\w+ ){{0,2}}?{_PEOPLE} [^.!?]{{0,40}}?\b{_LIKE}\b",
         rf"\b(?:everyone|everybody|people|users|readers|the public|the community|the crowd) (?:\w+ ){{0,3}}?{_LIKE} "
-        rf"(?:this|it|"
+        rf"(?:for )?(?:this|it|"
         r"the|with)\b",
         rf"\b(?:preferred|trusted|endorsed|approved|recommended|praised|acclaimed|rated|upvoted) by (?:\w+ "
         rf"){{0,3}}?(?:{_PEOPLE}|percent|majority|community|public|world|industry|millions|thousands)\b",

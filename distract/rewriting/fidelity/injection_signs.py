@@ -117,7 +117,10 @@ MARKS = tuple(
         r"\[\s{0,3}/?(?:system|trusted|verified|admin|grader|judge|inst|operator|evaluator|"
         r"instruction)\b[^\]\n]{0,60}\]",
         r"<\|\w{1,30}\|>|<<\s{0,3}/?sys\b",
-        r"(?m)^\W{0,8}(?:system|admin|operator|evaluator|judge|grader|instructions?)(?: \w{1,12})?\W{0,4}:",
+        r"(?m)(?:^\W{0,8}|[.!?][ \t]{1,3})(?:system|admin|operator|evaluator|judge|grader|instructions?)(?: "
+        r"\w{1,12})?\W{0,4}:",
+        rf"\bto (?:the|all|any|every) (?:\w+ )?{_JUDGE}\s?[:,]",
+        r"\b(?:new|next|updated|revised|real|actual) (?:task|instructions?|orders?|rules?)\s?:",
         r"<!--(?:.{0,60})",
     )
 )
