@@ -14,8 +14,8 @@ from distract.core import registry
 from distract.core.attack import Attack
 from distract.core.plain_text import read_plainly
 from distract.data import datasets
+from distract.rewriting.attack_calls import inspect_rewrite
 from distract.rewriting.fidelity.additions import classify_addition, find_additions, find_hidden
-from distract.rewriting.writers import inspect_rewrite
 
 DATA = Path(__file__).parents[1] / "data"
 SAME = [one for one in registry.attacks().values() if one.truth == "same"]
