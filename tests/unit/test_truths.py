@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from distract.core.attack import Truth
 from distract.core.records import MIRROR, Outcome, Row
+from distract.report.blocks import Note
 from distract.stats.figure import Figure
 from distract.stats.intervals import holm, p_above
 from distract.studies.attack.briefs import CompactRows
 from distract.studies.attack.measures import figures
 from distract.studies.attack.outcomes import choose_tie_target, count_attacked
 from distract.studies.attack.strength import ALLOWED, rank_strengths
+from distract.studies.attack.truth_view import family_notes
 from distract.studies.attack.truths import RATES, difference_figures, truth_figures
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
@@ -233,3 +235,22 @@ def test_families_compare_ways_of_asking_on_the_same_pairs() -> None:
     assert (difference.attack, difference.protocol, difference.against) == ("family:format", "absolute", "pairwise")
     assert (difference.value, difference.n) == (-1.0, 12)
     assert not list(difference_figures(briefs, {"pairwise": ()}, truths, {}))
+
+
+def test_report_says_under_which_families_ways_of_asking_differ() -> None:
+    rules = {"absolute": ("score",), "pairwise": ()}
+
+    def compare(family: str, value: float, p: float | None) -> Figure:
+        figure = Figure("flip_rate", "absolute", "score", f"family:{family}", value=value, n=90, against="pairwise")
+        return replace(figure, low=value - 0.1, high=value + 0.05, p_value=p, p_adjusted=p)
+
+    def show(*results: Figure) -> list[str]:
+        return [block.text for block in family_notes(results, rules) if isinstance(block, Note)]  # type: ignore[misc]
+
+    tone, plea = compare("tone", -0.25, 0.001), compare("injection", 0.3, 0.01)
+    assert show(tone, compare("format", 0.5, 0.2), compare("emotion", 0.5, None)) == [
+        "under the tone family, pairwise fails more often than absolute by score: by 25.0 points "
+        "(20.0–35.0, p 0.001, 90 pairs)"
+    ]
+    assert "absolute by score fails more often than pairwise" in show(tone, plea)[1]
+    assert show(tone, plea)[2].startswith("neither comparing nor scoring is safer")

@@ -114,23 +114,21 @@ def _strength_table(title: str, strengths: Sequence[Strength]) -> Table:
     return Table(title, columns, rows, [STRONGER] if any(s.is_stronger for s in strengths) else [])
 
 
-def family_sentences(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def family_notes(figures: Sequence[Figure], rules: Mapping[str, Sequence[str]]) -> Iterator[Block]:
     """Say under which families a protocol that compares and one that scores are shown to differ."""
-    differences = [
-        f
-        for f in figures
-        if f.attack.startswith(FAMILY) and f.against is not None and (f.p_adjusted or 0.0) <= 1 - CONFIDENCE and f.value
-    ]
-    leaders = set[str | None]()
-    for f in differences:
-        names = name_protocol(f.protocol, f.rule), name_protocol(f.against, f.against_rule)
-        value, low, high = (None if end is None else abs(end) for end in (f.value, f.low, f.high))
-        worse, better = names if (f.value or 0.0) > 0 else names[::-1]
-        leaders.add(f.against if (f.value or 0.0) > 0 else f.protocol)
-        ends = sorted(end for end in (low, high) if end is not None)
-        yield (
-            f"under the {line(f.attack.removeprefix(FAMILY))} family, {worse} fails more often than {better}: by "
-            f"{percent(value)} points ({interval(*ends)}, p {p_value(f.p_adjusted)}, {f.n} pairs)"
-        )
-    if len({bool(rules[name]) for name in leaders if name}) > 1:
-        yield "so neither comparing nor scoring is safer throughout: choose by the attacks that you expect"
+    differences = [f for f in figures if f.attack.startswith(FAMILY) and f.against is not None and f.value]
+    shown = [f for f in differences if f.p_adjusted is not None and f.p_adjusted <= 1 - CONFIDENCE]
+    yield from notes(map(_describe_difference, shown))
+    safer = {f.against if (f.value or 0.0) > 0 else f.protocol for f in shown}
+    if len({bool(rules[name]) for name in safer if name}) > 1:
+        yield from notes(["neither comparing nor scoring is safer throughout: choose by the attacks that you expect"])
+
+
+def _describe_difference(f: Figure) -> str:
+    names, low, high = (name_protocol(f.protocol, f.rule), name_protocol(f.against, f.against_rule)), f.low, f.high
+    if (f.value or 0.0) < 0:
+        names, low, high = names[::-1], None if high is None else -high, None if low is None else -low
+    return (
+        f"under the {line(f.attack.removeprefix(FAMILY))} family, {names[0]} fails more often than {names[1]}: by "
+        f"{percent(abs(f.value or 0.0))} points ({interval(low, high)}, p {p_value(f.p_adjusted)}, {f.n} pairs)"
+    )

@@ -37,13 +37,7 @@ from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.outcomes import FAILURES
 from distract.studies.attack.plots import comparison_plots, margin_plots, rate_plots, severity_plots
 from distract.studies.attack.rank_view import ranking_parts
-from distract.studies.attack.truth_view import (
-    ACTIONS,
-    family_sentences,
-    robustness_blocks,
-    strength_blocks,
-    truth_blocks,
-)
+from distract.studies.attack.truth_view import ACTIONS, family_notes, robustness_blocks, strength_blocks, truth_blocks
 from distract.studies.attack.truths import read_truths
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
@@ -94,7 +88,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     if accuracies := _select_figures(figures, "severity_accuracy"):
         yield _severity_table(accuracies)
     yield from strength_blocks(measured.strengths)
-    yield from notes(family_sentences(figures, rules))
+    yield from family_notes(figures, rules)
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
         from distract.studies.attack.minimal.view import minimal_parts
