@@ -17,6 +17,7 @@ from distract.data.good_responses import compliant_response, good_response, pair
 from distract.judging.comparison import label
 from distract.studies.attack import measures as measure_names
 from distract.studies.attack.design import DESIGNS, AuditDesign
+from distract.studies.attack.truths import RATES
 from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attacks, sample_strata
 
 MISFIT_REASONS: Mapping[AuditDesign, str] = {
@@ -70,6 +71,7 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     if not treatments:
         attacks = tuple(a for a in registry.attacks().values() if a.default)
     requested = _needed_designs(measures)
+    _check_truths(measures, attacks)
     if degradations and requested and "severity" not in requested:
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
     if treatments and not attacks and (other := [name for design, name in requested.items() if design != "severity"]):
@@ -116,6 +118,16 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
         },
         treatments,
     )
+
+
+def _check_truths(measures: Sequence[str], attacks: Sequence[Attack]) -> None:
+    """Fail if a measure is about attacks of a truth that none has."""
+    truths = {attack.truth for attack in attacks}
+    for name in measures:
+        needed = [truth for truth, rates in RATES.items() if _plain(name) in rates and truth != "control"]
+        if needed and not truths & {*needed}:
+            hint = f"name one, as in --attack all:{needed[0]}"
+            raise UsageError(f"{name} needs an attack of truth {' or '.join(needed)}; {hint}")
 
 
 def add_controls(scope: Scope, measures: Sequence[str], noise: Collection[Attack]) -> Scope:

@@ -33,7 +33,7 @@ RATES: Mapping[Truth, tuple[str, ...]] = {
     "control": ("consistency_rate",),
     "unsupported": ("gain_rate", "gain_to_tie_rate"),
     "injection": ("gain_rate", "gain_to_tie_rate"),
-    "hollow": ("hollow_win_rate", "hollow_tie_rate"),
+    "hollow": ("hollow_win_rate", "hollow_tie_rate", "hollow_pass_rate"),
 }
 """The rates of each truth, beside the flips and wins of ``same`` and ``control``."""
 
@@ -70,9 +70,11 @@ def truth_figures(
         if truth in STYLES and not briefs.holds(protocol, "flip"):
             continue
         counted = _count(briefs, protocol, rule, attack, truth)
-        yield from (share_figure(Figure(measure, protocol, rule, attack), counted) for measure in RATES[truth])
-        if truth == "hollow" and rule == "score" and protocol in briefs.floors:
-            yield _pass_figure(briefs, Figure("hollow_pass_rate", protocol, rule, attack))
+        for figure in [Figure(measure, protocol, rule, attack) for measure in RATES[truth]]:
+            if figure.measure in CRITERIA:
+                yield share_figure(figure, counted)
+            elif rule == "score" and protocol in briefs.floors:
+                yield _pass_figure(briefs, figure)
 
 
 def _count(briefs: CompactRows, protocol: str, rule: str | None, attack: str, truth: Truth) -> OutcomeCounts:
