@@ -46,19 +46,6 @@ def names(scope: Scope) -> list[str]:
         ("severity-1+none", "severity-1"),
     ],
 )
-@pytest.mark.parametrize(
-    ("measure", "attack", "truths"),
-    [
-        ("gain_rate", "sycophancy", "unsupported or injection"),
-        ("hollow-pass-rate", "plea", "hollow"),
-        ("robustness_rate", "plea", "same"),
-    ],
-)
-def test_measure_of_another_truth_is_one_line(measure: str, attack: str, truths: str) -> None:
-    with pytest.raises(UsageError, match=f"{measure} needs an attack of truth {truths}; name one"):
-        find_scope([attack], [measure], load("tweakset").cases[:2])
-
-
 def test_attack_names_are_composed(name: str, expected: str) -> None:
     attack = parse_attack(name)
     assert attack.name == expected
@@ -223,3 +210,16 @@ def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
     assert draw(fixed, cases, 1, 3) == draw(fixed, cases, 1, 3)
     with pytest.raises(UsageError, match="--limit 0"):
         draw(fixed, cases, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("measure", "attack", "truths"),
+    [
+        ("gain_rate", "sycophancy", "unsupported or injection"),
+        ("hollow-pass-rate", "plea", "hollow"),
+        ("robustness_rate", "plea", "same"),
+    ],
+)
+def test_measure_of_another_truth_is_one_line(measure: str, attack: str, truths: str) -> None:
+    with pytest.raises(UsageError, match=f"{measure} needs an attack of truth {truths}; name one"):
+        find_scope([attack], [measure], load("tweakset").cases[:2])

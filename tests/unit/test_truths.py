@@ -139,7 +139,8 @@ def count_naively(rows: Sequence[Row], attack: str) -> dict[str, tuple[int, int]
         counts["hollow_tie_rate"] += end == "tie"
         counts["gain_to_tie_rate"] += end == "tie" and start != "tie"
         counts["robustness_rate"] += end == start
-    return {name: (counts[name], counts["n"]) for name in RATES[truth]}
+    rates = [name for name in RATES[truth] if name != "hollow_pass_rate"]  # by scores
+    return {name: (counts[name], counts["n"]) for name in rates}
 
 
 @given(attacked_rows())
