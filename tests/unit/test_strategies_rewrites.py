@@ -23,7 +23,9 @@ from distract.testing import strategies
 from distract.testing.strategies import drawn_rewrites
 
 TWEAKSET = datasets.load("tweakset").cases[:42]
-ATTACKS = [name for name, attack in registry.attacks().items() if not attack.severity and name != "none"]
+ATTACKS = [
+    name for name, attack in registry.attacks().items() if not (attack.severity or attack.asks) and name != "none"
+]
 PLACEBO = ("placebo", ["hostile"])
 BOOSTER = re.compile(r"\b(?:certainly|definitely|undoubtedly)\b", re.I)
 

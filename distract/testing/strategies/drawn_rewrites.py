@@ -49,6 +49,8 @@ def rewrites(
         return _worse_cases(chosen, constrained(least=chosen.severity, data=data))
     if chosen and chosen.name == BASELINE:
         raise UsageError(f"attack {attack!r} changes nothing; use one that does, or leave it out to draw one")
+    if chosen and chosen.asks:
+        raise UsageError(f"attack {attack!r} needs a model, so no rewrite can be drawn; use one that has a rule")
     known = (one for one in registry.attacks().values() if one.name != BASELINE and not one.asks)
     usable = [chosen] if chosen else [one for one in known if one.truth in ("same", "control")]
     if data is None:
