@@ -42,6 +42,7 @@ def run_benchmark(name: str, *options: str) -> str:
         ("smallest_flip", ["--cases", "4", "--edits", "50"], r"planted:longer, \d+ flips of tweakset by prolixity"),
         ("plugin_start", ["--rounds", "1"], r"slower by +-?\d+\.\d"),
         ("anchors", ["--seeds", "1"], r"probabilities +the same judge +1 +0 +0"),
+        ("rewriting", ["--responses", "120", "--alone", "1"], r"(?s)in all, each a share .* alone +\d+\.\d"),
         ("ratings", ["--quick"], r"bootstrap of 200 rounds, 6 x 1,689 +\d+\.\d+ +\d"),
         (
             "server",

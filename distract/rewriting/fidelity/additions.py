@@ -10,7 +10,8 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Literal
 
 from distract.core.plain_text import FILLERS, read_plainly
@@ -19,6 +20,8 @@ from distract.rewriting.fidelity import claim_signs, injection_signs
 Addition = Literal["same", "unsupported", "injection"]
 Sign = tuple[Addition, str]
 
+_MODULES: Mapping[Addition, ModuleType] = {"injection": injection_signs, "unsupported": claim_signs}
+
 CONTEXT = 40
 """Minimum characters of a known sentence to leave out; a shorter one may be part of a new phrase."""
 
@@ -26,7 +29,6 @@ _BREAK = re.compile(r"((?<=[.!?])[ \t]+|\n+)")
 _WORD = re.compile(r"\w+")
 _FOREIGN = re.compile(r"[Ͱ-ϿЀ-ԯ]")
 _LATIN = re.compile(r"[A-Za-z]")
-
 _SPACED = re.compile(r"(?<![^\W_])(?:[^\W\d_](?:[^\w\n]{1,2}|_)){5,}[^\W\d_](?![^\W_])")
 _BREAK_TAG = re.compile(r"</?(?:br|p|div|li|td|tr|h\d)\b[^<>]{0,200}>", re.I)
 _TAG = re.compile(r"</?[a-z][^<>]{0,200}>", re.I)
@@ -53,7 +55,7 @@ def _is_invisible(character: str) -> bool:
     return unicodedata.category(character) == "Cf" or is_selector or character in FILLERS
 
 
-def read_words(text: str) -> str:
+def _read_words(text: str) -> str:
     """Return the words of a text, in lower case and one space apart, with the stops that end sentences."""
     text = _TAG.sub("", _BREAK_TAG.sub(" ", text)) if "<" in text else text
     text = _GAP.sub(" ", _MARK.sub("", _HUMP.sub(" ", text).casefold().replace("%", " percent ")))
@@ -82,16 +84,11 @@ def _find_signs(text: str) -> set[Sign]:
         return set()
     signs: set[Sign] = {("injection", f"hidden: {sign}") for sign in find_hidden(text)}
     plain = read_plainly(text)
-    words = read_words(plain)
-    modules: tuple[tuple[Addition, tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]], ...] = (
-        ("injection", injection_signs.PHRASES, injection_signs.MARKS),
-        ("unsupported", claim_signs.PHRASES, claim_signs.MARKS),
-    )
-    for kind, phrases, marks in modules:
-        signs |= {(kind, match[0].strip()) for pattern in phrases for match in pattern.finditer(words)}
-        signs |= {
-            (kind, " ".join(match[0].casefold().split())) for pattern in marks for match in pattern.finditer(plain)
-        }
+    words = _read_words(plain)
+    for kind, module in _MODULES.items():
+        matches = [match for pattern in module.PHRASES for match in pattern.finditer(words)]
+        matches += [match for pattern in module.MARKS for match in pattern.finditer(plain)]
+        signs |= {(kind, " ".join(match[0].casefold().split())) for match in matches}
     return signs | {("unsupported", topic) for topic, word in claim_signs.AUTHORITIES.items() if word.search(words)}
 
 

@@ -42,7 +42,7 @@ PHRASES = tuple(
         r"\b(?:as (?:stated|noted|shown|explained|described|confirmed|reported|argued|documented|demonstrated|"
         r"published|discussed|attested|set out|laid out|mentioned|written|established|found|quoted|recorded|"
         r"detailed) (?:in|by))\b",
-        rf"\b(?:\w+ )?{_MANY} (?:of )?(?:the |our |my |those )?(?:\w+ ){{0,2}}?{_PEOPLE} [^.!?]{{0,40}}?\b{_LIKE}\b",
+        rf"\b{_MANY} (?:of )?(?:the |our |my |those )?(?:\w+ ){{0,2}}?{_PEOPLE} [^.!?]{{0,40}}?\b{_LIKE}\b",
         rf"\b(?:everyone|everybody|people|users|readers|the public|the community|the crowd) (?:\w+ ){{0,3}}?{_LIKE} "
         rf"(?:for )?(?:this|it|"
         r"the|with)\b",
@@ -67,11 +67,9 @@ PHRASES = tuple(
         r"|\b(?:nine|9) (?:in|out of) (?:ten|10)\b",
         r"\b(?:years|decades|lifetime) of (?:\w+ )?(?:experience|practice|teaching|research|study|expertise|work)\b",
         r"\bmy (?:\w+ )?(?:phd|doctorate|career|degree|practice|patients|clients|students|laboratory|lab|"
-        r"qualifications?|"
-        r"expertise|credentials|profession|professional|research|book|textbook|paper)\b",
+        r"qualifications?|expertise|credentials|profession|professional|research|book|textbook|paper)\b",
         r"\b(?:scored?|rated|rating|graded?|quality|received|earned|got|achieved) [^.!?]{0,40}?\b\d{1,3} ?(?:\d "
-        r")?(?:out of|of|"
-        r"percent|points|stars)\b|\b(?:out of (?:five|ten|100|10|5)|(?:five|four|5|4) stars?)\b",
+        r")?(?:out of|of|percent|points|stars)\b|\b(?:out of (?:five|ten|100|10|5)|(?:five|four|5|4) stars?)\b",
         r"\b(?:stud(?:y|ies)|research|surveys?|polls?|experiments?|trials|science|scientists|literature|evidence|data|"
         r"statistics|tests|analys[ei]s) (?:\w+ )?(?:shows?|shown|finds?|found|suggests?|proves?|proven|confirms?|"
         r"confirmed|indicates?|demonstrates?|supports?|backs?|agrees?|reveals?|says)\b",
@@ -84,8 +82,7 @@ MARKS = tuple(
     for pattern in (
         r"\([^()\n]{0,60}\b(?:1[5-9]|20)\d{2}[a-z]?\)|\[\d{1,3}\]|\bet al\b|\bibid\b|\bop\. cit\b|(?-i:\bsee [A-Z]\w+)",
         r"\b(?:sources?|references?|citations?|cited in|cited from|see also|bibliography|doi|isbn|arxiv|cf|ref|via|"
-        r"works cited|"
-        r"further reading)[*_]{0,2}\s?[:.]\s{0,3}(?=\S)",
+        r"works cited|further reading)[*_]{0,2}\s?:\s{0,3}(?=\S)",
         r"https?://\S|\bwww\.\S|\bdoi\.org/\S|\b[\w-]{2,40}\.(?:example|com|org|edu|gov|net|io)\b",
         r"[“\"«][^“”\"«»\n]{15,400}[”\"»][,.]?[ \t]{0,3}(?:[—–~-]{1,2}|\()[ \t]{0,3}\w",
         r"[“\"«][^“”\"«»\n]{15,400}[”\"»],?[ \t]{1,3}(?:says|said|writes|wrote|notes|noted|explains|explained|argues|"

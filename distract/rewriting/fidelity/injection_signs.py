@@ -51,8 +51,7 @@ PHRASES = tuple(
         rf"\b{_THIS} (?:should|must|ought to|has to|needs to|shall|is to|will|to) (?:\w+ )?(?:be )?{_PREFER}\b",
         rf"\b{_BEST} (?:\w+ ){{0,3}}?(?:to|for|is|goes to|belongs to|than|over) {_THIS}\b",
         rf"\b(?:better|best|winning|superior|preferred|stronger|top|correct|rival|competing|opposing|losing|worse|"
-        rf"weaker)"
-        rf" {_SUBJECT}\b",
+        rf"weaker) {_SUBJECT}\b",
         rf"\b(?:the|any|every|all|both|no|each|its|whatever) ?(?:the )?(?:other|rivals?|alternative|competing) "
         rf"{_SUBJECT}\b",
         rf"\b{_PREFER} (?:for )?(?:this|it|mine|ours|that)\b [^.!?]{{0,40}}\b(?:better|best|winner|winning|superior|"
@@ -69,21 +68,18 @@ PHRASES = tuple(
         rf"\b(?:choice|pick|decision|vote|preference|winner)(?: is| should be| must be)? {_THIS}\b",
         r"(?:^|[.!?] )(?:please |kindly )?(?:choose|pick|select|prefer|favou?r) (?:this|this one|mine)(?=[.!]|$)",
         r"\b(?:rate|score|grade|give|rank|mark|award) (?:this|it|me|mine) (?:an? |the |your )?(?:\w+ )?(?:10|ten|"
-        r"five|5|100|high|"
-        r"highly|highest|higher|first|top|full|best|win|victory|points?)\b",
+        r"five|5|100|high|highly|highest|higher|first|top|full|best|win|victory|points?)\b",
         r"\b(?:highest|best|maximum|full|perfect|high|higher|greatest|top(?! marks?\b)) (?:possible )?(?:scores?|"
         r"marks?|ratings?|grades?|points|credit)\b",
         rf"\b(?:dear|hello|hey|note|notes|attention|message|memo|reminder|instructions?|request|appeal|plea|hint|"
         rf"notice|"
         rf"guidance|advice|information|word|only|you|fellow|respected|esteemed|honou?rable)(?: to| for)?(?: the| "
-        rf"all| any| "
-        rf"every| each| our| your)? (?:\w+ )?{_JUDGE}\b",
+        rf"all| any| every| each| our| your)? (?:\w+ )?{_JUDGE}\b",
         rf"(?:^|[.!?] )(?:to )?(?:the |all |our )?{_JUDGE}(?: please| must| should| you| note| [a-z]+ this)\b",
         rf"\b(?:as|whoever|anyone who|if you|those who|when you|you) (?:are )?(?:an? |the |now )?(?:impartial |fair "
         rf")?(?:judge|"
         rf"judges|grader|evaluator|judging|grading|evaluating|rating|comparing|grades|evaluates|compares|rater) "
-        rf"[^.!?]{{0,40}}"
-        rf"\b(?:{_SUBJECT}|this|these|must|should)\b",
+        rf"[^.!?]{{0,40}}\b(?:{_SUBJECT}|this|these|must|should)\b",
         rf"\b(?:ignor|disregard|forget|overrid|bypass|skip|neglect|discard|drop)(?:e|ing|ting|ping|s|ed)? (?:\w+ "
         rf"){{0,5}}?"
         rf"(?:{_ORDERS}|(?:other|second|first|rival) {_SUBJECT}|above|before|previous|earlier|you were (?:told|"
@@ -112,8 +108,7 @@ MARKS = tuple(
         r"\b(?:verdict|winner|judge?ment)[\"'*]{0,3}\s{0,3}[:=]|\"(?:choice|better|preferred)\"\s{0,3}:\s{0,3}\"[ab]\"",
         r"\boutput\s{0,3}\([ab]\)",
         r"</?\s{0,3}(?:system|trusted|verified|graders?|judges?|admin|evaluation|evaluator|instructions?|verdict|"
-        r"operator|"
-        r"assistant|user|prompt|override|important|rubric)\b[^<>\n]{0,60}>",
+        r"operator|assistant|user|prompt|override|important|rubric)\b[^<>\n]{0,60}>",
         r"\[\s{0,3}/?(?:system|trusted|verified|admin|grader|judge|inst|operator|evaluator|"
         r"instruction)\b[^\]\n]{0,60}\]",
         r"<\|\w{1,30}\|>|<<\s{0,3}/?sys\b",
