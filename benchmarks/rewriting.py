@@ -20,7 +20,8 @@ from distract.core.files import write
 from distract.core.plan import PlanResult, step
 from distract.core.records import Case, Response
 from distract.data import datasets
-from distract.rewriting.writers import WRITERS, inspect_rewrite, set_task
+from distract.rewriting.attack_calls import inspect_rewrite
+from distract.rewriting.writers import WRITERS, set_task
 
 Task = tuple[Attack, Case, Response, Response, int]
 

@@ -162,5 +162,5 @@ HOSTILE = (
     "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 20,
 )
 
-LOOSE = "It might  help to ask a “friend” first. There is no *need* to hurry here."
-"""Words that every rule can change: two sentences with a hedge, a double blank, curly quotes and emphasis."""
+LOOSE = "It might  help to ask a “friend” first. There is no *need* to hurry with the luggage here."
+"""Words that every rule can change: a hedge, a double blank, curly quotes, emphasis, a long word, two sentences."""
