@@ -30,9 +30,10 @@ WEAKNESSES: dict[str, set[str]] = {
 
 
 def read_matrix() -> dict[str, dict[str, str]]:
-    """The matrix of the docs: the strongest shown effect by judge and family, in percent, or a dash."""
+    """Read the matrix of the docs: the strongest shown effect by judge and family, in percent, or a dash."""
     page = Path(__file__).parents[2].joinpath("docs", "attacks.md").read_text(encoding="utf-8")
-    lines = re.findall(r"(?m)^\| (?:judge|`\w+`) \|.*\|$", page)
+    table = page[page.index("| judge |") :].partition("\n\n")[0]
+    lines = re.findall(r"(?m)^\| (?:judge|`\w+`) \|.*\|$", table)
     head, *rows = ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines)
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
