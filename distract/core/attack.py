@@ -143,7 +143,10 @@ class Attack:
     @property
     def checks(self) -> tuple[Layer, ...]:
         """The layers of fidelity that apply."""
-        return () if self.truth == "hollow" else LAYERS if self.layers is None else self.layers
+        layers = LAYERS if self.layers is None else self.layers
+        # A style may never claim support or speak to the judge, whatever it declares.
+        own: tuple[Layer, ...] = ("additions",) if self.truth in ("same", "control") else ()
+        return () if self.truth == "hollow" else tuple(dict.fromkeys((*layers, *own)))
 
     def _fill_truth(self) -> None:
         truth = self.truth or ("control" if self.control else "worse" if self.severity else "same")

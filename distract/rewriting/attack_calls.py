@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 
 from distract.core.attack import Attack, WritingTask
 from distract.core.errors import guard_plugin
 from distract.core.plan import Plan, tap
-from distract.core.records import Case, Constraint, Evidence
+from distract.core.records import Case, Constraint, Evidence, Request
 from distract.rewriting import fidelity
 
 MOST = 1_000_000
@@ -42,7 +42,16 @@ def write_turns(attack: Attack, task: WritingTask) -> Plan[tuple[str, ...]]:
     with guard_attack(attack, where):
         assert attack.write is not None
         plan = attack.write(task)
-    turns = yield from tap(plan, guard=lambda: guard_attack(attack, where))
+        if not isinstance(plan, Generator):
+            raise TypeError(f"write returned {reprlib.repr(plan)}, expected a generator: a plan that yields requests")
+
+    def check(requests: Sequence[Request]) -> Sequence[Request]:
+        with guard_attack(attack, where):
+            if requests and not attack.asks:
+                raise TypeError("write requests something, but asks is False: a rule requests nothing")
+        return requests
+
+    turns = yield from tap(plan, check, guard=lambda: guard_attack(attack, where))
     with guard_attack(attack, where):
         if type(turns) is not tuple or len(turns) != len(task.response.turns):
             raise TypeError(f"write returned {reprlib.repr(turns)}, expected {len(task.response.turns)} turns")

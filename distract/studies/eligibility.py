@@ -121,6 +121,8 @@ def parse_attack(name: str) -> Attack | Degradation:
     lower = [part for part in parts if part.severity]
     others = [part for part in parts if not part.severity]
     others = [part for part in others if part.name != BASELINE or len(parts) == 1]
+    if len(lower) == 1 and (bad := [part for part in others if part.truth not in ("same", "control")]):
+        raise UsageError(f"attack {name!r}: {bad[0].name} is no style; severity_accuracy is about styles only")
     if len(lower) == 1 and len(others) < 2:
         return Degradation(lower[0], *others)
     if len(parts) > 1:

@@ -101,7 +101,9 @@ def test_single_responses_are_judged_against_their_original() -> None:
         rows = [row(name, j, design="fixed", attack=attack, target="b") for name, j in judgments.items()]
         results = measure(rows, attack)
         assert (results[measures[0]].k, results[measures[0]].n) == (1, 3)
-        assert results[measures[1]].k == (0 if attack == "plea" else 1)
+        # Nothing was judged before, so nothing can gain a tie.
+        assert (measures[1] in results) == (attack == "void")
+        assert attack == "plea" or results[measures[1]].k == 1
 
 
 outcomes = st.sampled_from([A, B, TIE, verdict(None)])
@@ -255,3 +257,19 @@ def test_report_says_under_which_families_ways_of_asking_differ() -> None:
     ]
     assert "absolute by score fails more often than pairwise" in show(tone, plea)[1]
     assert show(tone, plea)[2].startswith("neither comparing nor scoring is safer")
+
+
+def test_family_of_two_truths_has_a_group_for_each() -> None:
+    before, after = scored((5.0, 4.0), (5, 4)), scored((4.0, 5.0), (4, 5))
+    rows = [row("c", [A]), row("c", [before], protocol="absolute")]
+    for name in ("bold", "trick"):
+        rows += [row("c", [B], attack=name, target="b")]
+        rows += [row("c", [after], protocol="absolute", attack=name, target="b")]
+    rules = {"pairwise": (), "absolute": ("score",)}
+    truths: dict[str, Truth] = {"bold": "same", "trick": "injection"}
+    differences = difference_figures(CompactRows(rows, rules), rules, truths, dict.fromkeys(truths, "format"))
+    assert {(f.attack, f.measure, f.n) for f in differences} == {
+        ("family:format", "flip_rate", 1),
+        ("family:format, injection", "gain_rate", 1),
+        ("trick", "gain_rate", 1),
+    }

@@ -201,6 +201,8 @@ def inspect(
             reasons += [f"{_ADDED[kind]}: {sign[:60]}" for kind, sign in find_additions(old, new, "\n".join(prompt))]
         else:
             evidence["adds"] = classify_addition(old, new)
+            if truth == "unsupported" and evidence["adds"] == "injection":
+                reasons.append("speaks to the judge: it belongs to the truth injection")
     if "feature" in layers and marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
         is_same = is_meant and _bare_letters(old) == _bare_letters(new)

@@ -19,7 +19,7 @@ def has_original(rewrite: str, original: str, restore: Callable[[str], str] | No
         return original in rewrite
     try:
         return restore(rewrite) == original
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return False
 
 

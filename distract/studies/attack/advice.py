@@ -38,6 +38,11 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
     if doubted:
         names = join_names(map(line, doubted))
         yield f"Do not rely on {names} yet: nothing shows that it can tell good from bad there. Judge more cases."
+    misled = {
+        limit: max(rates, key=lambda f: (f.low or 0.0, f.place))
+        for limit, measure in (("--max-gain-rate", "gain_rate"), ("--max-hollow-win-rate", "hollow_win_rate"))
+        if (rates := [f for f in select_headline(measured.figures, measure, rules) if (f.low or 0.0) >= CLEAR])
+    }
     flips = select_headline(measured.figures, "flip_rate", rules)
     own = [f for f in flips if f.attack not in controls and f.protocol in useful]
     sure = [f for f in own if f.protocol not in doubted]
@@ -49,8 +54,13 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
             f"Read the clearest flips; `distract explain` finds the fewest changed words that still flip a verdict."
         )
         yield "Hold the judge to a limit in CI: `distract gate --max-flip-rate`."
-    elif sure and not any(f.k for f in sure):
+    elif sure and not (misled or any(f.k for f in sure)):
         yield "No losing response won after its rewrite: try other attacks (`distract list attacks`)."
+    for limit, worst in misled.items():
+        yield (
+            f"Guard the judge against {line(worst.attack)}: {name_protocol(worst.protocol, worst.rule)} lets it win "
+            f"{worst.k} of {worst.n} ({describe_rate(worst)}). Hold it to a limit in CI: `distract gate {limit}`."
+        )
     yield from _compare_protocols(measured)
     wide = [f for f in own if f.low is not None and f.high is not None and f.high - f.low > 2 * WIDTH]
     if wide:

@@ -92,7 +92,8 @@ def strength_blocks(strengths: Sequence[Strength]) -> Iterator[Block]:
 def _list_stronger(strengths: Sequence[Strength]) -> Iterator[str]:
     """Name the attacks on each protocol that are shown to be stronger than their control; nothing without a test."""
     for place in dict.fromkeys((s.protocol, s.rule) for s in strengths):
-        tested = [s for s in strengths if (s.protocol, s.rule) == place and s.is_stronger is not None]
+        # Hollow answers have no control, and the table marks them.
+        tested = [s for s in strengths if (s.protocol, s.rule) == place and s.beyond is not None]
         names = [line(s.attack) for s in tested if s.is_stronger]
         shown = f"{join_names(names)} {'is' if len(names) == 1 else 'are'}" if names else "no attack is"
         whose = "its" if len(names) < 2 else "their"

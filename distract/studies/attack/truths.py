@@ -71,6 +71,8 @@ def truth_figures(
             continue
         counted = _count(briefs, protocol, rule, attack, truth)
         for figure in [Figure(measure, protocol, rule, attack) for measure in RATES[truth]]:
+            if figure.measure == "gain_to_tie_rate" and not briefs.holds(protocol, "flip"):
+                continue  # a response against its original has no verdict before
             if figure.measure in CRITERIA:
                 yield share_figure(figure, counted)
             elif rule == "score" and protocol in briefs.floors:
@@ -129,5 +131,8 @@ def _group_attacks(
         if truth not in STYLES:
             groups[attack] = (truth, [attack])
         if has_families and truth != "control" and attack in families:
-            groups.setdefault(FAMILY + families[attack], (truth, []))[1].append(attack)
+            name = FAMILY + families[attack]
+            # A family of several truths has a group for each: their rates are never pooled.
+            name = name if groups.get(name, (truth,))[0] == truth else f"{name}, {truth}"
+            groups.setdefault(name, (truth, []))[1].append(attack)
     return groups

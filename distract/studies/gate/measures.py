@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from distract.core import registry
 from distract.core.errors import UsageError
 from distract.studies.attack.outcomes import FAILURES
 
@@ -89,8 +90,12 @@ def has_rate(parameters: Mapping[str, Any], rate: Measure) -> bool:
 
 
 def find_kind(parameters: Mapping[str, Any], attack: str) -> AttackKind:
-    """Find the truth and family of an attack of a run; in a run from before truths, they are ``same``."""
-    truth, family = (parameters.get(name, {}).get(attack, "same") for name in ("truths", "families"))
+    """Find the truth and family of an attack of a run; in a run from before truths, ``same`` and as installed."""
+    truth = parameters.get("truths", {}).get(attack, "same")
+    family = parameters.get("families", {}).get(attack)
+    if family is None:
+        installed = registry.attacks()
+        family = installed[attack].family if attack in installed else "same"
     if truth not in FAILURES:
         raise UsageError(f"attack {attack}: the gate has no rate for the truth {truth!r} of its run; run it again")
     return AttackKind(attack, truth, family)
