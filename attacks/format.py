@@ -71,17 +71,11 @@ def _break_lines(text: Text, seed: int) -> list[Candidate]:
     return _split(text, "", "\n\n")
 
 
-def _is_term(text: Text, start: int, end: int) -> bool:
-    """Whether a word may be marked; one beside a figure may be part of it, as in "4 million" and "February 29"."""
-    beside = text.text[start - 2 : start] + text.text[end : end + 2]
-    return text.free(start, end) and not any(map(str.isdigit, beside))
-
-
 def _embolden(text: Text, seed: int) -> list[Candidate]:
     """Put the longest word of each sentence in bold, each word once, and no adverb or conjunction."""
     candidates, words = list[Candidate](), set[str]()
     for start, end in text.sentences:
-        terms = [match for match in _TERM.finditer(text.text, start, end) if _is_term(text, *match.span())]
+        terms = [match for match in _TERM.finditer(text.text, start, end) if text.free(*match.span())]
         fresh = [match for match in terms if match[0].casefold() not in words and not _LINK.fullmatch(match[0])]
         if fresh:
             term = max(fresh, key=lambda match: len(match[0]))

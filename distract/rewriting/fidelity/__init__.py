@@ -151,8 +151,7 @@ def inspect(
     truth = truth or ("worse" if severity else "same" if marker else "control")
     if tuple(original) == tuple(rewrite):
         # Most controls change nothing. Then nothing is lost, and further checks would take longer than judging.
-        evidence_ = (("kept_content_share", 1.0), ("new_content_share", 0.0))
-        return () if truth == "control" else ("unchanged",), evidence_
+        return () if truth == "control" else ("unchanged",), (("kept_content_share", 1.0), ("new_content_share", 0.0))
     old, new, prompted = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
     words, rewritten = content_words(old), content_words(new)
     share = len(words & rewritten) / len(words) if words else 1.0
