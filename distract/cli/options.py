@@ -169,7 +169,7 @@ rewriting_options = group_options(
 )
 audit_options = group_options(data_options, protocol_option(), rewriting_options)
 model_options = group_options(
-    *(_setting_option(name, "Local models") for name in ("engine", "dtype", "quantization")),
+    *(_setting_option(name, "Local models") for name in ("engine", "workers", "dtype", "quantization")),
     catalogue_option,
     local(
         "--model-option",

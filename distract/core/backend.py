@@ -109,6 +109,26 @@ class LocalBackend(Backend, Protocol):
 
 
 @runtime_checkable
+class ParallelBackend(Backend, Protocol):
+    """A backend whose copies answer parts of a round at the same time.
+
+    Its ``reply`` sends nothing more once the process is stopping, and ends when nothing is in flight.
+    """
+
+    @property
+    def width(self) -> int:
+        """The number of copies."""
+
+    @property
+    def alive(self) -> int:
+        """The number of copies that are running."""
+
+    @property
+    def placement(self) -> str:
+        """Where the copies run, in a few words."""
+
+
+@runtime_checkable
 class OwnBackend(Backend, Protocol):
     """A backend that brings its own protocols: a function, a reward model, a model with its user's prompt."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from distract.core.backend import ProbingBackend, StreamingBackend
+from distract.core.backend import ParallelBackend, ProbingBackend, StreamingBackend
 from distract.core.locks import Claims
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import check_signal, hold_signals
@@ -40,7 +40,9 @@ def fetch_replies(
                     store.put(received.items())
                 tally.count_replies(offered[0].to, list(received.values()))
                 yield received
-                if not isinstance(backend, StreamingBackend):  # a stream runs until nothing is in flight
+                if not isinstance(
+                    backend, StreamingBackend | ParallelBackend
+                ):  # these go on until nothing is in flight
                     check_signal()
     tally.unshared = tally.unshared or claims.fault
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from distract.core.backend import LocalBackend, StreamingBackend
+from distract.core.backend import LocalBackend, ParallelBackend, StreamingBackend
 from distract.core.errors import BackendError
 from distract.core.exchange import ask_probes, fetch_replies
 from distract.core.flow import execute_streaming
@@ -40,7 +40,9 @@ def execute(
     if all(isinstance(backend, StreamingBackend) for backend, _ in models.values()):
         yield from execute_streaming(plans, models, tally, progress)
         return
-    waiting, size = iter(plans), min(FIRST_CHUNK, chunk)
+    # Copies of a model share a round, so that each has enough of it.
+    width = max((backend.width for backend, _ in models.values() if isinstance(backend, ParallelBackend)), default=1)
+    waiting, chunk, size = iter(plans), chunk * width, min(FIRST_CHUNK, chunk) * width
     while group := list(islice(waiting, size)):
         size = min(2 * size, chunk)
         known: dict[bytes, Reply] = {}
@@ -92,6 +94,8 @@ def _answer_role(
             known.update(replies)
             if tally.made > made_before and isinstance(backend, LocalBackend) and (reading := backend.used):
                 tally.readings[role] = reading
+            if isinstance(backend, ParallelBackend):
+                tally.workers[role] = backend.alive, backend.width
             if progress:
                 progress(tally)
     if left := sum(key not in known for key in requests):

@@ -29,6 +29,7 @@ class Tally:
     tokens: dict[Role, tuple[int, int]] = field(default_factory=dict)  # of prompts and of answers, new replies only
     cause: str = ""  # reason why the last unanswered request got no reply
     readings: dict[Role, str] = field(default_factory=dict)  # the way in which a local model read its prompts
+    workers: dict[Role, tuple[int, int]] = field(default_factory=dict)  # copies of a model: running, and all
     # Checks whether the judge is still the same, by name, for the manifest; their replies are not counted above.
     checks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     manners: dict[Role, Mapping[str, Any]] = field(default_factory=dict)  # capabilities of a server's model

@@ -142,8 +142,8 @@ def resolve_local(
     entry = entry or next((other for other in entries.values() if other.model == model), None)
     config = recall(Path(model) / "config.json") if Path(model).is_dir() else recall_hub_config(model, revision)
     if reward_labels(config or {}) is not None:
-        if engine == "vllm" and options.engine == "vllm":
-            raise UsageError(f"{model} is a reward model, which runs through transformers; remove the engine vllm")
+        if engine != "transformers" and engine == options.engine:
+            raise UsageError(f"{model} is a reward model, which runs through transformers; remove the engine {engine}")
         engine, reason = "reward", ""
     return Target(engine, model, revision, entry=entry, reason=reason)
 

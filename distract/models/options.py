@@ -34,11 +34,12 @@ class Options:
 
     MISSING: ClassVar[Any] = MISSING
 
-    engine: str | None = setting(None, "engine for a name that leaves it open: vllm or transformers")
+    engine: str | None = setting(None, "engine for a name that leaves it open: vllm, transformers or ray")
     dtype: str = setting("auto", "type of the weights: float32, bfloat16 or float16")
     quantization: str | None = setting(
         None, "quantization of the weights: bnb-8bit, bnb-4bit; with vLLM, any it supports"
     )
+    workers: int | None = setting(None, "workers that run the model, with the engine ray", WholeRange(1, 10_000))
     base_url: str | None = setting(
         None, "server with OpenAI's interface, for openai:MODEL; keys come from the environment only"
     )

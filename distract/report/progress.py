@@ -137,6 +137,7 @@ class Progress:
         """Show the state after a batch of replies."""
         now = time.monotonic()
         rate = f"{tally.made / max(now - self._begin, 1e-3):.1f}/s"
+        rate += "".join(f", {alive} of {count(all_, 'worker')}" for alive, all_ in tally.workers.values())
         done = tally.stored + tally.made
         # Repeated requests count again: never show more than all.
         total = max(self._total, done)

@@ -54,6 +54,10 @@ class LocalModel(HubModel):
         identity = {"model": self.model, **self._weights_id, "engine": "transformers", "dtype": self._dtype}
         return identity if self.quantization is None else {**identity, "quantization": self.quantization}
 
+    def load(self) -> None:
+        """Load the weights now instead of at the first request."""
+        _ = self._loaded
+
     @cached_property
     def _loaded(self) -> Any:
         torch, transformers = self._libraries()

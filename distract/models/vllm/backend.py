@@ -74,6 +74,10 @@ class Vllm(HubModel):
         if wanted:
             yield from reply_through(self.open(), requests, wanted)
 
+    def load(self) -> None:
+        """Start the engine now instead of at the first request."""
+        _ = self._engine
+
     @cached_property
     def _engine(self) -> Engine:
         if importlib.util.find_spec("vllm") is None:

@@ -1,0 +1,83 @@
+"""Local models on the workers of a Ray cluster, each through transformers or vLLM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from typing import cast
+
+from distract.core.backend import Backend
+from distract.core.errors import UsageError
+from distract.core.printable import count
+from distract.judging.providers import transformers, vllm
+from distract.models.hardware import gpus
+from distract.models.names import EMBEDDED, resolve_prefixed
+from distract.models.options import flag, setting
+from distract.models.provider import Provider, Target
+from distract.models.ranges import NumberRange
+from distract.models.ray.backend import RayWorkers
+from distract.models.ray.cluster import RayPool, describe_nodes, divide, list_nodes
+from distract.models.ray.loadable import LoadableBackend
+
+ENGINES = {
+    "transformers": (transformers.transformers, transformers.TransformersOptions),
+    "vllm": (vllm.vllm, vllm.VllmOptions),
+}
+"""The engines of workers, with their settings."""
+
+
+@dataclass(frozen=True)
+class RayOptions(vllm.VllmOptions, transformers.TransformersOptions):
+    """The settings of workers: their own, and those of their engine."""
+
+    workers: int | None = None
+    ray_address: str | None = setting(
+        None, "address of a Ray cluster, auto for the one of this machine; default: local"
+    )
+    num_gpus: float | None = setting(
+        None, "GPUs of a Ray worker; default: tensor-parallel, or none where there is none", NumberRange(0, 1024)
+    )
+    worker_engine: str | None = setting(
+        None, "engine of Ray workers, vllm or transformers; default: vllm where it is installed and there are GPUs"
+    )
+
+    def of_engine(self, engine: str) -> transformers.LocalOptions:
+        """Return the settings for the engine of the workers; raises if another is set."""
+        if engine not in ENGINES:
+            raise UsageError(f"{flag('worker_engine', engine)}: expected {' or '.join(ENGINES)}")
+        kind = ENGINES[engine][1]
+        used = {each.name for each in fields(kind)}
+        for each in fields(self):
+            is_own = each.name in RayOptions.__annotations__ or each.name in used
+            if not is_own and getattr(self, each.name) != each.default:
+                raise UsageError(
+                    f"{flag(each.name)} is not for workers on {engine}; remove it, or change {flag('worker_engine')}"
+                )
+        settings: transformers.LocalOptions = kind(**{name: getattr(self, name) for name in used})
+        return settings
+
+
+def _open(target: Target, options: RayOptions) -> Backend:
+    nodes = list_nodes(options.ray_address)
+    workers, share = divide(nodes, options.ray_address, options.workers, options.num_gpus, options.tensor_parallel)
+    engine = options.worker_engine or ("vllm" if share.gpus and find_spec("vllm") else "transformers")
+    settings = options.of_engine(engine)
+    if settings.dtype == "auto" and target.model != EMBEDDED and bool(share.gpus) != bool(gpus()):
+        # The driver identifies the model, and has other hardware than the workers.
+        settings = replace(settings, dtype="bfloat16" if share.gpus else "float32")
+    model = cast(LoadableBackend, ENGINES[engine][0].open(replace(target, engine=engine), settings))
+    pool = RayPool(model, options.ray_address, workers, share)
+    placement = f"{count(workers, 'worker')} × {share} with {engine} on {describe_nodes(nodes, options.ray_address)}"
+    return RayWorkers(model, pool, workers, name=target.name, placement=placement)
+
+
+ray = Provider(
+    "ray",
+    {"ray:MODEL": "the same as transformers:MODEL, on the workers of a Ray cluster (--workers)"},
+    _open,
+    options=RayOptions,
+    extra="ray",
+    library="ray",
+    resolve=resolve_prefixed,
+    title="Ray workers",
+)
