@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from distract.core.errors import UsageError, describe_error
 from distract.core.printable import count, line
-from distract.core.signals import SIGNALS
+from distract.core.signals import SIGNALS, StopSignal, check_signal
 from distract.models import hardware
 from distract.models.options import flag
 from distract.models.ray.dispatch import Batch, Failed, Lost, Outcome
@@ -179,8 +179,14 @@ class RayPool:
 
         if not self._pending:
             return []
-        done, _ = ray.wait([*self._pending], num_returns=1, timeout=timeout)
-        more, _ = ray.wait([*self._pending], num_returns=len(self._pending), timeout=0)
+        try:
+            done, _ = ray.wait([*self._pending], num_returns=1, timeout=timeout)
+            more, _ = ray.wait([*self._pending], num_returns=len(self._pending), timeout=0)
+        except StopSignal:
+            raise
+        except KeyboardInterrupt:  # Ray replaces the exception of a signal's handler by this one
+            check_signal()
+            raise StopSignal(signal.SIGINT) from None
         return [(self._pending.pop(reference), _get(reference)) for reference in dict.fromkeys((*done, *more))]
 
     def stop(self) -> None:

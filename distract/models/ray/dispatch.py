@@ -197,7 +197,7 @@ class Dispatcher:
                 self._failed_starts[worker] = 0
                 return [(batch.places[index], reply) for index, reply in replies]
             case Failed(reason):
-                raise BackendError(f"{self.name}: worker {worker + 1} of {self.workers} {reason}")
+                raise BackendError(f"{self.name}: worker {worker + 1} of {self.workers}: {reason}")
             case Lost(reason):
                 return self._replace(worker, reason, queue)
         return ()

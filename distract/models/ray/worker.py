@@ -34,7 +34,7 @@ class Worker:
         try:
             self._backend.load()
         except Exception as error:
-            return Failed(f"cannot load: {_describe(error)}")
+            return Failed(_describe(error))
         return Ready()
 
     def answer(self, batch: Batch) -> Answers | Failed:
@@ -42,7 +42,7 @@ class Worker:
         try:
             replies = [pair for part in self._backend.reply(batch.requests, batch.wanted) for pair in part]
         except Exception as error:
-            return Failed(f"failed: {_describe(error)}")
+            return Failed(_describe(error))
         return Answers(replies, self._backend.used if isinstance(self._backend, LocalBackend) else None)
 
 

@@ -1,0 +1,191 @@
+"""Workers of a real local Ray cluster, with the embedded judge on two CPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_result import CommandResult
+from processes import CommandProcess, count_replies
+
+from distract.models.transformers import embedded
+
+pytest.importorskip("ray")
+
+ATTACK = ("attack", "--limit", 4, "--keep-text", "all")
+RAY = ("--engine", "ray", "--workers", 2)
+TOLERANCE = 1e-4
+"""Largest difference of a probability or score between one machine and workers."""
+
+STORE = Path(".distract/replies.sqlite")
+
+
+def run_command(*arguments: object, folder: Path) -> CommandResult:
+    with CommandProcess(*arguments, folder=folder) as command:
+        return command.ended()
+
+
+def children(parent: int) -> Iterator[tuple[int, str]]:
+    """The living descendants of a process, with their titles."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                status = (folder / "stat").read_text().rpartition(")")[2].split()
+                title = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            except OSError:
+                continue
+            if int(status[1]) == parent and status[0] != "Z":
+                yield int(folder.name), title
+                yield from children(int(folder.name))
+
+
+def workers(parent: int) -> list[int]:
+    return sorted(pid for pid, title in children(parent) if title.startswith("ray::Worker"))
+
+
+def wait_gone(pids: set[int]) -> set[int]:
+    """The processes that are still alive after a while."""
+    end = time.monotonic() + 20
+    while (left := {pid for pid in pids if _is_alive(pid)}) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def read_rows(folder: Path) -> list[Any]:
+    (run,) = (folder / ".distract/runs").iterdir()
+    return [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+
+
+def distance(one: Any, other: Any) -> float:
+    """The largest difference of two numbers in the same place; infinite if anything else differs."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other)
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return max((distance(one[key], other[key]) for key in one), default=0.0)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return max(map(distance, one, other), default=0.0)
+    return 0.0 if one == other else float("inf")
+
+
+@pytest.fixture(scope="module")
+def on_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an undisturbed run on workers."""
+    folder = tmp_path_factory.mktemp("workers")
+    result = run_command(*ATTACK, *RAY, "--json", folder=folder)
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["judge"] == "smollm2-135m"
+    plan = "smollm2-135m: 2 workers × 1 CPU with transformers on a local Ray cluster, which has "
+    assert plan in result.err
+    assert result.err.index(plan) < result.err.index("plan: ")
+    assert ", 2 of 2 workers" in result.err
+    return folder
+
+
+@contextmanager
+def running(folder: Path, *more: object) -> Iterator[CommandProcess]:
+    """A run on workers, with its workers loaded."""
+    with CommandProcess(*ATTACK, *RAY, *more, folder=folder) as command:
+        end = time.monotonic() + 60
+        while len(workers(command.process.pid)) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        yield command
+
+
+def test_workers_give_the_verdicts_of_one_machine_in_the_same_order(on_workers: Path, tmp_path: Path) -> None:
+    assert run_command(*ATTACK, folder=tmp_path).code == 0
+    rows, plain = read_rows(on_workers), read_rows(tmp_path)
+    assert len(rows) > 50
+    assert distance(rows, plain) <= TOLERANCE
+    with sqlite3.connect(on_workers / STORE) as one, sqlite3.connect(tmp_path / STORE) as other:
+        query = "select key from replies order by key"
+        assert one.execute(query).fetchall() == other.execute(query).fetchall()
+    # The key is the engine's, so the plain command needs no reply.
+    again = run_command(*ATTACK, "--out", "again", folder=on_workers)
+    assert "72 were stored, 0 made" in again.err
+
+
+def test_killed_workers_change_no_row(on_workers: Path, tmp_path: Path) -> None:
+    draw = random.Random(33)
+    with running(tmp_path) as command:
+        kills = 0
+        while kills < 5:
+            time.sleep(draw.uniform(0.5, 6.0))
+            alive = workers(command.process.pid)
+            if alive:
+                os.kill(draw.choice(alive), signal.SIGKILL)
+                kills += 1
+            assert command.process.poll() is None, "the run ended before five workers were killed"
+        result = command.ended()
+    assert result.code == 0, result.err
+    assert result.err.count("was lost (its process died); it is started again") == 5
+    assert "got no answer" not in result.err
+    assert count_replies(tmp_path / STORE) == count_replies(on_workers / STORE)
+    (run,) = (tmp_path / ".distract/runs").iterdir()
+    for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "texts.jsonl"):
+        assert (run / name).read_bytes() == (on_workers / ".distract/runs" / run.name / name).read_bytes(), name
+    # Stored once, although batches were asked again: every reply that was made is on file.
+    counts = json.loads((run / "manifest.json").read_text())["replies"]
+    assert counts["made"] == count_replies(tmp_path / STORE)
+
+
+def test_ctrl_c_stores_what_is_in_flight_and_leaves_no_process(tmp_path: Path) -> None:
+    with running(tmp_path) as command:
+        command.says(" replies, ")
+        processes = {pid for pid, _ in children(command.process.pid)}
+        assert len(processes) > 4
+        command.process.send_signal(signal.SIGINT)
+        result = command.ended()
+    assert result.code == 130
+    assert result.err.endswith("distract: stopped; the same command resumes\n")
+    assert not wait_gone(processes)
+    assert f"{count_replies(tmp_path / STORE)} made" in result.err
+
+
+def test_a_worker_that_cannot_load_says_so_once(tmp_path: Path) -> None:
+    """A folder whose weights are cut off: only loading them shows it."""
+    model = tmp_path / "model"
+    shutil.copytree(embedded.ensure(), model)
+    weights = model / "model.safetensors"
+    os.truncate(weights, weights.stat().st_size // 2)
+    begun: list[int] = []
+    with CommandProcess("attack", "--judge", "./model", *RAY, "--limit", 4, folder=tmp_path) as command:
+        watch = threading.Thread(target=_watch, args=(command.process.pid, begun), daemon=True)
+        watch.start()
+        result = command.ended()
+    assert result.code == 4, result.err
+    assert result.err.count("cannot load") == 1
+    assert result.err.splitlines()[-1].startswith("distract: ./model: worker ")
+    assert not wait_gone(set(begun))
+    assert count_replies(tmp_path / STORE) == 0
+
+
+def _watch(parent: int, begun: list[int]) -> None:
+    while _is_alive(parent):
+        begun.extend(pid for pid, _ in children(parent) if pid not in begun)
+        time.sleep(0.2)
+
+
+def test_more_workers_than_fit_are_refused_before_anything_loads(tmp_path: Path) -> None:
+    result = run_command("attack", "--limit", 4, "--engine", "ray", "--workers", 500, folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith("distract: 500 workers × 1 CPU do not fit: a local Ray cluster has ")
+    assert not (tmp_path / ".distract").exists()
