@@ -6,6 +6,7 @@ or an engine that schedules its own work).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -109,11 +110,19 @@ class LocalBackend(Backend, Protocol):
 
 
 @runtime_checkable
-class ParallelBackend(Backend, Protocol):
-    """A backend whose copies answer parts of a round at the same time.
+class RoundStream(Stream, Protocol):
+    """A stream that sends the requests of a round in parts, whatever is stored of them.
 
-    Its ``reply`` sends nothing more once the process is stopping, and ends when nothing is in flight.
+    It takes a round as a whole; ``capacity`` only says when to begin with further plans.
     """
+
+    def announce(self, requests: Sequence[Request]) -> object:
+        """Learn the distinct requests of a round before any is submitted; they stay known as long as the result."""
+
+
+@runtime_checkable
+class ParallelBackend(StreamingBackend, Protocol):
+    """A backend whose copies answer parts of a round at the same time; its streams are ``RoundStream``s."""
 
     @property
     def width(self) -> int:
@@ -146,6 +155,11 @@ def own_protocols(backend: Backend) -> tuple[plugin.Protocol, ...]:
     return backend.protocols if isinstance(backend, OwnBackend) else ()
 
 
+def find_limit(stream: Stream) -> float:
+    """The number of requests to submit to a stream at most."""
+    return math.inf if isinstance(stream, RoundStream) else stream.capacity
+
+
 def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
     """Implement ``Backend.reply`` with a stream, and close the stream."""
     left, in_flight = sorted(wanted, reverse=True), 0
@@ -153,7 +167,7 @@ def reply_through(stream: Stream, requests: Sequence[Request], wanted: frozenset
         while left or in_flight:
             if is_stopping():
                 left, in_flight = [], in_flight - len(stream.halt())
-            while left and in_flight < stream.capacity:
+            while left and in_flight < find_limit(stream):
                 stream.submit(left[-1], requests[left.pop()])
                 in_flight += 1
             if in_flight and (batch := stream.collect(0.1)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from distract.core.backend import ParallelBackend, ProbingBackend, StreamingBackend
+from distract.core.backend import Backend, LocalBackend, ParallelBackend, ProbingBackend, StreamingBackend
 from distract.core.locks import Claims
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import check_signal, hold_signals
@@ -45,6 +45,14 @@ def fetch_replies(
                 ):  # these go on until nothing is in flight
                     check_signal()
     tally.unshared = tally.unshared or claims.fault
+
+
+def observe(backend: Backend, role: Role, tally: Tally) -> None:
+    """Note how a model that has answered works."""
+    if isinstance(backend, LocalBackend) and (reading := backend.used):
+        tally.readings[role] = reading
+    if isinstance(backend, ParallelBackend):
+        tally.workers[role] = backend.alive, backend.width
 
 
 def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> None:

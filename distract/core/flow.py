@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -17,69 +16,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distract.core.backend import Batch, Stream, StreamingBackend
+from distract.core.backend import Batch, StreamingBackend
+from distract.core.channel import Channel
 from distract.core.errors import DistractError
-from distract.core.exchange import ask_probes
+from distract.core.exchange import ask_probes, observe
 from distract.core.locks import PAUSE, Claims
 from distract.core.plan import PENDING, Plan, PlanResult, T, is_enough, step
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import GRACE, StopSignal, check_signal, hold_signals, is_stopping
-from distract.core.store import Answerer, Store
+from distract.core.store import Answerer
 from distract.core.usage import Tally
 
 POLL_SECONDS = 0.1
 """Seconds to wait for a reply before checking for signals and for replies that other runs have stored."""
-
-
-@dataclass(slots=True)
-class _Channel:
-    """A stream with its queue and the requests in flight. Models of several roles may share a channel."""
-
-    stream: Stream
-    store: Store
-    claims: Claims
-    settle: Callable[[], None]  # called before the first request is sent
-    is_settled: bool = False
-    fresh: dict[bytes, Request] = field(default_factory=dict)  # not yet looked up in the store
-    waiting: deque[tuple[bytes, Request]] = field(default_factory=deque)
-    in_flight: dict[int, tuple[bytes, Request]] = field(default_factory=dict)  # key and request, by ticket
-    deferred: list[tuple[bytes, Request]] = field(default_factory=list)  # claimed by other runs when last checked
-    checked: float = 0.0
-    tickets: int = 0
-
-    def fill(self) -> dict[bytes, Reply]:
-        """Submit unclaimed requests while there is room; returns replies that others have stored."""
-        if self.deferred and time.monotonic() >= self.checked + PAUSE:
-            self.waiting.extendleft(reversed(self.deferred))
-            self.deferred.clear()
-            self.checked = time.monotonic()
-        stored: dict[bytes, Reply] = {}
-        while self.waiting and len(self.in_flight) < self.stream.capacity and not is_stopping():
-            if not self.is_settled:
-                self.settle()
-                self.is_settled = True
-            room = min(len(self.waiting), self.stream.capacity - len(self.in_flight))
-            batch = [self.waiting.popleft() for _ in range(room)]
-            claimed = self.claims.take(key for key, _ in batch)
-            known = self.store.get([key for key, _ in batch if key in claimed])
-            self.claims.give_back(known)
-            stored.update(known)
-            for key, request in batch:
-                if key not in claimed:
-                    self.deferred.append((key, request))
-                elif key not in known:
-                    self.tickets += 1
-                    self.in_flight[self.tickets] = key, request
-                    self.stream.submit(self.tickets, request)
-        return stored
-
-    def halt(self) -> None:
-        for ticket in self.stream.halt():
-            self.in_flight.pop(ticket, None)
-
-    @property
-    def load(self) -> int:
-        return len(self.fresh) + len(self.waiting) + len(self.in_flight) + len(self.deferred)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +40,7 @@ class _ActivePlan:
     requests: Sequence[Request] = ()
     keys: list[bytes] = field(default_factory=list)
     replies: dict[bytes, Reply] = field(default_factory=dict)
+    rounds: list[object] = field(default_factory=list)  # what streams know of the last requests
 
 
 def execute_streaming(
@@ -128,8 +78,8 @@ class _Scheduler:
     def __init__(self, models: Mapping[Role, Answerer], tally: Tally, progress: Callable[[Tally], None] | None) -> None:
         self.results: dict[int, Any] = {}  # of finished plans, by index
         self._tally, self._progress = tally, progress
-        self._channels: dict[Role, _Channel] = {}
-        self._distinct: list[_Channel] = []
+        self._channels: dict[Role, Channel] = {}
+        self._distinct: list[Channel] = []
         self._owners: dict[bytes, list[_ActivePlan]] = {}
         self._unanswered: dict[bytes, Reply] = {}
         claims: dict[Path, Claims] = {}
@@ -144,7 +94,7 @@ class _Scheduler:
                     claims[store.path] = stack.enter_context(store.claims())
                 shared_claims = claims[store.path]
                 begin = partial(ask_probes, role, (backend, store), tally, shared_claims)
-                channel = self._channels[role] = _Channel(backend.open(), store, shared_claims, begin)
+                channel = self._channels[role] = Channel(backend, store, shared_claims, begin)
                 self._distinct.append(channel)
                 stack.callback(self._close, channel)
             self._end = stack.pop_all()
@@ -218,11 +168,11 @@ class _Scheduler:
                 with suppress(DistractError):  # the store reports where it kept the rest
                     self._receive(channel, batch)
 
-    def _close(self, channel: _Channel) -> None:
+    def _close(self, channel: Channel) -> None:
         self._receive(channel, channel.stream.close())
         self._tally.unshared = self._tally.unshared or channel.claims.fault
 
-    def _fill(self, channel: _Channel) -> None:
+    def _fill(self, channel: Channel) -> None:
         """Keep a channel busy, and resume the plans whose replies other runs have stored."""
         while stored := channel.fill():
             self._count_stored(len(stored))
@@ -237,7 +187,7 @@ class _Scheduler:
         for active in moved.values():
             self._advance(active)
 
-    def _receive(self, channel: _Channel, batch: Batch) -> dict[bytes, Reply]:
+    def _receive(self, channel: Channel, batch: Batch) -> dict[bytes, Reply]:
         if not batch:
             return {}
         received = [(*channel.in_flight[ticket], reply) for ticket, reply in batch]
@@ -253,11 +203,13 @@ class _Scheduler:
             self._tally.count_replies(request.to, [reply])
             if not reply.answered:
                 self._unanswered[key] = reply
+        for role in {request.to for _, request, _ in received}:
+            observe(channel.backend, role, self._tally)
         if self._progress:
             self._progress(self._tally)
         return replies
 
-    def _forget(self, channel: _Channel, batch: Batch) -> None:
+    def _forget(self, channel: Channel, batch: Batch) -> None:
         # Deliver only after storing, which a signal may interrupt.
         for ticket, _ in batch:
             del channel.in_flight[ticket]
@@ -284,6 +236,11 @@ class _Scheduler:
     def _queue_requests(self, active: _ActivePlan, requests: Sequence[Request]) -> None:
         active.requests = requests
         active.keys = [self._channels[request.to].store.key(request) for request in requests]
+        open_ = {key: one for key, one in zip(active.keys, requests, strict=True) if key not in active.replies}
+        active.rounds = [
+            channel.announce([one for one in open_.values() if self._channels[one.to] is channel])
+            for channel in self._distinct
+        ]
         fresh: dict[bytes, Request] = {}
         for key, request in zip(active.keys, requests, strict=True):
             if key in active.replies or key in fresh:

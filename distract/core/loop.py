@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
-from distract.core.backend import LocalBackend, ParallelBackend, StreamingBackend
+from distract.core.backend import ParallelBackend, StreamingBackend
 from distract.core.errors import BackendError
-from distract.core.exchange import ask_probes, fetch_replies
+from distract.core.exchange import ask_probes, fetch_replies, observe
 from distract.core.flow import execute_streaming
 from distract.core.plan import Plan, T, drive, gather, tap
 from distract.core.records import Reply, Request, Role
@@ -37,17 +37,24 @@ def execute(
     progress: Callable[[Tally], None] | None = None,
 ) -> Iterator[T]:
     tally = tally if tally is not None else Tally()
-    if all(isinstance(backend, StreamingBackend) for backend, _ in models.values()):
+    backends = [backend for backend, _ in models.values()]
+    if not all(isinstance(backend, StreamingBackend) for backend in backends):
+        reply = partial(answer, models=models, tally=tally, progress=progress)
+        for group in _cut(plans, chunk):
+            yield from drive(tap(gather(group), guard=partial(time_part, "render")), partial(reply, known={}))
+    elif any(isinstance(backend, ParallelBackend) for backend in backends):
+        # Whole chunks in the place of plans, so that rounds do not depend on which reply arrives first.
+        rounds = (tap(gather(group), on_requests=list) for group in _cut(plans, chunk))
+        yield from chain.from_iterable(execute_streaming(rounds, models, tally, progress))
+    else:
         yield from execute_streaming(plans, models, tally, progress)
-        return
-    # Copies of a model share a round, so that each has enough of it.
-    width = max((backend.width for backend, _ in models.values() if isinstance(backend, ParallelBackend)), default=1)
-    waiting, chunk, size = iter(plans), chunk * width, min(FIRST_CHUNK, chunk) * width
+
+
+def _cut(plans: Iterable[Plan[T]], chunk: int) -> Iterator[list[Plan[T]]]:
+    waiting, size = iter(plans), min(FIRST_CHUNK, chunk)
     while group := list(islice(waiting, size)):
+        yield group
         size = min(2 * size, chunk)
-        known: dict[bytes, Reply] = {}
-        reply = partial(answer, models=models, known=known, tally=tally, progress=progress)
-        yield from drive(tap(gather(group), guard=partial(time_part, "render")), reply)
 
 
 def answer(
@@ -92,10 +99,8 @@ def _answer_role(
         made_before = tally.made
         for replies in fetch_replies(requests, missing, model, tally, claims):
             known.update(replies)
-            if tally.made > made_before and isinstance(backend, LocalBackend) and (reading := backend.used):
-                tally.readings[role] = reading
-            if isinstance(backend, ParallelBackend):
-                tally.workers[role] = backend.alive, backend.width
+            if tally.made > made_before:
+                observe(backend, role, tally)
             if progress:
                 progress(tally)
     if left := sum(key not in known for key in requests):

@@ -1,9 +1,10 @@
-"""The dispatcher of batches against workers that die, fail and are slow, without a cluster."""
+"""Workers that die, fail and are slow, without a cluster: the dispatcher, its stream, and the run loop over them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.core import signals
-from distract.core.backend import ParallelBackend
+from distract.core.backend import ParallelBackend, RoundStream
 from distract.core.errors import BackendError
 from distract.core.loop import execute
 from distract.core.plan import Plan
@@ -21,6 +22,7 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.ray.backend import RayWorkers
 from distract.models.ray.dispatch import (
+    AHEAD,
     DEATHS,
     FAILED_STARTS,
     Answers,
@@ -30,8 +32,8 @@ from distract.models.ray.dispatch import (
     Lost,
     Outcome,
     Ready,
-    cut_batches,
 )
+from distract.models.ray.stream import WorkerStream, cut_round
 from distract.models.scripted import ScriptedBackend
 
 
@@ -45,7 +47,7 @@ def answer(one: Request) -> Reply:
 
 @dataclass
 class FakePool:
-    """Workers that answer in a random order, and die as told.
+    """Workers that answer in a random order, each its own batches in order, and die as arranged.
 
     ``poison``: texts that kill the worker that reads them. ``deaths``: deaths to come, at random, of any worker.
     """
@@ -55,31 +57,44 @@ class FakePool:
     deaths: int = 0
     failure: str = ""
     starts_die: bool = False
-    pending: list[tuple[int, Outcome]] = field(default_factory=list)
+    pending: dict[int, list[Batch | None]] = field(default_factory=dict)  # None: it loads
     batches: list[Batch] = field(default_factory=list)
     starts: int = 0
     stops: int = 0
 
     def start(self, worker: int) -> None:
+        assert not self.pending.get(worker)
         self.starts += 1
-        self.pending.append((worker, Lost("it died") if self.starts_die or self._dies() else Ready()))
+        self.pending[worker] = [None]
 
     def send(self, worker: int, batch: Batch) -> None:
         self.batches.append(batch)
-        texts = {one.messages[0].content for one in batch.requests}
-        outcome: Outcome = Answers([(index, answer(batch.requests[index])) for index in sorted(batch.wanted)], "packed")
-        if texts & self.poison or self._dies():
-            outcome = Lost("it died")
-        elif self.failure:
-            outcome = Failed(self.failure)
-        self.pending.append((worker, outcome))
+        self.pending[worker].append(batch)
+        assert len(self.pending[worker]) <= AHEAD
 
     def wait(self, timeout: float) -> Sequence[tuple[int, Outcome]]:
-        return [self.pending.pop(self.draw.randrange(len(self.pending)))] if self.pending else []
+        busy = [worker for worker, batches in self.pending.items() if batches]
+        if not busy:
+            return []
+        worker = self.draw.choice(busy)
+        outcome = self._answer(self.pending[worker].pop(0))
+        if isinstance(outcome, Lost):
+            self.pending[worker].clear()
+        return [(worker, outcome)]
 
     def stop(self) -> None:
         self.stops += 1
         self.pending.clear()
+
+    def _answer(self, batch: Batch | None) -> Outcome:
+        texts = {one.messages[0].content for one in batch.requests} if batch else set()
+        if texts & self.poison or self._dies() or (self.starts_die and not batch):
+            return Lost("it died")
+        if self.failure:
+            return Failed(self.failure)
+        if batch is None:
+            return Ready()
+        return Answers([(ticket, answer(batch.requests[index])) for index, ticket in batch.tickets.items()], "packed")
 
     def _dies(self) -> bool:
         is_dead = self.deaths > 0 and self.draw.random() < 0.4
@@ -88,33 +103,33 @@ class FakePool:
 
 
 def collect(pool: FakePool, requests: Sequence[Request], workers: int = 2, size: int = 4) -> dict[int, Reply]:
-    """Answer all requests; no index may come twice."""
+    """Answer all requests through a stream; none may come twice."""
     replies: dict[int, Reply] = {}
-    batches = cut_batches(requests, frozenset(range(len(requests))), 1, size)
-    for part in Dispatcher(pool, workers, "a model").answer(batches):
+    stream = WorkerStream(Dispatcher(pool, workers, "a model"), size)
+    rounds = stream.announce(requests)
+    for ticket, one in enumerate(requests):
+        stream.submit(ticket, one)
+    while len(replies) < len(requests):
+        part = stream.collect(0.0)
         assert not replies.keys() & dict(part).keys()
         replies.update(part)
+    assert rounds
+    assert stream.close() == []
     return replies
 
 
-@given(st.lists(st.text("abc", max_size=6), max_size=40), st.data(), st.integers(1, 9), st.integers(1, 9))
-def test_cut_keeps_every_wanted_request_once(texts: list[str], data: st.DataObject, least: int, more: int) -> None:
+@given(st.lists(st.text("abc", max_size=6), max_size=40, unique=True), st.integers(1, 9))
+def test_a_round_is_cut_into_parts_that_hold_each_request_once(texts: list[str], size: int) -> None:
     requests = [request(text, in_words=text.startswith("c")) for text in texts]
-    wanted = data.draw(st.frozensets(st.sampled_from(range(len(texts))))) if texts else frozenset()
-    batches = cut_batches(requests, wanted, least, least + more)
-    places = [batch.places[index] for batch in batches for index in batch.wanted]
-    assert sorted(places) == sorted(wanted)
-    assert all(batch.requests == tuple(requests[place] for place in batch.places) for batch in batches)
-    assert [min(batch.places) for batch in batches] == sorted(min(batch.places) for batch in batches)
-    # Composition does not depend on what is stored.
-    everything = cut_batches(requests, frozenset(range(len(texts))), least, least + more)
-    assert {batch.places for batch in batches} <= {batch.places for batch in everything}
+    parts = cut_round(requests, size)
+    assert Counter(one for part in parts for one in part.requests) == Counter(requests)
+    assert all(len(part.requests) == size for part in parts[:-1])
 
 
-def test_prompts_with_one_beginning_share_a_batch() -> None:
+def test_prompts_with_one_beginning_share_a_part() -> None:
     requests = [request(f"{start} {number}") for number in range(4) for start in ("one", "two")]
-    batches = cut_batches(requests, frozenset(range(8)), 1, 4)
-    assert [{one.messages[0].content[:3] for one in batch.requests} for batch in batches] == [{"one"}, {"two"}]
+    parts = cut_round(requests, 4)
+    assert [{one.messages[0].content[:3] for one in part.requests} for part in parts] == [{"one"}, {"two"}]
 
 
 @given(st.integers(0, 2**32), st.integers(0, 12), st.integers(1, 5), st.integers(1, 30))
@@ -138,12 +153,13 @@ def test_a_poisonous_request_alone_gets_no_reply(seed: int, poison: set[int], wo
     assert {replies[index].failure for index in poison} <= {"no reply: 3 workers died over this request"}
 
 
-def test_a_batch_keeps_its_composition_until_the_third_death() -> None:
+def test_a_batch_keeps_its_composition_until_its_halves_die_too() -> None:
     pool = FakePool(random.Random(0), frozenset({"2"}))
     collect(pool, [request(str(index)) for index in range(4)], workers=1)
-    sizes = [len(batch.requests) for batch in pool.batches]
-    assert sizes[:4] == [4, 4, 4, 2]
-    assert sizes.count(1) == 2  # the poison, and what was with it in the last pair
+    texts = [("".join(one.messages[0].content for one in batch.requests), len(batch.tickets)) for batch in pool.batches]
+    # Three deaths, two halves of the whole batch that die too, and then what they hold themselves.
+    assert texts[:4] == [("0123", 4), ("0123", 4), ("0123", 4), ("0123", 2)]
+    assert {text for text, _ in texts[4:]} == {"0123", "01", "23", "2", "3"}
 
 
 @pytest.mark.parametrize(
@@ -153,59 +169,82 @@ def test_a_batch_keeps_its_composition_until_the_third_death() -> None:
             FakePool(random.Random(0), failure="cannot load: no weights"),
             "a model: worker 1 of 1: cannot load: no weights",
         ),
-        (FakePool(random.Random(0), starts_die=True), "a model: no worker is left, since each died 5 times in a row"),
+        (
+            FakePool(random.Random(0), starts_die=True),
+            "a model: no worker is left: each died 5 times in a row as it loaded",
+        ),
     ],
 )
 def test_a_failure_ends_the_run_and_all_workers(pool: FakePool, message: str) -> None:
     with pytest.raises(BackendError) as error:
-        collect(pool, [request("x")], workers=1)
+        collect(pool, [request(str(number)) for number in range(9)], workers=1)
     assert str(error.value) == message
     assert error.value.exit_code == 4
     assert pool.stops == 1
 
 
+def wide(pool: FakePool, workers: int = 3) -> RayWorkers:
+    return RayWorkers(ScriptedBackend(answer, name="x"), pool, workers, name="x")  # type: ignore[arg-type]
+
+
 def test_workers_stay_for_the_next_round_and_nothing_starts_without_requests() -> None:
     pool = FakePool(random.Random(0))
-    backend = RayWorkers(ScriptedBackend(answer, name="x"), pool, 3, name="x")  # type: ignore[arg-type]
+    backend = wide(pool)
+    assert isinstance(backend, ParallelBackend)
+    assert isinstance(backend.open(), RoundStream)
     assert list(backend.reply([request("a")], frozenset())) == []
     assert (pool.starts, backend.alive) == (0, 0)
     for _ in range(2):
         assert list(backend.reply([request("a")], frozenset({0}))) == [[(0, Reply(text="a"))]]
-    assert pool.starts == 3
+    assert (pool.starts, pool.stops) == (3, 0)
     assert backend.used == "packed"
 
 
 def test_a_stopping_process_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = FakePool(random.Random(0))
-    replies = Dispatcher(pool, 2, "a model").answer(
-        cut_batches([request(str(n)) for n in range(20)], frozenset(range(20)), 1, 2)
-    )
+    backend = wide(pool, workers=2)
+    requests = [request(f"{number:03}") for number in range(400)]
+    replies = backend.reply(requests, frozenset(range(400)))
     first = next(replies)
     monkeypatch.setattr(signals, "_held", [signals.StopSignal(2)])
     rest = list(replies)
-    # Two workers: what was in flight arrives, and no more.
-    assert len(pool.batches) == 1 + len(rest) <= 3
-    assert first
+    assert len(first) + sum(map(len, rest)) == 32 * len(pool.batches)
+    assert len(pool.batches) <= 2 * AHEAD + 1
 
 
-def test_copies_get_a_chunk_each_and_are_counted() -> None:
-    """The run loop makes larger rounds for more workers, and tells how many are alive."""
-    sizes = []
+def test_a_stream_that_is_left_ends_busy_workers_only() -> None:
+    pool = FakePool(random.Random(0))
+    stream = wide(pool).open()
+    stream.submit(0, request("a"))
+    while not pool.batches:
+        stream.collect(0.0)
+    assert stream.close() == []
+    assert pool.stops == 1
 
-    class Wide(RayWorkers):
-        def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Sequence[tuple[int, Reply]]]:
-            sizes.append(len(requests))
-            yield from super().reply(requests, wanted)
 
-    def plan(number: int) -> Plan[str]:
-        (reply,) = yield [request(str(number))]
-        return reply.text
+def plan(number: int) -> Plan[str]:
+    """Ask twice, once for what the next plan asks too."""
+    (first,) = yield [request(f"{number:03}")]
+    second, third = yield [request(f"{first.text} again"), request(f"shared {number // 2}")]
+    return f"{second.text}, {third.text}"
 
-    backend = Wide(ScriptedBackend(answer, name="x"), FakePool(random.Random(1)), 3, name="x")  # type: ignore[arg-type]
-    assert isinstance(backend, ParallelBackend)
-    tally = Tally()
-    with Store(Path(":memory:"), {"model": "x"}) as store:
-        results = list(execute(map(plan, range(30)), {"judge": (backend, store)}, chunk=4, tally=tally))
-    assert results == [str(number) for number in range(30)]
-    assert sizes == [6, 12, 12]
-    assert tally.workers == {"judge": (3, 3)}
+
+@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(0, 4), st.sets(st.integers(0, 59)))
+def test_the_loop_sends_the_same_batches_whatever_happens(
+    seed: int, workers: int, deaths: int, stored: set[int]
+) -> None:
+    """The order of replies, the number of workers, deaths and stored replies change no composition."""
+
+    def run(pool: FakePool, workers: int, stored: set[int]) -> tuple[list[str], set[tuple[str, ...]]]:
+        backend, tally = wide(pool, workers), Tally()
+        with Store(Path(":memory:"), {"model": "x"}) as store:
+            store.put((store.key(one), answer(one)) for one in (request(f"{number:03}") for number in sorted(stored)))
+            results = list(execute(map(plan, range(60)), {"judge": (backend, store)}, tally=tally))
+            assert tally.made + tally.stored == 60 + 60 + 30 == len(store)
+        assert tally.workers["judge"][1] == workers
+        return results, {tuple(one.messages[0].content for one in batch.requests) for batch in pool.batches}
+
+    results, batches = run(FakePool(random.Random(0)), 1, set())
+    others, same = run(FakePool(random.Random(seed), deaths=min(deaths, DEATHS - 1)), workers, stored)
+    assert others == results == [f"{number:03} again, shared {number // 2}" for number in range(60)]
+    assert same <= batches

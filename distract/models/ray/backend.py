@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from distract.core.backend import Batch, StreamingBackend
+from distract.core.backend import Batch, StreamingBackend, reply_through
 from distract.core.records import Request
-from distract.models.ray.dispatch import Dispatcher, Pool, cut_batches
+from distract.models.ray.dispatch import Dispatcher, Pool
 from distract.models.ray.loadable import LoadableBackend
+from distract.models.ray.stream import WorkerStream
 
-SIZES = (8, 32)
-"""Least and most requests of a batch: fewer share less of their prompts, more leave workers idle at the end."""
+SIZE = 32
+"""Most requests of a batch: fewer share less of their prompts, more leave workers idle at the end."""
 
-STREAMED_SIZES = (64, 512)
-"""The same for an engine that keeps many requests in flight by itself."""
-
-ROUNDS = 4
-"""Batches for each worker in a round, so that none waits long for the others."""
+STREAMED_SIZE = 512
+"""The same for an engine that schedules its own work, and keeps many requests in flight."""
 
 
 class RayWorkers:
@@ -29,7 +26,6 @@ class RayWorkers:
     def __init__(self, backend: LoadableBackend, pool: Pool, workers: int, *, name: str, placement: str = "") -> None:
         self.name, self.width, self.placement = name, workers, placement
         self._backend = backend
-        self._sizes = STREAMED_SIZES if isinstance(backend, StreamingBackend) else SIZES
         self._dispatcher = Dispatcher(pool, workers, name)
 
     @cached_property
@@ -47,8 +43,13 @@ class RayWorkers:
         """See ``ParallelBackend.alive``."""
         return self._dispatcher.alive
 
+    def open(self) -> WorkerStream:
+        """See ``StreamingBackend.open``; workers start with the first request."""
+        return WorkerStream(self._dispatcher, STREAMED_SIZE if isinstance(self._backend, StreamingBackend) else SIZE)
+
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        """See ``Backend.reply``; yields a batch as soon as a worker has answered it."""
-        least, most = self._sizes
-        size = max(least, min(most, math.ceil(len(requests) / (ROUNDS * self.width))))
-        yield from self._dispatcher.answer(cut_batches(requests, wanted, least, size))
+        """See ``Backend.reply``."""
+        stream = self.open()
+        layout = stream.announce(requests)
+        yield from reply_through(stream, requests, wanted)
+        del layout  # until here, so that the stream knows the round

@@ -160,7 +160,6 @@ class RayPool:
         from distract.models.ray.worker import Worker
 
         connect(self.address)
-        self._end(worker)
         # The dispatcher restarts workers, since Ray would repeat their last batch or lose it.
         options = {"num_cpus": 1, "num_gpus": self.share.gpus, "max_restarts": 0, "max_task_retries": 0}
         actor = ray.remote(Worker).options(**options)
@@ -187,17 +186,21 @@ class RayPool:
         except KeyboardInterrupt:  # Ray replaces the exception of a signal's handler by this one
             check_signal()
             raise StopSignal(signal.SIGINT) from None
-        return [(self._pending.pop(reference), _get(reference)) for reference in dict.fromkeys((*done, *more))]
+        outcomes = [(self._pending.pop(reference), _get(reference)) for reference in dict.fromkeys((*done, *more))]
+        lost = {worker: outcome for worker, outcome in outcomes if isinstance(outcome, Lost)}
+        for worker in lost:
+            self._end(worker)
+        return [*((worker, one) for worker, one in outcomes if not isinstance(one, Lost)), *lost.items()]
 
     def stop(self) -> None:
         """See ``Pool.stop``."""
         for worker in [*self._actors]:
             self._end(worker)
-        self._pending.clear()
 
     def _end(self, worker: int) -> None:
         import ray
 
+        self._pending = {reference: other for reference, other in self._pending.items() if other != worker}
         if actor := self._actors.pop(worker, None):
             with contextlib.suppress(Exception):  # it may be dead, and so may the cluster
                 ray.kill(actor)

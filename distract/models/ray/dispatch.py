@@ -1,8 +1,7 @@
-"""Spread the requests of a round over workers.
+"""Spread batches over workers, and replace workers that die.
 
-The round is cut into batches before any is sent, as a function of its requests alone, and a batch that returns to the
-queue keeps its composition: which worker answers, and which one dies, changes no reply. Workers are seen through
-``Pool``, so that tests and ``benchmarks/scale.py`` need no cluster.
+A batch that returns to the queue keeps its composition: which worker answers, and which one dies, changes no reply.
+Workers are seen through ``Pool``, so that tests and ``benchmarks/scale.py`` need no cluster.
 """
 
 from __future__ import annotations
@@ -10,26 +9,31 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 from distract.core import backend
 from distract.core.errors import BackendError
 from distract.core.printable import count
 from distract.core.records import NO_REPLY, Reply, Request
-from distract.core.signals import is_stopping
 from distract.models.transformers.embedded import print_note
 
 DEATHS = 3
 """Deaths of workers after which a batch is halved to find the request that kills them."""
 
 FAILED_STARTS = 5
-"""Deaths in a row after which a worker that has answered nothing in between is given up."""
+"""Deaths in a row while it loads after which a worker is given up."""
 
-POLL_SECONDS = 0.1
+POISONS = 3
+"""Requests in a row over which workers die after which the run ends: the fault is not in the requests."""
+
 _PATIENCE = 30.0
 """Seconds without any running worker after which the wait is explained."""
+
+
+AHEAD = 2
+"""Batches that a worker has at most: the one that it answers, and the next, so that it never waits for the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +41,29 @@ class Batch:
     """Requests that a worker gets together."""
 
     requests: tuple[Request, ...]
-    places: tuple[int, ...]  # index of each request in the round
-    wanted: frozenset[int]  # indexes in ``requests`` of those without a reply
+    tickets: Mapping[int, int]  # of those to answer, by index in ``requests``
     deaths: int = 0  # workers that died over it
+    state: Literal["whole", "half", "alone"] = "whole"
 
-    def halve(self) -> list[Batch]:
-        """Split the wanted requests into two batches, each of which is split at its first death."""
-        wanted = sorted(self.wanted)
-        middle = len(wanted) // 2
-        return [
-            Batch(
-                tuple(self.requests[index] for index in part),
-                tuple(self.places[index] for index in part),
-                frozenset(range(len(part))),
-                DEATHS - 1,
-            )
-            for part in (wanted[:middle], wanted[middle:])
-        ]
+    def split(self) -> list[Batch]:
+        """The batches in the place of one over which too many workers died; none if a single request is left.
+
+        Two halves first leave the composition as it is, since workers may have died by chance. If workers still die
+        over one of them, nothing but its own requests is read.
+        """
+        pairs = sorted(self.tickets.items())
+        if self.state == "half" or (len(pairs) == 1 < len(self.requests)):
+            return [self._take(pairs, "alone")]
+        middle = len(pairs) // 2
+        parts = [part for part in (pairs[:middle], pairs[middle:]) if middle]
+        return [self._take(part, "half" if self.state == "whole" else "alone") for part in parts]
+
+    def _take(self, pairs: Sequence[tuple[int, int]], state: Literal["half", "alone"]) -> Batch:
+        """Take some of the tickets; a batch that was split is split again at its first death."""
+        if state == "half":
+            return Batch(self.requests, dict(pairs), DEATHS - 1, state)
+        requests = tuple(self.requests[index] for index, _ in pairs)
+        return Batch(requests, {at: ticket for at, (_, ticket) in enumerate(pairs)}, DEATHS - 1, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Replies to the wanted requests of a batch, and the way in which the worker read the prompts, if known."""
+    """Replies to the oldest batch of a worker by ticket, and how it read the prompts, if known."""
 
     replies: backend.Batch
     reading: str | None = None
@@ -93,145 +103,153 @@ class Pool(Protocol):
         """Start a worker, or one in the place of a dead one; ``Ready`` follows, or ``Lost`` or ``Failed``."""
 
     def send(self, worker: int, batch: Batch) -> None:
-        """Give a batch to an idle worker and return at once; ``Answers`` follow, or ``Lost`` or ``Failed``."""
+        """Give a batch to a running worker and return at once; ``Answers`` follow, or ``Lost`` or ``Failed``."""
 
     def wait(self, timeout: float) -> Sequence[tuple[int, Outcome]]:
-        """Return outcomes since the last call; wait at most ``timeout`` seconds for the first."""
+        """Return outcomes since the last call; wait at most ``timeout`` seconds for the first.
+
+        A worker answers its batches in order. ``Lost`` is reported once for all that it had, after its answers.
+        """
 
     def stop(self) -> None:
         """End all workers and forget their outcomes; they can be started again."""
 
 
-def cut_batches(requests: Sequence[Request], wanted: frozenset[int], least: int, most: int) -> list[Batch]:
-    """Cut a round into batches in the order of its plans; prompts that share their beginning stay together.
-
-    ``least`` and ``most`` bound the number of requests of a batch. Stored requests stay in their batch, because
-    replies depend on its composition; a batch of stored requests alone is left out.
-    """
-
-    def text(index: int) -> tuple[object, ...]:
-        request = requests[index]
-        return not request.choices, [message.content for message in request.messages], index
-
-    order = sorted(range(len(requests)), key=text)
-    parts = [order[start : start + most] for start in range(0, len(order), most)]
-    if len(parts) > 1 and len(parts[-1]) < least:
-        parts[-2:] = [parts[-2] + parts[-1]]
-    batches = [
-        Batch(
-            tuple(requests[index] for index in part),
-            tuple(part),
-            frozenset(at for at, index in enumerate(part) if index in wanted),
-        )
-        for part in parts
-    ]
-    return sorted((batch for batch in batches if batch.wanted), key=lambda batch: min(batch.places))
-
-
 @dataclass(slots=True)
 class Dispatcher:
-    """Gives batches to idle workers, and replaces workers that die."""
+    """Gives batches to workers in the order in which they were added."""
 
     pool: Pool
     workers: int
     name: str  # of the model, for messages
-    reading: str | None = None  # the way in which workers read prompts
-    _states: dict[int, Batch | None] = field(default_factory=dict)  # of running workers; None for an idle one
+    reading: str | None = None  # how workers read prompts
+    _queue: deque[Batch] = field(default_factory=deque)
+    _running: dict[int, deque[Batch]] = field(default_factory=dict)  # batches of each running worker, oldest first
     _starting: set[int] = field(default_factory=set)
     _failed_starts: Counter[int] = field(default_factory=Counter)
+    _poisons: int = 0  # requests in a row over which workers died
+    _failure: BackendError | None = None
+    _idle_since: float | None = None  # since when no worker runs; None before the first is started
+    _ready: list[tuple[int, Reply]] = field(default_factory=list)
 
     @property
     def alive(self) -> int:
         """The number of workers that are running."""
-        return len(self._states)
+        return len(self._running)
 
-    def answer(self, batches: Iterable[Batch]) -> Iterator[backend.Batch]:
-        """Answer all batches; yields replies with their index in the round.
+    def add(self, batch: Batch) -> None:
+        """Queue a batch."""
+        self._queue.append(batch)
 
-        If the process is stopping, sends nothing more and ends when nothing is in flight.
+    def collect(self, timeout: float) -> backend.Batch:
+        """Send what workers have room for, and return replies by ticket; wait about ``timeout`` seconds for the first.
+
+        Raises ``BackendError`` if a worker cannot load its model, or none is left.
         """
-        queue = deque(batches)
-        is_finished = False
+        if self._failure:
+            raise self._failure
+        if self._queue:
+            self._start()
+        self._send()
         try:
-            if queue:
-                self._start()
-            idle_since = time.monotonic()
-            while queue or any(self._states.values()):
-                if is_stopping():
-                    queue.clear()
-                for worker, batch in self._states.items():
-                    if batch is None and queue:
-                        self._states[worker] = queue.popleft()
-                        self.pool.send(worker, self._states[worker])  # type: ignore[arg-type]
-                for worker, outcome in self.pool.wait(POLL_SECONDS):
-                    if replies := self._take(worker, outcome, queue):
-                        yield replies
-                idle_since = self._explain_wait(idle_since)
-            is_finished = True
-        finally:
-            if not is_finished:  # later rounds must not receive the replies of this one
-                self.stop()
+            for worker, outcome in self.pool.wait(timeout):
+                self._take(worker, outcome)
+        except BackendError as error:
+            self._stop()
+            self._failure = error
+            if not self._ready:
+                raise
+        self._send()
+        self._explain_wait()
+        return self._take_ready()
 
-    def stop(self) -> None:
-        """End all workers."""
+    def halt(self) -> list[int]:
+        """Send nothing more; returns the tickets of batches that no worker has begun."""
+        batches = [*self._queue]
+        self._queue.clear()
+        return [ticket for batch in batches for ticket in batch.tickets.values()]
+
+    def rest(self) -> backend.Batch:
+        """Return uncollected replies; workers that are busy end, since nobody waits for their replies."""
+        if self._queue or any(self._running.values()):
+            self._stop()
+        self._failure = None
+        return self._take_ready()
+
+    def _take_ready(self) -> backend.Batch:
+        ready, self._ready = self._ready, []
+        return ready
+
+    def _stop(self) -> None:
         self.pool.stop()
-        self._states.clear()
+        self._queue.clear()
+        self._running.clear()
         self._starting.clear()
 
     def _start(self) -> None:
         for worker in range(self.workers):
-            is_known = worker in self._states or worker in self._starting
+            is_known = worker in self._running or worker in self._starting
             if not is_known and self._failed_starts[worker] < FAILED_STARTS:
                 self._starting.add(worker)
                 self.pool.start(worker)
 
-    def _take(self, worker: int, outcome: Outcome, queue: deque[Batch]) -> backend.Batch:
+    def _send(self) -> None:
+        for load in range(AHEAD):  # nobody gets a second batch before all have one
+            for worker, batches in self._running.items():
+                if self._queue and len(batches) == load:
+                    batches.append(self._queue.popleft())
+                    self.pool.send(worker, batches[-1])
+
+    def _take(self, worker: int, outcome: Outcome) -> None:
         match outcome:
             case Ready():
                 self._starting.discard(worker)
-                self._states[worker] = None
-            case Answers(replies, reading):
-                batch = self._states[worker]
-                assert batch is not None
-                self._states[worker], self.reading = None, reading
+                self._running[worker] = deque()
                 self._failed_starts[worker] = 0
-                return [(batch.places[index], reply) for index, reply in replies]
+            case Answers(replies, reading):
+                self._running[worker].popleft()
+                self.reading = reading
+                self._poisons = 0
+                self._ready.extend(replies)
             case Failed(reason):
                 raise BackendError(f"{self.name}: worker {worker + 1} of {self.workers}: {reason}")
             case Lost(reason):
-                return self._replace(worker, reason, queue)
-        return ()
+                self._replace(worker, reason)
 
-    def _replace(self, worker: int, reason: str, queue: deque[Batch]) -> backend.Batch:
-        """Start another worker in the place of a dead one; its batch goes first."""
-        batch = self._states.pop(worker, None)
-        self._starting.discard(worker)
-        self._failed_starts[worker] += 1
+    def _replace(self, worker: int, reason: str) -> None:
+        """Start another worker in the place of a dead one; its batches go first."""
+        batches = self._running.pop(worker, deque())
+        if worker in self._starting:
+            self._starting.discard(worker)
+            self._failed_starts[worker] += 1
         is_given_up = self._failed_starts[worker] >= FAILED_STARTS
         what = "is given up" if is_given_up else "is started again"
         print_note(f"{self.name}: worker {worker + 1} was lost ({reason}); it {what}")
-        if is_given_up and not self._states and not self._starting:
-            raise BackendError(f"{self.name}: no worker is left, since each died {FAILED_STARTS} times in a row")
-        self._start()
-        if batch is None:
-            return ()
-        batch = replace(batch, deaths=batch.deaths + 1)
-        if batch.deaths < DEATHS:
-            queue.appendleft(batch)
-        elif len(batch.wanted) > 1:
-            queue.extendleft(reversed(batch.halve()))
-        else:
-            (index,) = batch.wanted
-            failure = f"{NO_REPLY}: {count(batch.deaths, 'worker')} died over this request"
-            return [(batch.places[index], Reply(failure=failure))]
-        return ()
+        if batches:
+            batch = batches.popleft()
+            self._queue.extendleft(reversed(batches))
+            self._retry(replace(batch, deaths=batch.deaths + 1))
+        if is_given_up and not self._running and not self._starting:
+            raise BackendError(f"{self.name}: no worker is left: each died {FAILED_STARTS} times in a row as it loaded")
 
-    def _explain_wait(self, since: float) -> float:
-        """Print a note if no worker has run for long; returns since when."""
+    def _retry(self, batch: Batch) -> None:
+        """Queue a batch over which a worker died, or find the request that kills them."""
+        if batch.deaths < DEATHS:
+            self._queue.appendleft(batch)
+        elif parts := batch.split():
+            self._queue.extendleft(reversed(parts))
+        else:
+            failure = f"{NO_REPLY}: {count(batch.deaths, 'worker')} died over this request"
+            self._ready.extend((ticket, Reply(failure=failure)) for ticket in batch.tickets.values())
+            self._poisons += 1
+            if self._poisons >= POISONS:
+                raise BackendError(f"{self.name}: workers die over every request; look for the reason in their logs")
+
+    def _explain_wait(self) -> None:
+        """Print a note if no worker has run for long."""
         now = time.monotonic()
-        if self._states or since == math.inf:
-            return now if self._states else since
-        if now - since < _PATIENCE:
-            return since
-        print_note(f"{self.name}: no worker runs yet; they load the model, or wait for resources of the cluster")
-        return math.inf
+        if self._running or self._idle_since is None:
+            self._idle_since = now
+        elif now - self._idle_since > _PATIENCE:
+            print_note(f"{self.name}: no worker runs yet; they load the model, or wait for resources of the cluster")
+            self._idle_since = math.inf

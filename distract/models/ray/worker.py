@@ -40,7 +40,8 @@ class Worker:
     def answer(self, batch: Batch) -> Answers | Failed:
         """Answer the wanted requests of a batch."""
         try:
-            replies = [pair for part in self._backend.reply(batch.requests, batch.wanted) for pair in part]
+            parts = self._backend.reply(batch.requests, frozenset(batch.tickets))
+            replies = [(batch.tickets[index], reply) for part in parts for index, reply in part]
         except Exception as error:
             return Failed(_describe(error))
         return Answers(replies, self._backend.used if isinstance(self._backend, LocalBackend) else None)
