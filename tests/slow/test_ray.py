@@ -22,6 +22,7 @@ from processes import CommandProcess, count_replies
 from distract.models.transformers import embedded
 
 pytest.importorskip("ray")
+from ray.cluster_utils import Cluster
 
 ATTACK = ("attack", "--limit", 4, "--keep-text", "all")
 RAY = ("--engine", "ray", "--workers", 2)
@@ -145,6 +146,44 @@ def test_killed_workers_change_no_row(on_workers: Path, tmp_path: Path) -> None:
     # Stored once, although batches were asked again: every reply that was made is on file.
     counts = json.loads((run / "manifest.json").read_text())["replies"]
     assert counts["made"] == count_replies(tmp_path / STORE)
+
+
+def test_a_lost_node_gives_its_requests_to_the_others(tmp_path: Path) -> None:
+    """Two nodes of a cluster that runs already, one of which goes while its worker answers."""
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        node = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        address = ("--model-option", f"ray-address={cluster.address}")
+        with CommandProcess("attack", "--limit", 2, *RAY, *address, folder=tmp_path) as command:
+            assert "which has 2 CPUs on 2 machines" in command.says("2 workers × 1 CPU")
+            time.sleep(8)
+            cluster.remove_node(node, allow_graceful=False)
+            result = command.ended()
+        assert result.code == 0, result.err
+        assert result.err.count("was lost") == 1
+        assert "replies: 0 were stored, 36 made" in result.err
+    finally:
+        cluster.shutdown()
+
+
+@pytest.mark.vllm
+def test_a_worker_runs_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "2")
+    small = ("attack", "--limit", 1, "--protocol", "pairwise", "--model-option", "max-length=4096")
+    plain = run_command(*small, "--engine", "vllm", "--out", "plain", folder=tmp_path)
+    assert plain.code == 0, plain.err
+    worker = ("--engine", "ray", "--workers", 1, "--model-option", "worker-engine=vllm")
+    stored = run_command(*small, *worker, "--out", "stored", folder=tmp_path)
+    # The key is the engine's, so nothing is asked again.
+    assert " 0 made" in stored.err
+    result = run_command(*small, *worker, "--out", "own", "--store", "own.sqlite", folder=tmp_path)
+    assert result.code == 0, result.err
+    rows = [
+        [json.loads(line) for line in (tmp_path / name / "rows.jsonl").read_text().splitlines()]
+        for name in ("plain", "own")
+    ]
+    assert distance(*rows) <= TOLERANCE
 
 
 def test_ctrl_c_stores_what_is_in_flight_and_leaves_no_process(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_a_stopping_process_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) 
     first = next(replies)
     monkeypatch.setattr(signals, "_held", [signals.StopSignal(2)])
     rest = list(replies)
-    assert len(first) + sum(map(len, rest)) == 32 * len(pool.batches)
+    assert len(first) + sum(map(len, rest)) == 16 * len(pool.batches)
     assert len(pool.batches) <= 2 * AHEAD + 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import cast
@@ -10,14 +11,16 @@ from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.judging.providers import transformers, vllm
-from distract.models.hardware import gpus
+from distract.models.fit import Load, Machine, explain_misfit, model_size
+from distract.models.hardware import free_memory, gpus
 from distract.models.names import EMBEDDED, resolve_prefixed
 from distract.models.options import flag, setting
 from distract.models.provider import Provider, Target
 from distract.models.ranges import NumberRange
 from distract.models.ray.backend import RayWorkers
-from distract.models.ray.cluster import RayPool, describe_nodes, divide, list_nodes
+from distract.models.ray.cluster import Share, describe_nodes, divide, list_nodes
 from distract.models.ray.loadable import LoadableBackend
+from distract.models.ray.pool import RayPool, list_held
 
 ENGINES = {
     "transformers": (transformers.transformers, transformers.TransformersOptions),
@@ -59,16 +62,43 @@ class RayOptions(vllm.VllmOptions, transformers.TransformersOptions):
 
 def _open(target: Target, options: RayOptions) -> Backend:
     nodes = list_nodes(options.ray_address)
-    workers, share = divide(nodes, options.ray_address, options.workers, options.num_gpus, options.tensor_parallel)
+    held = list_held(options.ray_address)
+    workers, share = divide(
+        nodes, options.ray_address, options.workers, options.num_gpus, options.tensor_parallel, held
+    )
     engine = options.worker_engine or ("vllm" if share.gpus and find_spec("vllm") else "transformers")
     settings = options.of_engine(engine)
     if settings.dtype == "auto" and target.model != EMBEDDED and bool(share.gpus) != bool(gpus()):
         # The driver identifies the model, and has other hardware than the workers.
         settings = replace(settings, dtype="bfloat16" if share.gpus else "float32")
+    if options.ray_address is None:
+        _check_fit(target, engine, settings, workers, share)
     model = cast(LoadableBackend, ENGINES[engine][0].open(replace(target, engine=engine), settings))
     pool = RayPool(model, options.ray_address, workers, share)
     placement = f"{count(workers, 'worker')} × {share} with {engine} on {describe_nodes(nodes, options.ray_address)}"
     return RayWorkers(model, pool, workers, name=target.name, placement=placement)
+
+
+def _check_fit(target: Target, engine: str, settings: transformers.LocalOptions, workers: int, share: Share) -> None:
+    """Raise if the workers of a local cluster do not fit on this machine together."""
+    parameters, weights_gb = model_size(target)
+    memory = free_memory()
+    # A fraction of a GPU leaves the others their memory.
+    cards = [replace(gpu, free=int(gpu.free * min(1, share.gpus))) for gpu in gpus()[: math.ceil(share.gpus)]]
+    machine = Machine(cards, memory if memory is None else memory // workers)
+    load = Load(
+        parameters or 0,
+        engine,
+        settings.quantization,
+        settings.dtype,
+        weights_gb,
+        tensor_parallel=max(1, len(cards)),
+        spread=True,
+    )
+    if parameters is not None and (
+        problem := explain_misfit(f"one of {workers} workers with {target.name}", load, machine, {})
+    ):
+        raise UsageError(problem)
 
 
 ray = Provider(

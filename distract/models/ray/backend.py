@@ -11,10 +11,10 @@ from distract.models.ray.dispatch import Dispatcher, Pool
 from distract.models.ray.loadable import LoadableBackend
 from distract.models.ray.stream import WorkerStream
 
-SIZE = 32
+SIZE = 16
 """Most requests of a batch: fewer share less of their prompts, more leave workers idle at the end."""
 
-STREAMED_SIZE = 512
+STREAMED_SIZE = 256
 """The same for an engine that schedules its own work, and keeps many requests in flight."""
 
 

@@ -1,28 +1,33 @@
-"""Ray itself: connect to a cluster or start one here, count what it offers, and run workers as actors.
+"""Ray itself: connect to a cluster or start one here, and divide what it offers among workers.
 
-Only Ray core is used. Its processes start when the first batch is sent; a cluster that runs already is asked earlier
-for its resources, so that a run that cannot fit ends before anything is paid for.
+Only Ray core is used. Its processes start with the first batch; a cluster that runs already is asked earlier for its
+resources, so that a run that cannot fit ends before anything is paid for.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakSet
 
 from distract.core.errors import UsageError, describe_error
-from distract.core.printable import count, line
-from distract.core.signals import SIGNALS, StopSignal, check_signal
+from distract.core.printable import count, line, shorten
+from distract.core.signals import SIGNALS
 from distract.models import hardware
 from distract.models.options import flag
-from distract.models.ray.dispatch import Batch, Failed, Lost, Outcome
-from distract.models.ray.loadable import LoadableBackend
+from distract.models.transformers.embedded import print_note
+
+_PRINTER = "print_to_stdstream"
+"""Ray's function that prints what workers write."""
+
+_MAX_LINE = 300
+"""Characters of a line of a log to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +61,31 @@ def list_nodes(address: str | None) -> list[Node]:
 
 
 def divide(
-    nodes: Sequence[Node], address: str | None, workers: int | None, gpus: float | None, tensor_parallel: int | None
+    nodes: Sequence[Node],
+    address: str | None,
+    workers: int | None,
+    gpus: float | None,
+    tensor_parallel: int | None,
+    others: Iterable[tuple[int, Share]] = (),
 ) -> tuple[int, Share]:
     """Choose the number of workers, unless it is given, and the share of each; raises if they do not fit.
 
-    Workers of other models of this process count too: two that wait for each other's resources would wait forever.
+    ``others`` are the workers of other models of this process: two that wait for each other's resources would wait
+    forever.
     """
     if gpus is None:
         gpus = tensor_parallel or (1 if any(node.gpus for node in nodes) else 0)
-    held = [pool for pool in _POOLS if pool.address == address and bool(pool.share.gpus) == bool(gpus)]
+    held = [(number, share.gpus or 1) for number, share in others if bool(share.gpus) == bool(gpus)]
+    taken = sum(number * size for number, size in held)
     if gpus:
         each, kind, total = gpus, "GPU", sum(node.gpus for node in nodes)
-        room = (
-            sum(int(node.gpus // gpus) for node in nodes) - sum(pool.workers * pool.share.gpus for pool in held) / gpus
-        )
+        room = sum(int(node.gpus // gpus) for node in nodes) - taken / gpus
     else:
         each, kind, total = 1, "CPU", sum(node.cpus for node in nodes)
-        room = sum(int(node.cpus) for node in nodes) - sum(pool.workers for pool in held)
-    workers = workers or (int(room) if gpus else len(nodes)) or 1
+        room = sum(int(node.cpus) for node in nodes) - taken
+    workers = workers or (int(room) if gpus else sum(node.cpus >= 1 for node in nodes)) or 1
     if workers > room:
-        others = sum(pool.workers for pool in held)
-        used = f", and another model has {count(others, 'worker')}" if others else ""
+        used = f", and another model has {count(sum(number for number, _ in held), 'worker')}" if held else ""
         lower = f"--workers or {flag('num_gpus')}" if gpus else "--workers"
         raise UsageError(
             f"{count(workers, 'worker')} × {each:g} {kind} do not fit: {_describe_place(address)} has {total:g} "
@@ -108,6 +117,7 @@ def connect(address: str | None) -> None:
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # report nothing about the user's runs
+    _redirect_logs()
     own: dict[str, Any] = {"include_dashboard": False, "num_cpus": _count_cpus(), "num_gpus": len(hardware.gpus())}
     with _keep_signals():
         try:
@@ -119,6 +129,23 @@ def connect(address: str | None) -> None:
                 f"no Ray cluster {where}: {describe_error(error)}; start one with `ray start --head`, or leave out "
                 f"{flag('ray_address')} for a local one"
             ) from error
+
+
+def _redirect_logs() -> None:
+    """Print what workers and Ray itself write as notes, which are safe to show.
+
+    Ray prints it raw, its own messages on standard output, which is for results. It has no public hook for this.
+    """
+    internals = importlib.import_module("ray._private.worker")
+    if hasattr(internals, _PRINTER):
+        setattr(internals, _PRINTER, _print_logs)
+
+
+def _print_logs(data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
+    place = "" if data.get("ip") == data.get("localhost") else f" on {data.get('ip')}"
+    is_own = data.get("pid") == "autoscaler"  # about Ray's own state, every few seconds
+    for text in () if is_own else data.get("lines", ()):
+        print_note(f"{data.get('actor_name') or 'Ray'}{place}: {shorten(str(text), _MAX_LINE)}")
 
 
 @contextlib.contextmanager
@@ -141,90 +168,3 @@ def _count_cpus() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
         return os.cpu_count() or 1
-
-
-class RayPool:
-    """A ``Pool`` of actors on a cluster."""
-
-    def __init__(self, backend: LoadableBackend, address: str | None, workers: int, share: Share) -> None:
-        self.address, self.workers, self.share = address, workers, share
-        self._backend = backend
-        _POOLS.add(self)
-        self._actors: dict[int, Any] = {}
-        self._pending: dict[Any, int] = {}  # worker that will answer, by Ray's reference
-
-    def start(self, worker: int) -> None:
-        """See ``Pool.start``."""
-        import ray
-
-        from distract.models.ray.worker import Worker
-
-        connect(self.address)
-        # The dispatcher restarts workers, since Ray would repeat their last batch or lose it.
-        options = {"num_cpus": 1, "num_gpus": self.share.gpus, "max_restarts": 0, "max_task_retries": 0}
-        actor = ray.remote(Worker).options(**options)
-        self._actors[worker] = actor.remote(
-            f"worker {worker + 1}", self._backend, self.share.threads, bool(self.share.gpus)
-        )
-        self._pending[self._actors[worker].load.remote()] = worker
-
-    def send(self, worker: int, batch: Batch) -> None:
-        """See ``Pool.send``."""
-        self._pending[self._actors[worker].answer.remote(batch)] = worker
-
-    def wait(self, timeout: float) -> list[tuple[int, Outcome]]:
-        """See ``Pool.wait``."""
-        import ray
-
-        if not self._pending:
-            return []
-        try:
-            done, _ = ray.wait([*self._pending], num_returns=1, timeout=timeout)
-            more, _ = ray.wait([*self._pending], num_returns=len(self._pending), timeout=0)
-        except StopSignal:
-            raise
-        except KeyboardInterrupt:  # Ray replaces the exception of a signal's handler by this one
-            check_signal()
-            raise StopSignal(signal.SIGINT) from None
-        outcomes = [(self._pending.pop(reference), _get(reference)) for reference in dict.fromkeys((*done, *more))]
-        lost = {worker: outcome for worker, outcome in outcomes if isinstance(outcome, Lost)}
-        for worker in lost:
-            self._end(worker)
-        return [*((worker, one) for worker, one in outcomes if not isinstance(one, Lost)), *lost.items()]
-
-    def stop(self) -> None:
-        """See ``Pool.stop``."""
-        for worker in [*self._actors]:
-            self._end(worker)
-
-    def _end(self, worker: int) -> None:
-        import ray
-
-        self._pending = {reference: other for reference, other in self._pending.items() if other != worker}
-        if actor := self._actors.pop(worker, None):
-            with contextlib.suppress(Exception):  # it may be dead, and so may the cluster
-                ray.kill(actor)
-
-
-def _get(reference: Any) -> Outcome:
-    import ray
-
-    try:
-        outcome: Outcome = ray.get(reference)
-    except ray.exceptions.RayActorError as error:
-        if "creation task" in str(error):  # raised by the actor itself, for example without distract on the machine
-            return Failed(f"cannot start: {_last_line(error)}")
-        return Lost("its process died")
-    except ray.exceptions.RayTaskError as error:
-        return Failed(f"failed: {_last_line(error)}")
-    except ray.exceptions.RayError as error:
-        return Lost(_last_line(error))
-    return outcome
-
-
-def _last_line(error: Exception) -> str:
-    return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-
-
-_POOLS = WeakSet[RayPool]()
-"""Those of this process that hold a part of a cluster, or will."""
