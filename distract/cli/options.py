@@ -178,7 +178,7 @@ model_options = group_options(
         metavar="KEY=VALUE",
         help="Any setting of an engine or a server; repeatable. `distract list options` describes each.",
     ),
-    *(_setting_option(name, "Servers") for name in ("base_url", "concurrency", "timeout", "fail_fast")),
+    *(_setting_option(name, "Servers") for name in ("base_url", "same_as", "concurrency", "timeout", "fail_fast")),
     dry_run_option,
 )
 judge_options = group_options(

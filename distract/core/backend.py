@@ -101,6 +101,18 @@ class RemoteBackend(Backend, Protocol):
 
 
 @runtime_checkable
+class PooledBackend(Backend, Protocol):
+    """A backend whose model runs on servers that share the requests, and so must answer alike."""
+
+    @property
+    def members(self) -> Mapping[str, Backend]:
+        """A backend for each server, by name, that asks this one alone; at least one."""
+
+    def leave_out(self, member: str) -> None:
+        """Send nothing more to a server."""
+
+
+@runtime_checkable
 class LocalBackend(Backend, Protocol):
     """A backend that runs its model on this machine and finds out how it can read prompts."""
 

@@ -21,7 +21,7 @@ class Channel:
     backend: StreamingBackend
     store: Store
     claims: Claims
-    settle: Callable[[], None]  # called before the first request is sent
+    settle: Callable[[Sequence[Request]], bool]  # called before requests are sent, until it returns true
     stream: Stream = field(init=False)
     limit: float = field(init=False)  # requests in flight at most
     is_settled: bool = False
@@ -49,8 +49,7 @@ class Channel:
         stored: dict[bytes, Reply] = {}
         while self.waiting and len(self.in_flight) < self.limit and not is_stopping():
             if not self.is_settled:
-                self.settle()
-                self.is_settled = True
+                self.is_settled = self.settle([request for _, request in self.waiting])
             room = int(min(len(self.waiting), self.limit - len(self.in_flight)))
             batch = [self.waiting.popleft() for _ in range(room)]
             claimed = self.claims.take(key for key, _ in batch)

@@ -6,11 +6,19 @@ there first, so that a resumed run asks as the first one did.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from distract.core.backend import Backend, LocalBackend, ParallelBackend, ProbingBackend, StreamingBackend
+from distract.core.backend import (
+    Backend,
+    LocalBackend,
+    ParallelBackend,
+    PooledBackend,
+    ProbingBackend,
+    StreamingBackend,
+)
 from distract.core.locks import Claims
+from distract.core.members import SERVERS, check_members, find_comparable
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import check_signal, hold_signals
 from distract.core.store import Answerer
@@ -53,6 +61,17 @@ def observe(backend: Backend, role: Role, tally: Tally) -> None:
         tally.readings[role] = reading
     if isinstance(backend, ParallelBackend):
         tally.workers[role] = backend.alive, backend.width
+
+
+def settle(role: Role, model: Answerer, requests: Sequence[Request], tally: Tally, claims: Claims) -> bool:
+    """Prepare a backend for its first requests; returns whether that is done, or waits for others to come."""
+    backend, _ = model
+    ask_probes(role, model, tally, claims)
+    if not isinstance(backend, PooledBackend) or len(backend.members) == 1 or SERVERS in tally.checks:
+        return True
+    if comparable := find_comparable(requests):
+        check_members(backend, comparable, tally)
+    return bool(comparable)
 
 
 def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from distract.core.backend import Batch, StreamingBackend
 from distract.core.channel import Channel
 from distract.core.errors import DistractError
-from distract.core.exchange import ask_probes, observe
+from distract.core.exchange import observe, settle
 from distract.core.locks import PAUSE, Claims
 from distract.core.plan import PENDING, Plan, PlanResult, T, is_enough, step
 from distract.core.records import Reply, Request, Role
@@ -93,7 +93,7 @@ class _Scheduler:
                 if store.path not in claims:
                     claims[store.path] = stack.enter_context(store.claims())
                 shared_claims = claims[store.path]
-                begin = partial(ask_probes, role, (backend, store), tally, shared_claims)
+                begin = partial(settle, role, (backend, store), tally=tally, claims=shared_claims)
                 channel = self._channels[role] = Channel(backend, store, shared_claims, begin)
                 self._distinct.append(channel)
                 stack.callback(self._close, channel)

@@ -13,7 +13,7 @@ from itertools import chain, islice
 
 from distract.core.backend import ParallelBackend, StreamingBackend
 from distract.core.errors import BackendError
-from distract.core.exchange import ask_probes, fetch_replies, observe
+from distract.core.exchange import fetch_replies, observe, settle
 from distract.core.flow import execute_streaming
 from distract.core.plan import Plan, T, drive, gather, tap
 from distract.core.records import Reply, Request, Role
@@ -95,7 +95,7 @@ def _answer_role(
     if not missing:
         return
     with store.claims() as claims:
-        ask_probes(role, model, tally, claims)
+        settle(role, model, [requests[key] for key in missing], tally, claims)
         made_before = tally.made
         for replies in fetch_replies(requests, missing, model, tally, claims):
             known.update(replies)

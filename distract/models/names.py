@@ -19,7 +19,7 @@ from distract.models.cache import recall, recall_hub_config
 from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.options import Options
 from distract.models.provider import Target, engines, find_provider
-from distract.models.server.addresses import NO_SECRETS, OPENAI, parse_address
+from distract.models.server.addresses import NO_SECRETS, OPENAI, parse_address, parse_addresses
 from distract.models.transformers.architecture import reward_labels
 
 EMBEDDED = "smollm2-135m"
@@ -150,7 +150,7 @@ def resolve_local(
 
 def resolve_server(model: str, options: Options) -> Target:
     """Resolve a model of the server that the options or the environment name."""
-    server = parse_address(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).geturl()
+    server = ",".join(parse_addresses(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI))
     keys = (OPENAI_KEY,) if server == OPENAI else (OWN_KEY, OPENAI_KEY)
     return Target("openai", model, server=server, keys=keys)
 

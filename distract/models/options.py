@@ -43,7 +43,8 @@ class Options:
     base_url: str | None = setting(
         None, "server with OpenAI's interface, for openai:MODEL; keys come from the environment only"
     )
-    concurrency: int = setting(16, "requests at once", WholeRange(1, 1000))
+    same_as: str | None = setting(None, "address of a server whose stored replies count, if it has moved or has copies")
+    concurrency: int = setting(16, "requests at once, for each server", WholeRange(1, 1000))
     timeout: float = setting(120.0, "seconds to wait for a reply", NumberRange(0.001, 86_400))
     fail_fast: bool = setting(False, "stop at the first exception of a judge function")
     settings: Mapping[str, Any] = field(default_factory=dict)  # of providers, by field

@@ -15,9 +15,6 @@ from distract.core.errors import DistractError
 from distract.core.printable import line
 from distract.models.scripted import ScriptedBackend
 
-DIFFERING, MOVE = 2, 0.1
-"""This many different verdicts, or a probability that moves by more than this, are not noise."""
-
 
 class JudgeChanged(DistractError):
     """The judge that answers now is not the one that answered before, or nothing shows whether it is."""

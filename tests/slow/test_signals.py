@@ -33,12 +33,12 @@ stream.ThreadedStream.halt = told
 """Signals the end of sending to a server."""
 
 TOLD = """
-from distract.models.server import requests
-pause = requests.Limiter.pause
+from distract.models.server import places
+pause = places.Place.pause
 def told(self, seconds):
     pause(self, seconds)
     print("paused", flush=True)
-requests.Limiter.pause = told
+places.Place.pause = told
 """
 """Signals that a server has requested a pause."""
 

@@ -19,6 +19,7 @@ from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, t
 
 from distract.core import registry
 from distract.core.errors import DataError
+from distract.core.members import DIFFERING
 from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.judging.orders import Manner
@@ -32,7 +33,7 @@ from distract.studies.anchors.anchor_file import (
 )
 from distract.studies.anchors.checker import MOST_MISSED, OTHER, check_power, compute_errors, count_needed
 from distract.studies.anchors.maker import NoAnchors, order_by_lead
-from distract.studies.drift import DIFFERING, list_served_changes
+from distract.studies.drift import list_served_changes
 
 PAIRWISE = registry.protocols()["pairwise"]
 Run = Callable[..., CommandResult]

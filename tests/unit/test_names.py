@@ -130,6 +130,6 @@ def test_every_setting_belongs_to_a_provider() -> None:
     assert uses().keys() == {*known_settings(), "revision"}
     assert all(uses().values())
     assert {*COMMON} < known_settings().keys()
-    assert uses()["dtype"] == {"reward", "transformers", "vllm"}
+    assert uses()["dtype"] == {"ray", "reward", "transformers", "vllm"}
     assert uses()["timeout"] == {"inspect", "openai", "python"}
     assert uses()["fail_fast"] == {"python"}

@@ -17,6 +17,7 @@ from distract.judging import verdicts
 from distract.judging.parsers import BRACKETS
 from distract.models.server.backend import OpenAI
 from distract.models.server.capabilities import Capabilities, seed
+from distract.models.server.endpoint import Endpoint
 from distract.models.server.faults import retry_after
 from distract.models.server.requests import LONGEST_BACKOFF, backoff
 
@@ -93,9 +94,9 @@ def test_only_the_official_server_needs_a_key(monkeypatch: pytest.MonkeyPatch) -
 
 def test_key_does_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert OpenAI("m", base_url="http://judge.example:8000/v1")._key() == "none"
-    assert OpenAI("m", base_url="https://judge.example/v1")._key() == KEY
-    assert OpenAI("m", base_url="http://[::1]:8000/v1")._key() == KEY
+    assert Endpoint("http://judge.example:8000/v1", ("OPENAI_API_KEY",)).key() == "none"
+    assert Endpoint("https://judge.example/v1", ("OPENAI_API_KEY",)).key() == KEY
+    assert Endpoint("http://[::1]:8000/v1", ("OPENAI_API_KEY",)).key() == KEY
 
 
 def test_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

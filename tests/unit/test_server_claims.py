@@ -18,8 +18,9 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.server.backend import OpenAI
 from distract.models.server.completions import read_completion as read_completion
+from distract.models.server.endpoint import Endpoint
 from distract.models.server.faults import LONGEST_PAUSE, retry_after
-from distract.models.server.requests import Limiter
+from distract.models.server.places import Place
 
 pytest.importorskip("openai")
 
@@ -73,7 +74,7 @@ def test_long_delay_is_announced_once(
     delay: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(Limiter, "pause", lambda self, seconds: pauses.append(seconds))
+    monkeypatch.setattr(Place, "pause", lambda self, seconds: pauses.append(seconds))
     times = 0
 
     def busy(asked_: ReceivedRequest) -> Answer | dict[str, Any]:
@@ -202,7 +203,7 @@ def test_refused_key_is_named(keys: dict[str, str], message: str, monkeypatch: p
 
 def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST", "k-123456789")
-    message = OpenAI("m", base_url="http://judge.example/v1", key_names=("FIRST",))._key_words()
+    message = Endpoint("http://judge.example/v1", ("FIRST",))._key_words()
     assert message == "no key was sent: that in FIRST would be sent unencrypted; use https"
 
 

@@ -46,6 +46,14 @@ def parse_address(address: str) -> SplitResult:
     return parts._replace(netloc=netloc, path=parts.path.rstrip("/"), query="", fragment="")
 
 
+def parse_addresses(text: str) -> list[str]:
+    """Canonical addresses of the servers in a list with commas, each once."""
+    addresses = [parse_address(part).geturl() for part in text.split(",")]
+    if twice := next((one for one in addresses if addresses.count(one) > 1), ""):
+        raise UsageError(f"the server {twice} is named twice; name it once")
+    return addresses
+
+
 def _is_host(host: str) -> bool:
     try:
         return not getattr(ipaddress.ip_address(host), "scope_id", None)

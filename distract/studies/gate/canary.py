@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from distract.core.errors import BackendError
+from distract.core.errors import UsageError
 from distract.core.exchange import ask_probes
+from distract.core.members import DIFFERING, MOVE, ask_members
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
@@ -22,7 +23,7 @@ from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case
-from distract.studies.drift import DIFFERING, MOVE, JudgeChanged, Reading, find_largest_move
+from distract.studies.drift import JudgeChanged, Reading, find_largest_move
 
 ASKED = 8
 """Number of requests to repeat; half of them with a narrow margin, if there are that many."""
@@ -88,25 +89,59 @@ def check_judge(
                 "are sampled; use --fresh to ask everything again, or --trust-store to rely on the store"
             )
         return
-    answers = _ask_again([entry.request for entry in chosen], models["judge"], tally)
-    readings = [_read(entry.reply, new, verdicts) for entry, new in zip(chosen, answers, strict=True)]
-    differing, largest = sum(before.differs(now) for before, now in readings), find_largest_move(readings)
-    tally.checks["canary"] = {
-        "asked": len(chosen),
-        "differing": differing,
-        "largest_move": largest,
-        "answers": [
-            {"key": entry.request.key, "before": before.document, "now": now.document}
-            for entry, (before, now) in zip(chosen, readings, strict=True)
-        ],
+    checks = {
+        name: _Check.of(chosen, answers, verdicts)
+        for name, answers in _ask_again([entry.request for entry in chosen], models["judge"], tally).items()
     }
-    if differing >= DIFFERING or (largest or 0.0) > MOVE:
-        moved = "" if largest is None else f", with probabilities up to {largest:.2f} away"
-        raise JudgeChanged(
-            f"the judge behind this name has changed: {judge} answers {differing} of "
-            f"{count(len(chosen), 'request')} differently than stored{moved}; use --fresh to ask everything again, "
-            "--judge-version TEXT to tell the new judge from the old, or --trust-store to rely on the store"
+    worst = max(checks.values(), key=lambda check: (check.is_other, check.differing, check.largest or 0.0))
+    tally.checks["canary"] = worst.document
+    others = [name for name, check in checks.items() if check.is_other]
+    same = [name for name, check in checks.items() if not check.is_other]
+    if others and same:
+        raise UsageError(
+            f"the servers disagree: {others[0]} answers {worst.sentence(len(chosen))}, {same[0]} does not; name "
+            "servers that run the same model"
         )
+    if others:
+        raise JudgeChanged(
+            f"the judge behind this name has changed: {judge} answers {worst.sentence(len(chosen))}; use --fresh to "
+            "ask everything again, --judge-version TEXT to tell the new judge from the old, or --trust-store to rely "
+            "on the store"
+        )
+
+
+@dataclass(frozen=True)
+class _Check:
+    """A server's new replies against the stored ones."""
+
+    differing: int
+    largest: float | None
+    document: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, chosen: Sequence[_StoredReply], answers: Sequence[Reply], verdicts: Mapping[int, _ReplayedOrder]
+    ) -> _Check:
+        readings = [_read(entry.reply, new, verdicts) for entry, new in zip(chosen, answers, strict=True)]
+        differing, largest = sum(before.differs(now) for before, now in readings), find_largest_move(readings)
+        document = {
+            "asked": len(chosen),
+            "differing": differing,
+            "largest_move": largest,
+            "answers": [
+                {"key": entry.request.key, "before": before.document, "now": now.document}
+                for entry, (before, now) in zip(chosen, readings, strict=True)
+            ],
+        }
+        return cls(differing, largest, document)
+
+    @property
+    def is_other(self) -> bool:
+        return self.differing >= DIFFERING or (self.largest or 0.0) > MOVE
+
+    def sentence(self, asked: int) -> str:
+        moved = "" if self.largest is None else f", with probabilities up to {self.largest:.2f} away"
+        return f"{self.differing} of {count(asked, 'request')} differently than stored{moved}"
 
 
 def _find_stored(
@@ -157,17 +192,11 @@ def _choose_stored(readable: Sequence[_StoredReply]) -> list[_StoredReply]:
     return narrow + [entry for entry in ordered if entry not in narrow][: ASKED - len(narrow)]
 
 
-def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> list[Reply]:
+def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> dict[str, list[Reply]]:
     backend, store = model
     with store.claims() as claims:
         ask_probes("judge", model, tally, claims)
-    batches = backend.reply(requests, frozenset(range(len(requests))))
-    replies = dict(pair for batch in batches for pair in batch)
-    tally.count_tokens("judge", list(replies.values()))
-    if silent := [reply.failure for reply in replies.values() if not reply.answered]:
-        many = f"{len(silent)} of {count(len(requests), 'request')}"
-        raise BackendError(f"{many} to check whether the judge has changed got {silent[0]}")
-    return [replies[index] for index in range(len(requests))]
+    return ask_members(backend, requests, tally)
 
 
 def _read(old: Reply, new: Reply, verdicts: Mapping[int, _ReplayedOrder]) -> tuple[Reading, Reading]:
