@@ -62,8 +62,8 @@ class SimulatedPool:
         """See ``Pool.start``."""
         heapq.heappush(self.events, (time.monotonic(), worker, Ready()))
 
-    def send(self, worker: int, batch: Batch) -> None:
-        """See ``Pool.send``."""
+    def give(self, worker: int, batch: Batch) -> None:
+        """See ``Pool.give``."""
         parts = self.judge.reply(batch.requests, frozenset(batch.tickets))
         outcome = Answers([(batch.tickets[index], reply) for part in parts for index, reply in part])
         self.sent += len(pickle.dumps(batch)) + len(pickle.dumps(outcome))

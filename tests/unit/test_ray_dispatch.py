@@ -67,7 +67,7 @@ class FakePool:
         self.starts += 1
         self.pending[worker] = [None]
 
-    def send(self, worker: int, batch: Batch) -> None:
+    def give(self, worker: int, batch: Batch) -> None:
         self.batches.append(batch)
         self.pending[worker].append(batch)
         assert len(self.pending[worker]) <= AHEAD

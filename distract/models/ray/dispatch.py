@@ -102,7 +102,7 @@ class Pool(Protocol):
     def start(self, worker: int) -> None:
         """Start a worker, or one in the place of a dead one; ``Ready`` follows, or ``Lost`` or ``Failed``."""
 
-    def send(self, worker: int, batch: Batch) -> None:
+    def give(self, worker: int, batch: Batch) -> None:
         """Give a batch to a running worker and return at once; ``Answers`` follow, or ``Lost`` or ``Failed``."""
 
     def wait(self, timeout: float) -> Sequence[tuple[int, Outcome]]:
@@ -198,7 +198,7 @@ class Dispatcher:
             for worker, batches in self._running.items():
                 if self._queue and len(batches) == load:
                     batches.append(self._queue.popleft())
-                    self.pool.send(worker, batches[-1])
+                    self.pool.give(worker, batches[-1])
 
     def _take(self, worker: int, outcome: Outcome) -> None:
         match outcome:

@@ -38,8 +38,8 @@ class RayPool:
         )
         self._pending[self._actors[worker].load.remote()] = worker
 
-    def send(self, worker: int, batch: Batch) -> None:
-        """See ``Pool.send``."""
+    def give(self, worker: int, batch: Batch) -> None:
+        """See ``Pool.give``."""
         self._pending[self._actors[worker].answer.remote(batch)] = worker
 
     def wait(self, timeout: float) -> list[tuple[int, Outcome]]:

@@ -121,7 +121,7 @@ class Balancer:
         try:
             return await waiting.place
         except asyncio.CancelledError:
-            if waiting.place.done() and not waiting.place.cancelled():
+            if not waiting.place.cancelled():
                 self.leave(waiting.place.result())
             elif waiting in self._line:
                 self._line.remove(waiting)
@@ -151,8 +151,10 @@ class Balancer:
         self._set_timer(now)
 
     def _choose(self, now: float) -> tuple[Place, _Waiting] | None:
+        # A request that was given up leaves the line a little later.
+        self._line[:WINDOW] = [waiting for waiting in self._line[:WINDOW] if not waiting.place.cancelled()]
         rooms = [place for place in self.places if place.has_room(now) and self._is_worth(place, now)]
-        if not rooms:
+        if not rooms or not self._line:
             return None
         first = self._line[0]
         if len(rooms) == 1 and first.passes < WINDOW:
