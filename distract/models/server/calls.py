@@ -32,7 +32,6 @@ _ENGINES = ("vllm", "sglang")
 class ServerFacts:
     """Facts about a server, shared by all streams to it."""
 
-    capabilities: Capabilities | None = None  # of this very server, if there are others
     is_left_out: bool = False  # whether nothing more is sent there
     structure: dict[str, bool] = field(default_factory=dict)  # whether the server takes a text as one token
     # Tokens of choices, for each prefill and its choices; empty unless each choice is one token.

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distract.core.errors import BackendError, UsageError
+from distract.core.errors import BackendError
 from distract.core.printable import count
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.models.server import completions as answers
@@ -129,30 +129,14 @@ class Session:
     async def _attempt(self, server: Server, request: Request) -> Reply:
         if request in PROBES:
             return await self._probe(server, request, self._shared.capabilities)
-        is_alone = len(self._balancer.places) == 1
-        if self._shared.capabilities is None or not (is_alone or server.facts.capabilities):
-            async with self._probing:
-                await self._find_capabilities(server)
+        async with self._probing:
+            if self._shared.capabilities is None:  # outside the run loop, which sends and stores the probes
+                capabilities: Capabilities | None = None
+                for probe in PROBES:
+                    capabilities = Capabilities.read((await self._probe(server, probe, capabilities)).text)
+                self._shared.capabilities = capabilities
         assert self._shared.capabilities is not None
         return (await self._ask(server, request, self._shared.capabilities))[0]
-
-    async def _find_capabilities(self, server: Server) -> None:
-        """Probe a server outside the run loop, which sends and stores the probes once for all servers."""
-        if server.facts.capabilities is None:
-            capabilities: Capabilities | None = None
-            for probe in PROBES:
-                capabilities = Capabilities.read((await self._probe(server, probe, capabilities)).text)
-            server.facts.capabilities = capabilities
-        own = server.facts.capabilities
-        assert own is not None
-        self._shared.capabilities = self._shared.capabilities or own
-        for place in self._balancer.places:
-            if (other := place.server.facts.capabilities) and other != own:
-                differing = ", ".join(name for name, value in own.document().items() if other.document()[name] != value)
-                raise UsageError(
-                    f"the servers {place.server.address} and {server.address} read verdicts in different ways (they "
-                    f"differ in {differing}); name servers that run the same software"
-                )
 
     async def _probe(self, server: Server, probe: Request, capabilities: Capabilities | None) -> Reply:
         """The capabilities that a probe shows, as a reply with its token counts."""
