@@ -151,7 +151,7 @@ def test_servers_that_disagree_end_before_any_verdict_counts(tmp_path: Path) -> 
         assert "the servers disagree: " in refused.err.splitlines()[-1]
         changed = run_command(*gate, "--judge", judge(other), "--same-as", one.url, folder=tmp_path)
         assert changed.code == 3
-        assert "the judge behind this name has changed" in changed.err
+        assert "the judge behind this name has changed" in changed.words
 
 
 def test_a_server_that_is_down_at_the_start_is_left_out(tmp_path: Path) -> None:
