@@ -83,6 +83,7 @@ class AttackOptions(AuditOptions, total=False):
     """The other options of ``attack``."""
 
     measures: Names  # names of measures, or ``fixed``, ``flip``, ``severity``; all when empty
+    shard: str | None  # part of the prompts to judge, as ``2/8``; ``distract merge`` joins all parts
     minimal: int  # number of the clearest flips whose smallest flipping part to find; default 0
 
 
