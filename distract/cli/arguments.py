@@ -14,6 +14,7 @@ from typing import Any, TypedDict, get_type_hints
 
 from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
+from distract.core.shard import Shard
 from distract.data.columns import parse_map
 from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.source import register
@@ -143,6 +144,8 @@ def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:
             options[name] = parse_names(name, value)
         elif name == "data":
             options[name] = str(value) if isinstance(value, os.PathLike) else value
+        elif name == "shard":
+            options[name] = None if value is None else Shard.parse(value)
         elif name == "columns":
             options[name] = parse_columns(value)
         elif hints[name] == AnyPath | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from distract.core.shard import ShardRange
 from distract.core.usage import MAX_PRICE
 from distract.models.options import COMMON_SETTINGS
 from distract.models.ranges import NumberRange, Range, WholeRange
@@ -23,7 +22,7 @@ SEED = WholeRange(-(2**63), 2**63 - 1)
 LIMIT = WholeRange(1, noun="number of cases", words=MappingProxyType({"all": 0}))
 """A number of cases; ``all`` is 0, which is otherwise out of bounds."""
 
-BOUNDS: Mapping[str, Range | ShardRange] = MappingProxyType(
+BOUNDS: Mapping[str, Range] = MappingProxyType(
     {
         **{name: setting.bounds for name, setting in COMMON_SETTINGS.items() if setting.bounds},
         "ahead": COUNT,
@@ -52,7 +51,6 @@ BOUNDS: Mapping[str, Range | ShardRange] = MappingProxyType(
         "retries": WholeRange(0, 1000),
         "samples": WholeRange(1, 10_000),
         "seed": SEED,
-        "shard": ShardRange(),
         "size": WholeRange(20, 10_000),
         "temperature": NumberRange(0, 10),
         "top_p": NumberRange(0, 1, "least"),

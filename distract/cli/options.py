@@ -12,7 +12,7 @@ import click
 
 from distract.cli.bounds import BOUNDS
 from distract.cli.command import Option
-from distract.core.shard import ShardRange
+from distract.core.shard import Shard
 from distract.models.options import COMMON_SETTINGS, flag
 from distract.models.ranges import Range
 
@@ -37,13 +37,13 @@ class NameType(click.ParamType):  # type: ignore[type-arg]
 
 
 class RangeType(click.ParamType):  # type: ignore[type-arg]
-    """A number within bounds, or a shard; click reports any other."""
+    """A number within bounds; click reports any other."""
 
-    def __init__(self, bounds: Range | ShardRange) -> None:
+    def __init__(self, bounds: Range) -> None:
         self.bounds, self.name = bounds, bounds.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a value."""
+        """Parse a number."""
         try:
             return self.bounds.read(value)
         except ValueError as error:
@@ -119,7 +119,12 @@ keep_text_option = option(
     panel="Output",
     help="Answers of the judge to keep in the run folder: those that could not be read, all or none.",
 )
-shard_option = option("--shard", help="Part of the prompts to judge, as 2/8; `distract merge` joins all parts.")
+shard_option = option(
+    "--shard",
+    type=Shard.parse,
+    metavar="I/N",
+    help="Part of the prompts to judge, such as 2/8; `distract merge` joins all parts.",
+)
 store_option = cost("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
 catalogue_option = local("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")
 reference_option = asking("--reference-model", help="Model for protocols that need a reference, named like a judge.")

@@ -206,11 +206,12 @@ class _Tail:
 def _sum_manifests(shards: Sequence[ShardRun], command: str) -> dict[str, Any]:
     """Sum what the shards used, and name them."""
     manifests = [one.manifest for one in shards]
-    times = [manifest.get("times") for manifest in manifests]
-    began = [time["began"] for time in times if isinstance(time, dict) and isinstance(time.get("began"), int | float)]
-    totals = _sum_values([{name: one.get(name) for name in ("replies", "times", "dollars")} for one in manifests])
-    if began:
-        totals["times"]["began"] = min(began)
+    totals = _sum_values([{name: one.get(name) for name in ("replies", "dollars")} for one in manifests])
+    times = [one["times"] for one in manifests if isinstance(one.get("times"), dict)]
+    began, seconds = (
+        [time[name] for time in times if isinstance(time.get(name), float)] for name in ("began", "seconds")
+    )
+    totals["times"] = {**({"began": min(began)} if began else {}), "seconds": round(sum(seconds), 3)}
     served = {name: _join_names(one.get(name) for one in manifests) for name in ("reported", "fingerprints")}
     epochs = [epoch for one in manifests if isinstance(epoch := one.get("epoch"), int)]
     named = [

@@ -165,7 +165,7 @@ def read_header(path: Path) -> Header:
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
     try:
         shard = Shard.parse(values["shard"]) if "shard" in values else None
-    except ValueError as error:
+    except UsageError as error:
         raise DataError(str(error), path=path / "run.json", field="shard") from error
     return Header(
         parameters,

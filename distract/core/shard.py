@@ -11,6 +11,7 @@ import reprlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from distract.core.errors import UsageError
 from distract.core.records import Case
 
 MOST = 10_000
@@ -28,11 +29,11 @@ class Shard:
 
     @classmethod
     def parse(cls, value: object) -> Shard:
-        """Parse ``2/8``; raises ``ValueError`` with what was expected."""
+        """Parse ``2/8``."""
         form = _FORM.fullmatch(str(value).strip())
         shard = cls(*map(int, form.groups())) if form else None
         if shard is None or not 1 <= shard.number <= shard.of <= MOST:
-            raise ValueError(f"{reprlib.repr(value)}: expected I/N, such as 2/8, with 1 <= I <= N <= {MOST:,}")
+            raise UsageError(f"--shard {reprlib.repr(value)}: expected I/N, such as 2/8, with 1 <= I <= N <= {MOST:,}")
         return shard
 
     def __str__(self) -> str:
@@ -48,12 +49,3 @@ class Shard:
 
     def holds(self, case: Case) -> bool:
         return int(case.cluster, 16) % self.of == self.number - 1
-
-
-class ShardRange:
-    """The form of ``--shard``, beside the ranges of numbers."""
-
-    name = "I/N"
-
-    def read(self, value: object) -> Shard:
-        return value if isinstance(value, Shard) else Shard.parse(value)
