@@ -11,7 +11,6 @@ from builders import finish, set_up, write_several
 
 from distract.core import merge
 from distract.core.job import Job
-from distract.core.recorder import default_path
 from distract.core.records import Reply, Request
 from distract.core.shard import Shard
 from distract.core.usage import Tally
