@@ -37,7 +37,7 @@ def test_any_split_of_any_study_merges(study: str, data: st.DataObject) -> None:
 def test_four_processes_judge_what_one_would(judged: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if judged == "smollm2-135m":
         request.getfixturevalue("smollm2")
-    line = ("attack", "--judge", judged, "--limit", "8", "--attack", "prolixity", "--protocol", "pairwise")
+    line = ("attack", "--judge", judged, "--limit", "3", "--attack", "prolixity", "--protocol", "pairwise")
 
     def distract(*arguments: object) -> None:
         with CommandProcess(*arguments, folder=tmp_path) as process:
