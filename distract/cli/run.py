@@ -61,16 +61,11 @@ def describe_shard(run: LoadedRun) -> str:
     assert run.shard is not None
     if run.gap:
         return f"shard {run.shard} in {run.path} is not complete: {run.gap}"
-    name = str(run.path)
-    out = name.removesuffix(run.shard.suffix)
-    both = (
-        (f"{shlex.quote(out)}.*-of-{run.shard.of}", shlex.quote(out))
-        if out != name
-        else (f"{shlex.quote(name)} …", "RUN")
-    )
     held = f"{count(len(run.cases), 'case')}, {count(len(run.rows), 'comparison')}"
-    joins = "join all shards: " if run.shard.of > 1 else ""
-    return f"shard {run.shard} is complete: {held}, in {run.path}; {joins}distract merge {both[0]} --out {both[1]}"
+    name = str(run.path)
+    whole = name.removesuffix(run.shard.suffix)
+    paths, out = (f"{shlex.quote(whole)}.*-of-{run.shard.of}", shlex.quote(whole)) if whole != name else ("RUN…", "RUN")
+    return f"shard {run.shard} is complete: {held}, in {name}; join all shards: distract merge {paths} --out {out}"
 
 
 def report_blocks(finished: FinishedRun[Any], more: Sequence[Block] = ()) -> Iterable[Block]:
