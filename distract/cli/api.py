@@ -82,7 +82,7 @@ class Run:
 
     @property
     def flaw(self) -> str | None:
-        """Why the run must not be relied on (unfinished or damaged); None if it is complete and intact."""
+        """Why the run must not be relied on (unfinished, damaged, only a shard); None if it is complete and intact."""
         return self._finished.run.flaw
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, TypedDict, get_type_hints
 
 from distract.cli.bounds import BOUNDS
 from distract.core.errors import UsageError
+from distract.core.shard import Shard
 from distract.data.columns import parse_map
 from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.source import register
@@ -83,6 +84,7 @@ class AttackOptions(AuditOptions, total=False):
     """The other options of ``attack``."""
 
     measures: Names  # names of measures, or ``fixed``, ``flip``, ``severity``; all when empty
+    shard: str | None  # part of the prompts to judge, as ``2/8``; ``distract merge`` joins all parts
     minimal: int  # number of the clearest flips whose smallest flipping part to find; default 0
 
 
@@ -142,6 +144,8 @@ def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:
             options[name] = parse_names(name, value)
         elif name == "data":
             options[name] = str(value) if isinstance(value, os.PathLike) else value
+        elif name == "shard":
+            options[name] = None if value is None else Shard.parse(value)
         elif name == "columns":
             options[name] = parse_columns(value)
         elif hints[name] == AnyPath | None:

@@ -17,6 +17,7 @@ from distract.cli.options import (
     rewriting_options,
     run_options,
     seed_option,
+    shard_option,
     verbose_option,
 )
 from distract.cli.pages import Pages, page_options
@@ -39,6 +40,7 @@ from distract.cli.terminal import terminal
 )
 @option("--limit", default="24", help="Number of cases, spread over the formats of the data.")
 @seed_option
+@shard_option
 @option(
     "--minimal",
     default=0,
@@ -70,5 +72,7 @@ def attack(
         finished = run_in_terminal(job, store, is_fresh=fresh)
     print_run(finished, pages, as_json, verbose, paper_parts(finished) if paper else ())
     check_conclusive(
-        finished.run.rows, any(figure.n for figure in finished.result.figures if figure.measure in measures)
+        finished.run.rows,
+        any(figure.n for figure in finished.result.figures if figure.measure in measures),
+        finished.run.shard,
     )

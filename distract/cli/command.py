@@ -74,6 +74,8 @@ class Command(click.Command):
         key = name.lstrip("-").replace("-", "_")
         if key == "plan" and "--dry-run" in names:
             return "--dry-run"
+        if key == "shard" and self.name == "gate":
+            return "`distract attack --shard I/N` for each part, `distract merge`, then `distract gate RUN`"
         from distract.models.provider import known_settings
 
         settings = known_settings()

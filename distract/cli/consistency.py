@@ -15,6 +15,7 @@ from distract.cli.options import (
     option,
     protocol_option,
     run_options,
+    shard_option,
     verbose_option,
 )
 from distract.cli.pages import Pages, page_options
@@ -36,6 +37,7 @@ PROTOCOLS = ("pairwise", "rank")
 )
 @manner_options
 @draw_options
+@shard_option
 @page_options
 @verbose_option
 @run_options
@@ -52,4 +54,4 @@ def consistency(judge: str, verbose: bool, store: Path | None, fresh: bool, as_j
     job = session.prepare(setup, limit=more.pop("limit") or None, **more)
     finished = run_in_terminal(job, store, is_fresh=fresh)
     print_run(finished, pages, as_json, verbose)
-    check_conclusive(finished.run.rows)
+    check_conclusive(finished.run.rows, shard=finished.run.shard)

@@ -17,6 +17,7 @@ from distract.cli.options import (
     protocol_option,
     rewriting_options,
     run_options,
+    shard_option,
     verbose_option,
 )
 from distract.cli.pages import Pages, page_options
@@ -79,6 +80,7 @@ rating = partial(option, panel="Ratings")
 )
 @rewriting_options
 @draw_options
+@shard_option
 @page_options
 @verbose_option
 @run_options
@@ -117,6 +119,8 @@ def leaderboard(
         echo_more(print_result(as_json, study.matches_document(boards, comparison), parts, verbose))
         pages.write(lambda: parts)
         return
+    if other and more["shard"]:
+        raise UsageError("--against compares the boards of a whole run; omit it with --shard")
     job = _prepare_job(rating_systems, draws, seed, more)
     if other:
         ways = [(name, rule) for name, rules in job.parameters["protocols"].items() for rule in rules or [None]]
@@ -129,7 +133,7 @@ def leaderboard(
         pages.write(lambda: report_blocks(finished, compared), finished.run)
     else:
         print_run(finished, pages, as_json, verbose, compared)
-    check_conclusive(finished.run.rows)
+    check_conclusive(finished.run.rows, shard=finished.run.shard)
 
 
 def _compare_boards(

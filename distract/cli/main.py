@@ -24,7 +24,7 @@ from distract.core.printable import hide_credentials
 from distract.core.signals import GRACE, StopSignal, raise_signals
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
-    "Measure": {"attack": "attack", "consistency": "consistency"},
+    "Measure": {"attack": "attack", "consistency": "consistency", "merge": "merge"},
     "Decide": {"gate": "gate", "compare": "gate", "plan-gate": "gate", "anchors": "anchors"},
     "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "results", "card": "card"},
     "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},

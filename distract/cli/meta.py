@@ -19,10 +19,11 @@ from distract.cli.options import (
     option,
     protocol_option,
     reference_option,
+    shard_option,
     verbose_option,
 )
 from distract.cli.pages import Pages, page_options
-from distract.cli.run import check_conclusive, run_in_terminal, set_up
+from distract.cli.run import check_conclusive, describe_shard, run_in_terminal, set_up
 from distract.cli.shared import echo, echo_more, print_lines, print_result, safe_line
 from distract.cli.terminal import terminal
 from distract.core.errors import UnknownName, UsageError
@@ -54,6 +55,7 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "columns", "base", "seed", "v
 @manner_options
 @control_option
 @draw_options
+@shard_option
 @option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
 @keep_text_option
 @page_options
@@ -93,6 +95,8 @@ def meta(
         check_options(ASKLESS_OPTIONS, "applies only when a judge is asked; stored verdicts are shown as they are")
     if repeated := next((name for name in judges if judges.count(name) > 1), None):
         raise UsageError(f"--judge {repeated}: is given twice")
+    if more["shard"] and live != [*judges]:
+        raise UsageError("--shard divides what judges are asked; show stored verdicts beside the merged run")
     if not specs and live:
         specs = ("tweakset",)
     selected = select(specs, responses, limit or None, seed, columns)
@@ -111,13 +115,18 @@ def meta(
         "is_named": bool(more["protocols"]),
     }
     sources = [*_run_judges(live, selected, out, prepare_options, more), *replayed]
+    shard = more["shard"]
+    judged = [protocol for source in sources for protocol in source.judged]
+    rows = [row for protocol in judged for rows in protocol.rows.values() for row in rows]
+    if shard and not as_json:
+        check_conclusive(rows, shard=shard)
+        return
     result = panel.measure_judges(sources, base)
     echo_more(print_result(as_json, study.document(result), report.report_parts(result), verbose))
     pages.write(
         lambda: (*report.report_parts(result), browser_block(sources)), data=lambda: build_disagreement_data(sources)
     )
-    judged = [protocol for source in sources for protocol in source.judged]
-    check_conclusive([row for protocol in judged for rows in protocol.rows.values() for row in rows])
+    check_conclusive(rows, shard=shard)
 
 
 def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource]:
@@ -134,7 +143,6 @@ def _run_judges(
     names: list[str], selected: MetaSelection, out: Path | None, options: dict[str, Any], more: dict[str, Any]
 ) -> list[JudgeSource]:
     """Run the judges, after preparing all of them before the first asks anything."""
-    from distract.core.store import DEFAULT_PATH
     from distract.studies import execution
     from distract.studies.meta.session import prepare
 
@@ -145,9 +153,10 @@ def _run_judges(
         setup, _ = set_up(name, {**more, "seed": selected.seed, "out": place})
         jobs.append(prepare(selected, setup, **options))
     if jobs:
-        terminal().preview(jobs, store or DEFAULT_PATH, fresh)
-    if fresh:
-        execution.renew([job.models["judge"] for job in jobs], store)
+        place = execution.locate_store(jobs[0], store)
+        terminal().preview(jobs, place, fresh)
+        if fresh:
+            execution.renew([job.models["judge"] for job in jobs], place)
     sources: list[JudgeSource] = []
     while jobs:
         # Free the job: the next judge may need its memory.
@@ -160,7 +169,8 @@ def _run_judge(job: Job[MetaResult], store: Path | None) -> Iterable[JudgeSource
     from distract.report.unread import unread_lines
 
     finished = run_in_terminal(job, store)
-    echo(f"run folder: {safe_line(str(finished.run.path))}", err=True)
+    run = finished.run
+    echo(safe_line(describe_shard(run) if run.shard else f"run folder: {run.path}"), err=True)
     print_lines(unread_lines(finished.run.path))
     texts = find_run_texts(finished.run)
     return [replace(source, texts=texts) for source in finished.result.sources]

@@ -12,6 +12,7 @@ import click
 
 from distract.cli.bounds import BOUNDS
 from distract.cli.command import Option
+from distract.core.shard import Shard
 from distract.models.options import COMMON_SETTINGS, flag
 from distract.models.ranges import Range
 
@@ -117,6 +118,12 @@ keep_text_option = option(
     default="failures",
     panel="Output",
     help="Answers of the judge to keep in the run folder: those that could not be read, all or none.",
+)
+shard_option = option(
+    "--shard",
+    type=Shard.parse,
+    metavar="I/N",
+    help="Part of the prompts to judge, such as 2/8; `distract merge` joins all parts.",
 )
 store_option = cost("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
 catalogue_option = local("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")

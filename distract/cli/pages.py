@@ -53,6 +53,8 @@ class Pages:
         Fails before anything is paid for if one cannot be written.
         """
         pages = cls(options.pop("html"), options.pop("markdown"))
+        if pages.any and options.get("shard"):
+            raise UsageError("--html and --markdown show a whole run; give them to `distract merge`, not with --shard")
         for path, name in ((pages.html, "--html"), (pages.markdown, "--markdown")):
             if path is not None and not terminal().is_dry:
                 check_free(path, protected_paths(click.get_current_context().params), name)

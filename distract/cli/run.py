@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from distract.core.job import FinishedRun, Job
     from distract.core.records import Role, Row
     from distract.core.runs import LoadedRun
+    from distract.core.shard import Shard
     from distract.core.study import R
     from distract.report.blocks import Block
     from distract.rewriting.generator_options import GeneratorOptions
@@ -42,11 +44,28 @@ def print_run(
     finished: FinishedRun[Any], pages: Pages, as_json: bool, verbose: bool, more: Sequence[Block] = ()
 ) -> None:
     """Print the document of a run, or its report, ``more`` blocks and its folder; write the report to files."""
+    if finished.run.shard and not as_json:
+        echo(safe_line(describe_shard(finished.run)))
+        return
     is_cut = print_result(as_json, finished.run.summary, report_blocks(finished, more), verbose)
     pages.write(lambda: report_blocks(finished, more), finished.run)
     if not as_json:
         echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
     echo_more(is_cut, finished.run.path, start="")
+
+
+def describe_shard(run: LoadedRun) -> str:
+    """Say in a line what a shard holds, and how to go on."""
+    from distract.core.printable import count
+
+    assert run.shard is not None
+    if run.gap:
+        return f"shard {run.shard} in {run.path} is not complete: {run.gap}"
+    held = f"{count(len(run.cases), 'case')}, {count(len(run.rows), 'comparison')}"
+    name = str(run.path)
+    whole = name.removesuffix(run.shard.suffix)
+    paths, out = (f"{shlex.quote(whole)}.*-of-{run.shard.of}", shlex.quote(whole)) if whole != name else ("RUN…", "RUN")
+    return f"shard {run.shard} is complete: {held}, in {name}; join all shards: distract merge {paths} --out {out}"
 
 
 def report_blocks(finished: FinishedRun[Any], more: Sequence[Block] = ()) -> Iterable[Block]:
@@ -96,9 +115,14 @@ def profile_run(is_enabled: bool) -> Iterator[dict[Role, Backend]]:
                 echo(line, err=True)
 
 
-def check_conclusive(rows: Sequence[Row], is_measured: bool = True) -> None:
-    """Exit with 3 if nothing can be concluded; ``is_measured``: whether any figure has cases."""
+def check_conclusive(rows: Sequence[Row], is_measured: bool = True, shard: Shard | None = None) -> None:
+    """Exit with 3 if nothing can be concluded; ``is_measured``: whether any figure has cases.
+
+    A shard need not measure anything by itself, nor judge anything.
+    """
     from distract.studies.execution import undecided_reason
 
-    if why := undecided_reason(rows, is_measured):
+    if shard and not any(row.judgments for row in rows):
+        return
+    if why := undecided_reason(rows, is_measured or shard is not None):
         exit_with(why, 3)

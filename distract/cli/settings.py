@@ -35,6 +35,7 @@ REFUSED: Mapping[str, str] = {
     "trust-remote-code": "it runs code contained in a model",
     "catalogue": "it decides which servers get your keys",
     "config": "it names a file like this one",
+    "shard": "each machine has its own",
 }
 """Options that only the command line takes, and why."""
 

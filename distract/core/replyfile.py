@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from distract.core import files
+from distract.core import files, mounts
 from distract.core.errors import BackendError, UsageError
 from distract.core.signals import is_stopping
 
@@ -58,6 +58,12 @@ class ReplyFile:
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that does not lead to a store")
         place = path if path.name == ":memory:" else Path(os.path.realpath(path))
+        if (kind := mounts.find_network(place)) is not None:
+            raise UsageError(
+                f"{path}: is on a network file system ({kind}); the write-ahead log of a store needs memory that all "
+                "its processes share, which no network file system gives; name a file on a local disk with --store, "
+                "one for each machine, and merge shards (--shard, `distract merge`)"
+            )
         self._set_connection(_open(place), place)
 
     @contextmanager

@@ -99,13 +99,17 @@ class RecordFile(Sequence[R]):
         return records
 
     def _decode(self, line: bytes, number: int) -> R:
-        try:
-            return self._decode_value(json.loads(line[:-1].decode("utf-8")))
-        except UnicodeDecodeError as error:
-            raise DataError("not UTF-8", path=self._path) from error
-        except (RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
-            why = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise DataError(f"not a record of a run ({why}); run it again", path=self._path, line=number) from error
+        return decode_line(line[:-1], self._decode_value, self._path, number)
+
+
+def decode_line(line: bytes, decode: Callable[[Any], R], path: Path, number: int) -> R:
+    try:
+        return decode(json.loads(line.decode("utf-8")))
+    except UnicodeDecodeError as error:
+        raise DataError("not UTF-8", path=path) from error
+    except (RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise DataError(f"not a record of a run ({why}); run it again", path=path, line=number) from error
 
 
 def decode_row(value: dict[str, Any]) -> Row:

@@ -5,7 +5,8 @@ is judged, to which rows and rewrites refer by the id of the case. ``rows.jsonl`
 ``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the judge's own words as far as ``--keep-text`` keeps them,
 which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end the run. The manifest records
 whether the run is complete: if a model left a request unanswered, the same command asks again. Replies are in the
-store, so a killed run writes its files again without paying for any reply twice.
+store, so a killed run writes its files again without paying for any reply twice. A shard has the parameters of the
+whole run, says in ``run.json`` which part it is, and lists in ``plans.jsonl`` what each of its plans wrote.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.printable import line
 from distract.core.records import Case, MinimalFlip, Rewrite, Row
 from distract.core.run_decoder import RecordFile, decode_case, decode_flip, decode_rewrite, decode_row
+from distract.core.shard import Shard
 
 TEXTS = "texts.jsonl"
 """The judge's own words: not part of a run's records, and without a checksum."""
@@ -31,8 +33,13 @@ TEXTS = "texts.jsonl"
 CASES = "cases.jsonl"
 """The cases of a run, without rewrites; runs of earlier versions have no such file."""
 
+PLANS = "plans.jsonl"
+"""What each plan of a shard wrote, with its place among those of the whole run."""
+
 KeepText = Literal["failures", "all", "none"]
 """The answers that ``texts.jsonl`` keeps: those that could not be read, all, or none."""
+
+UNANSWERED = "some requests got no reply, so their verdicts are invalid; the command that made the run asks them again"
 
 _MAX_BYTES = 256 * 10**6
 """Upper bound for run.json, summary.json and manifest.json."""
@@ -46,13 +53,14 @@ class LoadedRun:
     parameters: Mapping[str, Any]
     rows: Sequence[Row]  # all complete rows; those of a run just finished are read from disk on each iteration
     rewrites: Sequence[Rewrite]  # likewise
-    flaw: str | None  # why the run must not be relied on (unfinished or damaged)
+    flaw: str | None  # why the run must not be relied on (unfinished, damaged or a part)
     summary: str | None  # text of ``summary.json``, None for a run with a flaw
     minimal: tuple[MinimalFlip, ...] | None = None  # None without ``--minimal``; cases keep only id and prompt
     source: Mapping[str, Any] | None = None  # path or name of the data, as the user gave it
     # In the order of the draw, with their originals; empty for a run of an earlier version.
     cases: Sequence[Case] = field(default=(), compare=False)
     unanswered: bool = False  # whether a request got no reply, so that the same command would ask again
+    shard: Shard | None = None  # the part of a run that it is
 
     @property
     def command(self) -> str:
@@ -66,8 +74,7 @@ class LoadedRun:
     @property
     def gap(self) -> str:
         """The gap in a finished run, in a sentence; empty if there is none."""
-        gap = "some requests got no reply, so their verdicts are invalid; the command that made the run asks them again"
-        return gap if self.unanswered else ""
+        return UNANSWERED if self.unanswered else ""
 
     @property
     def epoch(self) -> int:
@@ -128,27 +135,59 @@ class LoadedRun:
         return {} if self.flaw or not path.is_file() else read_json(path)
 
 
-def run_files(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    more = ("minimal.jsonl",) if parameters.get("minimal") else ()
+def run_files(parameters: Mapping[str, Any], shard: Shard | None = None) -> tuple[str, ...]:
+    more = (*(["minimal.jsonl"] if parameters.get("minimal") else []), *([PLANS] if shard else []))
     return ("run.json", CASES, "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
 
 
-def load(path: Path) -> LoadedRun:
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The content of ``run.json``."""
+
+    parameters: Mapping[str, Any]
+    versions: Mapping[str, Any]
+    source: Mapping[str, Any] | None
+    shard: Shard | None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return run_files(self.parameters, self.shard)
+
+
+def read_header(path: Path) -> Header:
     if not path.is_dir():
         raise DataError("no such run folder" if not path.exists() else "is a file; name a run folder", path=path)
     if not (path / "run.json").exists():
         raise DataError("is not a run folder (it holds no run.json)", path=path)
-    header = read_json(path / "run.json")
-    parameters, source = header.get("parameters"), header.get("source")
+    values = read_json(path / "run.json")
+    parameters, versions, source = (values.get(name) for name in ("parameters", "versions", "source"))
     if not isinstance(parameters, dict) or not _is_complete(parameters):
         raise DataError("does not hold the parameters of a run; run the command again", path=path / "run.json")
+    try:
+        shard = Shard.parse(values["shard"]) if "shard" in values else None
+    except UsageError as error:
+        raise DataError(str(error), path=path / "run.json", field="shard") from error
+    return Header(
+        parameters,
+        versions if isinstance(versions, dict) else {},
+        source if isinstance(source, dict) else None,
+        shard,
+    )
+
+
+def load(path: Path, shard: Shard | None = None) -> LoadedRun:
+    """Load a run, or a shard of one: a shard that nobody asks for has a flaw, since it is only a part."""
+    header = read_header(path)
+    parameters = header.parameters
     records = open_records(path)
     rows, rewrites = tuple(records[0]), tuple(records[1])
     cases = RecordFile(path / CASES, decode_case)
     minimal = RecordFile(path / "minimal.jsonl", decode_flip) if parameters.get("minimal") else None
     flips = None if minimal is None else tuple(minimal)
     cut = any(file.cut for file in (cases, *records)) or (minimal is not None and minimal.cut)
-    flaw = _find_flaw(path, run_files(parameters), cut)
+    flaw = find_flaw(path, header.files) or ("a row is cut off; run it again" if cut else None)
+    if flaw is None and header.shard and header.shard != shard:
+        flaw = f"the run is only shard {header.shard}; join all shards with `distract merge`"
     return LoadedRun(
         path=path,
         parameters=parameters,
@@ -157,9 +196,10 @@ def load(path: Path) -> LoadedRun:
         flaw=flaw,
         summary=None if flaw else _read_text(path / "summary.json"),
         minimal=flips,
-        source=source if isinstance(source, dict) else None,
+        source=header.source,
         cases=cases,
-        unanswered=flaw is None and _has_unanswered(path / "manifest.json"),
+        unanswered=flaw is None and has_unanswered(path),
+        shard=header.shard,
     )
 
 
@@ -180,13 +220,14 @@ def read_texts(path: Path) -> Iterator[Mapping[str, Any]]:
         return  # older runs have no such file
 
 
-def _has_unanswered(manifest: Path) -> bool:
+def has_unanswered(path: Path) -> bool:
     # Manifests of earlier versions call every run complete.
-    replies = read_json(manifest).get("replies")
+    replies = read_json(path / "manifest.json").get("replies")
     return isinstance(replies, dict) and bool(replies.get("unanswered"))
 
 
-def _find_flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
+def find_flaw(path: Path, names: tuple[str, ...]) -> str | None:
+    """Explain why a folder does not hold a finished, undamaged run."""
     if not (path / "manifest.json").exists():
         return "the run is unfinished; the command that began it resumes it"
     try:
@@ -199,7 +240,7 @@ def _find_flaw(path: Path, names: tuple[str, ...], cut: bool) -> str | None:
             continue
         if not (path / name).exists() or recorded != checksum(path / name):
             return f"{name} does not match its checksum; run it again"
-    return "a row is cut off; run it again" if cut else None
+    return None
 
 
 def _is_complete(parameters: Mapping[str, Any]) -> bool:

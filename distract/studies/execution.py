@@ -76,9 +76,16 @@ def set_up(
             opened.prices,
             more.pop("out", None),
             keep_text,
+            more.pop("shard", None),
         ),
         asking,
     )
+
+
+def locate_store(job: Job[Any], store: Path | None) -> Path:
+    """Name the reply store of a job: each shard has its own, since machines cannot share one."""
+    place = store or stores.DEFAULT_PATH
+    return job.shard.rename(place) if job.shard else place
 
 
 def renew(judges: Iterable[Backend], store: Path | None) -> None:
@@ -97,11 +104,11 @@ def run_job(
     is_fresh: bool = False,
 ) -> FinishedRun[R]:
     """Run a job, or load it if the same run has finished already; ``is_fresh`` asks the judge everything again."""
-    place, tally = store or stores.DEFAULT_PATH, Tally()
+    place, tally = locate_store(job, store), Tally()
     job = replace(job, command=listener.command)
     listener.preview([job], place, is_fresh)
     if is_fresh:
-        renew([job.models["judge"]], store)
+        renew([job.models["judge"]], place)
     with jobs.open_stores(job.models, place) as models:
         judge = models["judge"][1] if "judge" in models else None
         if check is None and judge is not None and (run := _load_finished(job, judge.epoch)) is not None:
@@ -130,7 +137,7 @@ def _load_finished(job: Job[Any], epoch: int) -> LoadedRun | None:
     if not (job.out / "manifest.json").exists():
         return None
     try:
-        loaded = runs.load(job.out)
+        loaded = runs.load(job.out, job.shard)
     except DataError:
         return None  # damaged: start again from the stored replies
     is_other = loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch

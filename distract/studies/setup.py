@@ -11,11 +11,12 @@ from typing import Any
 from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
-from distract.core.job import Job, Stages, StageSample
+from distract.core.job import Job, Stages, StageSample, take_shard
 from distract.core.plan import Plan
 from distract.core.plugin import Protocol
 from distract.core.records import Case, CaseResult, Role
 from distract.core.runs import KeepText
+from distract.core.shard import Shard
 from distract.core.study import R, Study
 from distract.core.usage import Price
 from distract.data import datasets
@@ -46,6 +47,7 @@ class Setup:
     prices: Mapping[Role, Price] = field(default_factory=dict)
     out: Path | None = None
     keep_text: KeepText = "failures"
+    shard: Shard | None = None
 
     @property
     def helped(self) -> bool:
@@ -112,9 +114,9 @@ class Setup:
             parameters["own_code"] = code
             files = {group: [one.path for one in plugins.values()] for group, plugins in own.items()}
             source = {**(source or {}), "files": files}
-        out = self.out or recorder.default_path(parameters)
-        recorder.check_folder(out, parameters)
-        return Job(
+        out = self.out or recorder.default_path(parameters, self.shard)
+        recorder.check_folder(out, parameters, self.shard)
+        job = Job(
             study=study,
             models=self.models,
             protocols=self.protocols,
@@ -129,6 +131,7 @@ class Setup:
             remarks=tuple(remarks),
             keep_text=self.keep_text,
         )
+        return take_shard(job, self.shard) if self.shard else job
 
 
 def _list_names(protocols: Iterable[Protocol], parameters: Mapping[str, Any]) -> Iterator[str]:

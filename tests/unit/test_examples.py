@@ -10,7 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from pages import text_of
+from test_pages import options_of
 
 from distract.cli import main
 from distract.core import registry
@@ -144,3 +146,17 @@ def test_failing_protocol_is_named_in_one_line(
         registry._load.cache_clear()
     last = capsys.readouterr().err.splitlines()[-1]
     assert (stopped.value.code, last.startswith("distract: " + problem)) == (4, True), last
+
+
+@pytest.mark.parametrize("name", ["shard.sh", "slurm.sh", "ssh.sh", "skypilot.yaml"])
+def test_cluster_examples_use_options_that_exist(name: str) -> None:
+    text = (EXAMPLES / "cluster" / name).read_text(encoding="utf-8")
+    commands = "\n".join(line for line in text.splitlines() if not re.match(r"#SBATCH|#   (id|sbatch)|ssh|  ssh", line))
+    options = set(re.findall(r"(?<=\s)--[a-z-]+", commands))
+    known = {option for command in ("attack", "merge") for option in options_of(command)}
+    assert options
+    assert options <= known
+    if name.endswith(".yaml"):
+        task = yaml.safe_load(text)
+        assert task["num_nodes"] > 1
+        assert "shard.sh" in task["run"]

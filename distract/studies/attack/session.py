@@ -187,6 +187,10 @@ def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protoco
 
 def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
     """Prepare the job of ``distract attack``."""
+    if minimal and setup.shard:
+        raise UsageError(
+            "--minimal takes the clearest flips of a whole run; after `distract merge`, use `distract explain`"
+        )
     cases, audited = selected.cases, audit_config(selected, setup)
     # Record it only if set, so that other runs keep their identity.
     record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}

@@ -78,6 +78,8 @@ def prepare(
     treatments = _find_attacks(attacks)
     target_names = _split_names("target", targets, playing)
     fewest = _count_lowest(lowest, targets, treatments, playing)
+    if setup.shard and fewest:
+        raise UsageError("--shard: a part does not show which models are lowest; name those to attack with --target")
     absent = [one for one in treatments if not is_recorded(one, cases)]
     on_record = any(one not in absent and (one.asks or not one.control) for one in treatments)
     asking = asking or GeneratorOptions()

@@ -1,0 +1,279 @@
+"""Test shards and their merge: any split of a run joins to the bytes of the single run; everything else is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from builders import case
+from hypothesis import given
+from hypothesis import strategies as st
+from shard_runs import STUDIES, contents, join, judge, judge_shards, prepare, say
+
+from distract.core import merge, runs
+from distract.core.errors import BackendError, DistractError, UsageError
+from distract.core.records import Reply, Request
+from distract.core.shard import MOST, Shard
+from distract.core.usage import Tally
+from distract.models.scripted import ScriptedBackend
+from distract.studies import execution
+from distract.studies.listener import Listener
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# Shards.
+
+
+@given(st.text(min_size=1), st.integers(1, MOST))
+def test_every_prompt_is_in_one_shard(prompt: str, of: int) -> None:
+    one = case(prompt=prompt)
+    number = int(one.cluster, 16) % of + 1
+    assert Shard(number, of).holds(one)
+    assert not any(Shard(other, of).holds(one) for other in range(1, min(of, 50) + 1) if other != number)
+    assert Shard(number, of).holds(replace(one, id="another", responses=one.responses[:1]))
+
+
+def test_hash_class_never_changes() -> None:
+    """Machines with other versions must divide the same way."""
+    prompts = ("Name a colour.", "What is 1?", "What is 2?", "Warum?")
+    assert [next(n for n in range(1, 9) if Shard(n, 8).holds(case(prompt=one))) for one in prompts] == [2, 4, 8, 8]
+
+
+@given(st.integers(1, MOST), st.integers(1, MOST))
+def test_text_of_a_shard_reads_back(one: int, other: int) -> None:
+    shard = Shard(min(one, other), max(one, other))
+    assert Shard.parse(str(shard)) == shard
+
+
+@pytest.mark.parametrize(
+    "text", ["0/4", "5/4", "1/0", "1/10001", "1", "1/2/3", "-1/2", "a/b", "", "1 /2", "٣/4", "1/2\x00"]
+)
+def test_other_texts_are_no_shard(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--shard .*: expected I/N, such as 2/8, with 1 <= I <= N <= 10,000$"):
+        Shard.parse(text)
+
+
+def test_shard_has_the_parameters_of_the_run_and_a_store_and_folder_of_its_own() -> None:
+    whole, part = (prepare("attack", shard) for shard in (None, Shard(2, 8)))
+    assert part.parameters == whole.parameters
+    assert execution.locate_store(part, None) == Path(".distract/replies.2-of-8.sqlite")
+    assert execution.locate_store(part, Path("a/b.sqlite")) == Path("a/b.2-of-8.sqlite")
+    assert execution.locate_store(whole, None) == Path(".distract/replies.sqlite")
+    assert judge(part).name == f"{whole.out.name}.2-of-8"
+
+
+# Merge.
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_merged_shards_equal_the_single_run(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge, "HELD", 6)
+    single = judge(prepare(study))
+    assert [name for name, text in contents(single).items() if not text] == ["rewrites.jsonl"] * (
+        study == "consistency"
+    )
+    merged = join(judge_shards(study, 3)[::-1])
+    assert contents(merged) == contents(single)
+    own, whole = (runs.read_json(path / "manifest.json") for path in (merged, single))
+    names = ("checksums", "counts", "complete", "texts")
+    assert [own[name] for name in names] == [whole[name] for name in names]
+    assert own["replies"] == whole["replies"]
+    assert [(one["shard"], one["run"]) for one in own["shards"]] == [
+        (f"{number}/3", f"runs/{single.name}.{number}-of-3") for number in (1, 2, 3)
+    ]
+    assert runs.load(merged) == replace(runs.load(single), path=merged)
+    assert join(judge_shards(study, 3)) == merged  # again
+
+
+@given(st.data())
+def test_any_split_merges(data: st.DataObject) -> None:
+    of, limit, seed = (data.draw(st.integers(*bounds)) for bounds in ((1, 4), (1, 4), (0, 99)))
+    with TemporaryDirectory() as folder, chdir(folder):
+        single = judge(prepare("consistency", limit=limit, seed=seed))
+        paths = data.draw(st.permutations(judge_shards("consistency", of, limit=limit, seed=seed)))
+        assert contents(join(paths)) == contents(single)
+
+
+def test_killed_shard_resumes_and_merges() -> None:
+    replies = 0
+
+    def fail(request: Request) -> Reply:
+        nonlocal replies
+        replies += 1
+        if replies > 60:
+            raise BackendError("the server is gone")
+        return say(request)
+
+    single = judge(prepare("attack", limit=10))
+    shards = [Shard(number, 2) for number in (1, 2)]
+    with pytest.raises(BackendError, match="the server is gone"):
+        judge(prepare("attack", shards[0], limit=10, backend=ScriptedBackend(fail)))
+    paths = [prepare("attack", shard, limit=10).out for shard in shards]
+    judge(prepare("attack", shards[1], limit=10))
+    with pytest.raises(UsageError, match=r"runs/attack-10-0.1-of-2 is not complete: the run is unfinished"):
+        join(paths)
+    tally = Tally()
+    judge(prepare("attack", shards[0], limit=10), tally)
+    assert tally.stored
+    assert contents(join(paths)) == contents(single)
+
+
+def test_interrupted_merge_looks_unfinished_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = judge_shards("meta", 2)
+    join(paths)
+    read = merge._read_plans
+
+    def stop(one: merge.ShardRun, portion: int) -> Iterator[Any]:
+        yield next(read(one, portion))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(merge, "_read_plans", stop)
+    with pytest.raises(KeyboardInterrupt):
+        join(paths)
+    monkeypatch.setattr(merge, "_read_plans", read)
+    assert runs.load(Path("merged")).flaw == "the run is unfinished; the command that began it resumes it"
+    assert contents(join(paths)) == contents(judge(prepare("meta")))
+
+
+def alter(path: Path, change: Callable[[str], str]) -> None:
+    """Change a file of a shard together with its checksum."""
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    manifest = path.with_name("manifest.json")
+    values = json.loads(manifest.read_text(encoding="utf-8"))
+    values["checksums"][path.name] = runs.checksum(path)
+    manifest.write_text(json.dumps(values), encoding="utf-8")
+
+
+def damage(name: str, change: Callable[[str], str]) -> Callable[[list[Path]], list[Path]]:
+    def apply(paths: list[Path]) -> list[Path]:
+        alter(paths[0] / name, change)
+        return paths
+
+    return apply
+
+
+def place_twice(paths: list[Path]) -> list[Path]:
+    _, other = sorted(paths, key=lambda path: '"position": 0,' not in (path / "plans.jsonl").read_text("utf-8"))[:2]
+    alter(other / "plans.jsonl", lambda text: re.sub(r'"position": \d+', '"position": 0', text, count=1))
+    return paths
+
+
+def cut_row(paths: list[Path]) -> list[Path]:
+    rows = paths[1] / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes()[:-5])
+    return paths
+
+
+def leave_unanswered(paths: list[Path]) -> list[Path]:
+    manifest = paths[1] / "manifest.json"
+    manifest.write_text(
+        manifest.read_text(encoding="utf-8").replace('"unanswered": 0', '"unanswered": 2'), encoding="utf-8"
+    )
+    return paths
+
+
+def keep_other_texts(paths: list[Path]) -> list[Path]:
+    return [*paths[:2], judge(prepare("consistency", Shard(3, 3), out="other", keep_text="none"))]
+
+
+REFUSED: dict[str, tuple[Callable[[list[Path]], Sequence[Path]], str]] = {
+    "whole run": (
+        lambda paths: [*paths, judge(prepare("consistency"))],
+        r"^runs/consistency-5-0 is no shard; name run ",
+    ),
+    "no run": (lambda paths: [*paths, Path("runs")], r"^runs: is not a run folder \(it holds no run.json\)$"),
+    "missing": (lambda paths: paths[:1], r"^shards 2/3, 3/3 are missing$"),
+    "one missing": (lambda paths: paths[1:], r"^shard 1/3 is missing$"),
+    "twice": (lambda paths: [*paths, paths[1]], r"2-of-3 and runs/consistency-5-0.2-of-3 are both shard 2/3$"),
+    "other number": (
+        lambda paths: [*paths, *judge_shards("consistency", 2)],
+        r"1-of-2 is shard 1/2, but runs/consistency-5-0.1-of-3 is shard 1/3; .*2-of-2 is shard 2/2, but ",
+    ),
+    "another run": (
+        lambda paths: [*paths[:2], judge_shards("consistency", 3, seed=1)[2]],
+        r"consistency-5-1.3-of-3 belongs to another run than .*1-of-3 \(they differ in seed\)$",
+    ),
+    "damaged": (cut_row, r"2-of-3 is not complete: rows.jsonl does not match its checksum; run it again$"),
+    "unanswered": (leave_unanswered, r"2-of-3 is not complete: some requests got no reply, .* asks them again$"),
+    "other texts": (keep_other_texts, r"^other keeps other answers than .*; run it again with the same --keep-text$"),
+    "same position": (place_twice, r"both hold case 1; run one of them again$"),
+    "no number": (
+        damage("plans.jsonl", lambda text: text.replace('"rows": ', '"rows": -')),
+        r"a count is not a whole number",
+    ),
+    "no plan": (damage("plans.jsonl", lambda text: "[]\n" + text), r"plans.jsonl:1: not a record of a run"),
+    "fewer": (
+        damage("rows.jsonl", lambda text: text[: text.rindex('{"a"')]),
+        r"rows.jsonl: holds fewer lines than plans",
+    ),
+    "more": (damage("rows.jsonl", lambda text: text + text), r"rows.jsonl: holds more lines than plans.jsonl counts"),
+    "no record": (damage("rows.jsonl", lambda text: "5\n" + text), r"rows.jsonl:1: not a record of a run"),
+    "no shard": (
+        damage("run.json", lambda text: text.replace('"1/3"', "[]")),
+        r"field 'shard': --shard \[\]: expected I/N",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_merge_refuses_in_one_line(name: str) -> None:
+    change, message = REFUSED[name]
+    paths = change(judge_shards("consistency", 3))
+    with pytest.raises(DistractError, match=message) as caught:
+        join(paths)
+    assert (caught.value.exit_code, len(str(caught.value).splitlines())) == (2, 1)
+    assert not Path("merged/manifest.json").exists()
+
+
+def test_other_versions_are_a_warning() -> None:
+    paths = judge_shards("consistency", 2)
+    alter(paths[1] / "run.json", lambda text: text.replace('"numpy": "', '"numpy": "0.'))
+    shards = merge.read_shards(paths)
+    assert [*merge.list_warnings(shards)] == [
+        "warning: the shards were made with different versions of numpy; run.json has the first's"
+    ]
+    assert runs.read_header(join(paths)).versions == shards[0].header.versions
+
+
+# Folders.
+
+
+def test_folder_of_another_part_is_refused() -> None:
+    judge(prepare("consistency", Shard(1, 2), out="part"))
+    judge(prepare("consistency", out="whole"))
+    for shard, out, holds in (
+        (Shard(2, 2), "part", "shard 1/2 of this run"),
+        (None, "part", "shard 1/2 of this run"),
+        (Shard(1, 2), "whole", "the whole run"),
+    ):
+        with pytest.raises(UsageError, match=f"^{out}: holds {holds}; name another folder with --out$"):
+            prepare("consistency", shard, out=out)
+
+
+def test_complete_shard_is_not_judged_again_and_may_get_other_texts() -> None:
+    def go(keep_text: str) -> list[str]:
+        listener = Listener()
+        execution.run_job(prepare("attack", Shard(1, 2), keep_text=keep_text), Path("replies.sqlite"), listener)
+        return listener.notes
+
+    assert go("failures") == []
+    assert go("failures") == ["this run is complete in runs/attack-5-0.1-of-2: no call is made"]
+    assert go("all") == go("all") == ["this run is complete in runs/attack-5-0.1-of-2: no call is made"]
+    judge(prepare("attack", Shard(2, 2)))
+    merged = join([prepare("attack", Shard(number, 2)).out for number in (1, 2)])
+    assert contents(merged) == contents(judge(prepare("attack")))
+    for number in (1, 2):
+        execution.run_job(prepare("attack", Shard(number, 2), keep_text="none"), Path("replies.sqlite"), Listener())
+    bare = join([prepare("attack", Shard(number, 2)).out for number in (1, 2)], "bare")
+    assert contents(bare) == {**contents(merged), "texts.jsonl": b""}
