@@ -144,8 +144,7 @@ def test_servers_that_disagree_end_before_any_verdict_counts(tmp_path: Path) -> 
             again = run_command(*ATTACK, "--limit", 8, "--judge", judge(one, same), "--out", out, folder=tmp_path)
             assert again.code == 0
         assert len(one.chats) + len(same.chats) == sent
-        gate = ("gate", "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules", "--limit", 8)
-        gate = (*gate, "--max-flip-rate", 0.5)
+        gate = ("gate", *ATTACK[1:], "--limit", 8, "--max-flip-rate", 0.5)
         refused = run_command(*gate, "--judge", judge(one, other), folder=tmp_path)
         assert refused.code == 2
         assert "the servers disagree: " in refused.err.splitlines()[-1]
