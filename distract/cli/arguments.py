@@ -48,7 +48,11 @@ class AuditOptions(TypedDict, total=False):
     out: AnyPath | None  # run folder; None: one under ``.distract/runs``
     keep_text: str  # answers to keep in the run folder: ``failures`` (unreadable ones, default), ``all`` or ``none``
     store: AnyPath | None  # reply store; None: ``.distract/replies.sqlite``
-    engine: str | None  # ``vllm`` or ``transformers``, for a name that leaves it open
+    engine: str | None  # ``vllm``, ``transformers`` or ``ray``, for a name that leaves it open
+    workers: int | None  # workers that run the model, with the engine ``ray``, 1 to 10,000
+    ray_address: str | None  # address of a Ray cluster, ``auto`` for the one of this machine; None starts one
+    num_gpus: float | None  # GPUs of a Ray worker, above 0 up to 1,024
+    worker_engine: str | None  # engine of Ray workers, ``vllm`` or ``transformers``
     catalogue: AnyPath | None  # TOML file of more judges; default: the variable ``DISTRACT_CATALOGUE``
     dtype: str  # type of the weights: ``auto`` (default), ``float32``, ``bfloat16`` or ``float16``
     quantization: str | None  # format of the weights: ``bnb-8bit``, ``bnb-4bit``; with vLLM, any it supports
@@ -59,8 +63,9 @@ class AuditOptions(TypedDict, total=False):
     tensor_parallel: int | None  # GPUs for one model of vLLM, 1 to 1,024
     max_length: int | None  # maximum number of tokens of prompt and answer with vLLM, from 16
     gpu_memory: float | None  # share of a GPU's memory for vLLM, above 0 up to 1
-    base_url: str | None  # address of a server with OpenAI's interface; keys come only from the environment
-    concurrency: int  # requests to a server at once, 1 to 1,000; default 16
+    base_url: str | None  # addresses of servers with OpenAI's interface; keys come only from the environment
+    same_as: str | None  # address of a server whose stored replies count, if it has moved or has copies
+    concurrency: int  # requests to each server at once, 1 to 1,000; default 16
     timeout: float  # seconds to wait for a server's reply or a function's verdict, 0.001 to 86,400; default 120
     fail_fast: bool  # stop at the first exception of a judge function
     attempts: int  # attempts per request to a server, 1 to 1,000; default 6

@@ -143,7 +143,10 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
         (("flips", "--data", "none.jsonl"), "none.jsonl: no such file"),
         (("flips", "--data", "other.jsonl"), "other.jsonl: differs from the data of r (other checksum)"),
         (("flips", "--responses", "d.jsonl"), "--responses needs --data"),
-        (("flips", "--dtype", "bfloat16"), "--dtype is for models on a reward model or transformers or vLLM"),
+        (
+            ("flips", "--dtype", "bfloat16"),
+            "--dtype is for models on Ray workers or a reward model or transformers or vLLM",
+        ),
         (("flips", "--store", "d.jsonl"), "d.jsonl"),
     ],
 )

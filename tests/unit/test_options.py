@@ -98,7 +98,10 @@ class TestEngineSettings:
                 ("--concurrency", "16", "--model-option", "concurrency=4"),
                 "--concurrency is given twice, as 16",
             ),
-            (("--model-option", "tensor-parallel=2"), "--model-option tensor-parallel is for models on vLLM; planted"),
+            (
+                ("--model-option", "tensor-parallel=2"),
+                "--model-option tensor-parallel is for models on Ray workers or vLLM; planted",
+            ),
             (
                 ("--model-option", "timeout=3"),
                 "--timeout is for models on inspect_ai or an OpenAI-compatible server",
@@ -138,7 +141,7 @@ class TestEngineSettings:
     def test_python_accepts_keywords_and_a_dict(self, run: Any) -> None:
         planted: dict[str, Any] = {"judge": "planted:fair", "limit": 1}
         for more in ({"tensor_parallel": 2}, {"model_options": {"tensor-parallel": 2}}):
-            with pytest.raises(UsageError, match="tensor-parallel is for models on vLLM"):
+            with pytest.raises(UsageError, match="tensor-parallel is for models on Ray workers or vLLM"):
                 distract.attack(**planted, **more)
         for wrong in ({"timeout": 3, "model_options": {"timeout": 4}}, {"model_options": {"timeot": 3}}):
             with pytest.raises(UsageError, match=r"given twice|did you mean 'timeout'"):

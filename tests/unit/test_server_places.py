@@ -154,10 +154,12 @@ def test_every_request_gets_one_place_and_no_place_too_many(
 
         async def ask(number: int, text: str) -> None:
             place = await balancer.enter(request(text * BLOCK))
-            begun[number] += 1
-            assert all(one.under_way <= size for one, size in zip(servers, sizes, strict=True))
-            await asyncio.sleep(0)
-            balancer.leave(place)
+            try:
+                begun[number] += 1
+                assert all(one.under_way <= size for one, size in zip(servers, sizes, strict=True))
+                await asyncio.sleep(0)
+            finally:
+                balancer.leave(place)
 
         tasks = [asyncio.create_task(ask(number, text)) for number, text in enumerate(texts)]
         cancelled = data.draw(st.sets(st.sampled_from(range(len(texts))))) if texts else set()

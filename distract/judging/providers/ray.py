@@ -38,7 +38,9 @@ class RayOptions(vllm.VllmOptions, transformers.TransformersOptions):
         None, "address of a Ray cluster, auto for the one of this machine; default: local"
     )
     num_gpus: float | None = setting(
-        None, "GPUs of a Ray worker; default: tensor-parallel, or none where there is none", NumberRange(0, 1024)
+        None,
+        "GPUs of a Ray worker; default: tensor-parallel, or none where there is none",
+        NumberRange(0, 1024, "least"),
     )
     worker_engine: str | None = setting(
         None, "engine of Ray workers, vllm or transformers; default: vllm where it is installed and there are GPUs"
@@ -63,9 +65,8 @@ class RayOptions(vllm.VllmOptions, transformers.TransformersOptions):
 def _open(target: Target, options: RayOptions) -> Backend:
     nodes = list_nodes(options.ray_address)
     held = list_held(options.ray_address)
-    workers, share = divide(
-        nodes, options.ray_address, options.workers, options.num_gpus, options.tensor_parallel, held
-    )
+    each = 0 if options.device_map == "cpu" else options.num_gpus
+    workers, share = divide(nodes, options.ray_address, options.workers, each, options.tensor_parallel, held)
     engine = options.worker_engine or ("vllm" if share.gpus and find_spec("vllm") else "transformers")
     settings = options.of_engine(engine)
     if settings.dtype == "auto" and target.model != EMBEDDED and bool(share.gpus) != bool(gpus()):
