@@ -43,6 +43,7 @@ def run_benchmark(name: str, *options: str) -> str:
         ("plugin_start", ["--rounds", "1"], r"slower by +-?\d+\.\d"),
         ("anchors", ["--seeds", "1"], r"probabilities +the same judge +1 +0 +0"),
         ("rewriting", ["--responses", "120", "--alone", "1"], r"(?s)in all, each a share .* alone +\d+\.\d"),
+        ("scale", ["--seconds", "0.5", "--workers", "2", "4"], r"(?s) 2 +4 +\d+ +\d+/s.*run folder +\d+ GB"),
         ("ratings", ["--quick"], r"bootstrap of 200 rounds, 6 x 1,689 +\d+\.\d+ +\d"),
         (
             "server",
