@@ -35,7 +35,7 @@ def is_due(block: Block) -> bool:
 
 
 def needs_model(block: Block) -> bool:
-    own = ("check", "explain mine", "flips", "anchors check", "merge", "gate long")
+    own = ("check", "explain mine", "flips", "anchors check", "merge", "gate long.1-of-3")
     plain = ("planted:", "python:", "cat ", *(f"distract {name} " for name in own))
     return any(not any(part in command for part in plain) for command, _ in block.commands())
 
