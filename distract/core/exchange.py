@@ -48,9 +48,7 @@ def fetch_replies(
                     store.put(received.items())
                 tally.count_replies(offered[0].to, list(received.values()))
                 yield received
-                if not isinstance(
-                    backend, StreamingBackend | ParallelBackend
-                ):  # these go on until nothing is in flight
+                if not isinstance(backend, StreamingBackend):  # a stream runs until nothing is in flight
                     check_signal()
     tally.unshared = tally.unshared or claims.fault
 

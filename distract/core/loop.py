@@ -1,8 +1,8 @@
 """The run loop: answer the requests of plans from the store or the backends, in bounded chunks.
 
 Plans of one chunk advance in lockstep, so that one round is one batch for each backend. A chunk ends at fixed plan
-boundaries, so that a resumed run packs its batches as an uninterrupted one does. If every backend
-streams, no plan waits for another (``distract.core.flow``).
+boundaries, so that a resumed run packs its batches as an uninterrupted one does. If every backend streams, no plan
+waits for another (``distract.core.flow``), or no chunk if a backend has copies, which answer parts of a round.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ import random
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -221,6 +223,42 @@ def _watch(parent: int, begun: list[int]) -> None:
     while _is_alive(parent):
         begun.extend(pid for pid, _ in children(parent) if pid not in begun)
         time.sleep(0.2)
+
+
+NOISY = """
+import os, sys
+from distract.core.records import Message, Reply, Request
+from distract.models.ray.backend import RayWorkers
+from distract.models.ray.cluster import Share
+from distract.models.ray.pool import RayPool
+
+class Noisy:
+    identity, reads_slots = {"model": "noisy"}, False
+
+    def load(self):
+        print("loading")
+        print("\x1b[2Jloading", file=sys.stderr, flush=True)
+
+    def reply(self, requests, wanted):
+        for index in sorted(wanted):
+            if requests[index].messages[0].content == "poison":
+                os.abort()
+            yield [(index, Reply(text=requests[index].messages[0].content))]
+
+workers = RayWorkers(Noisy(), RayPool(Noisy(), None, 2, Share(0, 1)), 2, name="noisy")
+requests = [Request((Message("user", text),)) for text in ("a", "b", "poison", "c")]
+replies = dict(pair for batch in workers.reply(requests, frozenset(range(4))) for pair in batch)
+print([replies[index].failure or replies[index].text for index in range(4)])
+"""
+
+
+def test_logs_reach_standard_error_and_a_request_that_kills_workers_gets_no_reply(tmp_path: Path) -> None:
+    result = subprocess.run([sys.executable, "-c", NOISY], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "['a', 'b', 'no reply: 3 workers died over this request', 'c']\n"
+    assert "distract: worker 1: loading\n" in result.stderr
+    assert "distract: worker 2: \\x1b[2Jloading\n" in result.stderr
+    assert "\x1b" not in result.stderr
 
 
 def test_more_workers_than_fit_are_refused_before_anything_loads(tmp_path: Path) -> None:
