@@ -18,7 +18,7 @@ pytest.importorskip("openai")
 
 ATTACK = ("attack", "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
 STORE = Path(".distract/replies.sqlite")
-FAST, SLOW, AT_ONCE = 0.05, 0.2, 4
+FAST, SLOW, AT_ONCE = 0.1, 0.4, 4
 
 
 def run_command(*arguments: object, folder: Path) -> CommandResult:
@@ -65,12 +65,12 @@ def rows(folder: Path) -> bytes:
 
 def test_all_verdicts_arrive_once_and_nearly_as_soon_as_they_could(tmp_path: Path) -> None:
     """Three servers, one four times as slow, one that dies after a third of its share."""
-    many = (*ATTACK, "--limit", 120, "--concurrency", AT_ONCE)
+    many = (*ATTACK, "--limit", 60, "--concurrency", AT_ONCE)
     (tmp_path / "one").mkdir()
     (tmp_path / "three").mkdir()
     with Timed() as alone:
         assert run_command(*many, "--judge", judge(alone), folder=tmp_path / "one").code == 0
-    with Timed(FAST) as fast, Timed(SLOW) as slow, Timed(FAST, dies_after=60) as dying:
+    with Timed(FAST) as fast, Timed(SLOW) as slow, Timed(FAST, dies_after=30) as dying:
         name = judge(fast, slow, dying)
         result = run_command(*many, "--judge", name, folder=tmp_path / "three")
     assert result.code == 0, result.err
@@ -107,7 +107,7 @@ def test_a_server_that_returns_gets_requests_again(tmp_path: Path) -> None:
 
     with Timed(FAST) as steady, FakeServer(moody) as other:
         name = judge(steady, other)
-        result = run_command(*ATTACK, "--limit", 120, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
+        result = run_command(*ATTACK, "--limit", 60, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
     assert result.code == 0, result.err
     assert "got no answer" not in result.err
     # While it was out it was tried a few times; afterwards it took its part again.
