@@ -106,7 +106,7 @@ class PooledBackend(Backend, Protocol):
 
     @property
     def members(self) -> Mapping[str, Backend]:
-        """A backend for each server, by name, that asks this one alone; at least one."""
+        """A backend for each server that is not left out, by name, that asks this one alone; at least one."""
 
     def leave_out(self, member: str) -> None:
         """Send nothing more to a server."""

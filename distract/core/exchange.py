@@ -18,7 +18,7 @@ from distract.core.backend import (
     StreamingBackend,
 )
 from distract.core.locks import Claims
-from distract.core.members import SERVERS, check_members, find_comparable
+from distract.core.members import check_members, find_comparable, name_check, probe_members
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import check_signal, hold_signals
 from distract.core.store import Answerer
@@ -65,7 +65,7 @@ def settle(role: Role, model: Answerer, requests: Sequence[Request], tally: Tall
     """Prepare a backend for its first requests; returns whether that is done, or waits for others to come."""
     backend, _ = model
     ask_probes(role, model, tally, claims)
-    if not isinstance(backend, PooledBackend) or len(backend.members) == 1 or SERVERS in tally.checks:
+    if not isinstance(backend, PooledBackend) or len(backend.members) == 1 or name_check(role) in tally.checks:
         return True
     if comparable := find_comparable(requests):
         check_members(backend, comparable, tally)
@@ -73,9 +73,9 @@ def settle(role: Role, model: Answerer, requests: Sequence[Request], tally: Tall
 
 
 def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> None:
-    """Let a model's backend learn from its probes, stored or asked now."""
+    """Let a model's backend learn from its probes, stored or asked now, once in a run."""
     backend, store = model
-    if not isinstance(backend, ProbingBackend):
+    if not isinstance(backend, ProbingBackend) or role in tally.manners:
         return
     for probe in backend.probes:
         request = replace(probe, to=role)
@@ -86,3 +86,5 @@ def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> Non
             for received in fetch_replies({key: request}, [key], model, tally, claims):
                 replies.update(received)
         tally.manners[role] = backend.learn(replies[key])
+    if isinstance(backend, PooledBackend) and len(backend.members) > 1:
+        probe_members(backend, role, tally)

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from command_result import CommandResult
-from loopback import Answer, FakeServer, ReceivedRequest
+from loopback import Answer, FakeServer, ReceivedRequest, refusal
 from processes import CommandProcess, count_replies, opinion
 
 pytest.importorskip("openai")
 
 ATTACK = ("attack", "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
 STORE = Path(".distract/replies.sqlite")
-FAST, SLOW, AT_ONCE = 0.05, 0.2, 4
+FAST, SLOW, AT_ONCE = 0.1, 0.4, 4
 
 
 def run_command(*arguments: object, folder: Path) -> CommandResult:
@@ -65,12 +65,12 @@ def rows(folder: Path) -> bytes:
 
 def test_all_verdicts_arrive_once_and_nearly_as_soon_as_they_could(tmp_path: Path) -> None:
     """Three servers, one four times as slow, one that dies after a third of its share."""
-    many = (*ATTACK, "--limit", 120, "--concurrency", AT_ONCE)
+    many = (*ATTACK, "--limit", 60, "--concurrency", AT_ONCE)
     (tmp_path / "one").mkdir()
     (tmp_path / "three").mkdir()
     with Timed() as alone:
         assert run_command(*many, "--judge", judge(alone), folder=tmp_path / "one").code == 0
-    with Timed(FAST) as fast, Timed(SLOW) as slow, Timed(FAST, dies_after=60) as dying:
+    with Timed(FAST) as fast, Timed(SLOW) as slow, Timed(FAST, dies_after=30) as dying:
         name = judge(fast, slow, dying)
         result = run_command(*many, "--judge", name, folder=tmp_path / "three")
     assert result.code == 0, result.err
@@ -107,7 +107,7 @@ def test_a_server_that_returns_gets_requests_again(tmp_path: Path) -> None:
 
     with Timed(FAST) as steady, FakeServer(moody) as other:
         name = judge(steady, other)
-        result = run_command(*ATTACK, "--limit", 120, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
+        result = run_command(*ATTACK, "--limit", 60, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
     assert result.code == 0, result.err
     assert "got no answer" not in result.err
     # While it was out it was tried a few times; afterwards it took its part again.
@@ -160,19 +160,53 @@ def test_a_server_that_is_down_at_the_start_is_left_out(tmp_path: Path) -> None:
         result = run_command(*ATTACK, *options, "--judge", judge(down, one), folder=tmp_path)
         assert result.code == 0, result.err
         assert f"{down.url} does not answer: " in result.err
-        assert "that server is left out of this run" in result.err
+        assert f"this run goes on without {down.url}" in result.err
     assert len(rows(tmp_path)) > 1000
 
 
+def test_a_server_that_the_canary_misses_is_not_asked_again(tmp_path: Path) -> None:
+    """More requests follow those of the canary, and nobody waits for the server that is down."""
+    with Timed() as one, Timed() as down:
+        gate = ("gate", *ATTACK[1:], "--max-flip-rate", 0.9, "--model-option", "attempts=1")
+        stored = run_command(*gate, "--limit", 30, "--judge", judge(one, down), folder=tmp_path)
+        assert stored.code == 3, stored.err  # inconclusive
+        down.die()
+        result = run_command(*gate, "--limit", 40, "--judge", judge(one, down), folder=tmp_path)
+    assert result.code == 3, result.err
+    assert "canary: 8 questions asked again" in result.err
+    assert result.err.count(f"this run goes on without {down.url}") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "reason"),
+    [(404, "no model `m`", "has no such address or model: 404"), (401, "bad key", "refuses: 401 bad key")],
+)
+def test_errors_of_the_user_at_any_server_end_with_2(status: int, message: str, reason: str, tmp_path: Path) -> None:
+    def refuse(request: ReceivedRequest) -> Answer:
+        return refusal(status, message)
+
+    with Timed() as one, FakeServer(refuse, probed=refuse) as other:
+        result = run_command(*ATTACK, "--limit", 4, "--judge", judge(one, other), folder=tmp_path)
+        assert not one.chats
+    assert result.code == 2
+    assert result.err.splitlines()[-1].startswith(f"distract: the server {other.url} {reason}")
+
+
 def test_words_and_probabilities_do_not_mix(tmp_path: Path) -> None:
-    """One reports no log-probabilities."""
+    """One reports no log-probabilities, which shows before any request, even where the verdicts are words."""
 
     def wordy(request: ReceivedRequest) -> dict[str, Any]:
         answer = opinion(request)
         del answer["choices"][0]["logprobs"]
         return answer
 
-    with Timed() as one, FakeServer(wordy, probed=wordy) as other:
-        result = run_command(*ATTACK, "--limit", 8, "--judge", judge(one, other), folder=tmp_path)
-    assert result.code == 2
-    assert f"the servers disagree: {other.url} answers 8 of 8 requests differently than {one.url}" in result.err
+    for protocol in ("pairwise", "cot"):
+        attack = ("attack", "--protocol", protocol, *ATTACK[3:])
+        with Timed() as one, FakeServer(wordy, probed=wordy) as other:
+            result = run_command(*attack, "--limit", 4, "--judge", judge(one, other), folder=tmp_path)
+            assert not one.chats
+        assert result.code == 2
+        line = f"distract: the servers disagree: {other.url} takes requests in another form than {one.url} ("
+        last = result.err.splitlines()[-1]
+        assert last.startswith(line)
+        assert "probabilities false instead of true" in last

@@ -180,6 +180,8 @@ def test_several_addresses_are_one_judge() -> None:
     assert [*judge.members] == ["http://a:8000/v1", "http://b/v1"]
     assert [*judge.members["http://b/v1"].members] == ["http://b/v1"]
     assert judge.open().capacity == 128
+    judge.leave_out("http://a:8000/v1")
+    assert [*judge.members] == ["http://b/v1"]
     moved = OpenAI("m", base_url="http://c/v1", same_as="http://a:8000/v1/", key_names=())
     assert moved.identity == judge.identity
 
@@ -190,6 +192,8 @@ def test_several_addresses_are_one_judge() -> None:
         ("http://a/v1,", "does not begin with http"),
         ("http://a/v1,ftp://b", "does not begin with http"),
         ("http://a/v1,http://a:80/v1", "the server http://a/v1 is named twice"),
+        ("https://api.openai.com/v1,https://b/v1", "OpenAI's own server shares no judge with others"),
+        ("https://b/v1,https://API.openai.com:443/v2", "OpenAI's own server shares no judge with others"),
         ("http://a/v1,http://user:secret@b/v1", "must not hold a user, a password"),
     ],
 )

@@ -51,6 +51,8 @@ def parse_addresses(text: str) -> list[str]:
     addresses = [parse_address(part).geturl() for part in text.split(",")]
     if twice := next((one for one in addresses if addresses.count(one) > 1), ""):
         raise UsageError(f"the server {twice} is named twice; name it once")
+    if len(addresses) > 1 and any(urlsplit(one).hostname == urlsplit(OPENAI).hostname for one in addresses):
+        raise UsageError("OpenAI's own server shares no judge with others, which would get its key: name it alone")
     return addresses
 
 

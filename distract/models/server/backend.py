@@ -96,8 +96,9 @@ class OpenAI:
         """See ``PooledBackend.members``."""
         members = {}
         for endpoint in self._endpoints:
-            members[endpoint.url] = member = copy(self)
-            member._endpoints = [endpoint]
+            if not endpoint.facts.is_left_out:
+                members[endpoint.url] = member = copy(self)
+                member._endpoints, member._shared = [endpoint], copy(self._shared)
         return members
 
     def leave_out(self, member: str) -> None:
