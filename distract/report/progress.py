@@ -137,7 +137,8 @@ class Progress:
         """Show the state after a batch of replies."""
         now = time.monotonic()
         rate = f"{tally.made / max(now - self._begin, 1e-3):.1f}/s"
-        rate += "".join(f", {alive} of {count(all_, 'worker')}" for alive, all_ in tally.workers.values())
+        copies = dict.fromkeys(tally.workers.values())  # one model may have several roles
+        rate += "".join(f", {alive} of {count(total, 'worker')}" for alive, total in copies)
         done = tally.stored + tally.made
         # Repeated requests count again: never show more than all.
         total = max(self._total, done)
