@@ -65,6 +65,18 @@ def test_a_beginning_returns_to_the_server_that_has_read_it() -> None:
     run(test)
 
 
+def test_a_beginning_that_all_share_keeps_no_server_idle() -> None:
+    async def test() -> None:
+        one, two = places(8, 8)
+        balancer = Balancer([one, two])
+        for number in range(8):
+            await balancer.enter(request(f"{A}{number}"))
+        assert abs(one.under_way - two.under_way) <= 3
+        assert min(one.under_way, two.under_way) > 1
+
+    run(test)
+
+
 def test_a_server_that_gets_free_takes_what_it_has_read_and_passes_nobody_over_for_ever() -> None:
     async def test() -> None:
         one, two = places(1, 1)

@@ -23,6 +23,9 @@ _MOST_BLOCKS, _REMEMBERED = 64, 20_000
 WINDOW = 32
 """Waiting requests among which a server finds one whose beginning it has read; none is passed over more often."""
 
+TILT = 0.25
+"""Load that a server may have beyond the least loaded one and still be preferred for what it has read."""
+
 _WEIGHT = 0.2
 """Weight of the newest reply in the average time of a reply."""
 
@@ -160,7 +163,9 @@ class Balancer:
         if len(rooms) == 1 and first.passes < WINDOW:
             (place,) = rooms
             return place, max(self._line[:WINDOW], key=lambda one: place.match(one.blocks))
-        return max(rooms, key=lambda place: (place.match(first.blocks), -place.load)), first
+        # All prompts begin with the same rules: what a server has read must not keep the others idle.
+        most = min(place.load for place in rooms) + TILT
+        return max(rooms, key=lambda one: (one.match(first.blocks) if one.load <= most else 0, -one.load)), first
 
     def _is_worth(self, place: Place, now: float) -> bool:
         """Whether the other servers would not answer the waiting requests sooner than this one answers another."""
