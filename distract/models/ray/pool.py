@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 from typing import Any
 from weakref import WeakSet
@@ -98,6 +99,7 @@ def _last_line(error: Exception) -> str:
 
 def list_held(address: str | None) -> list[tuple[int, Share]]:
     """List the workers of this process on a cluster."""
+    gc.collect()  # those of an earlier run, which nothing uses any more, end with their pool
     return [(pool.workers, pool.share) for pool in _POOLS if pool.address == address]
 
 
