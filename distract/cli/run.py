@@ -64,7 +64,9 @@ def describe_shard(run: LoadedRun) -> str:
     held = f"{count(len(run.cases), 'case')}, {count(len(run.rows), 'comparison')}"
     name = str(run.path)
     whole = name.removesuffix(run.shard.suffix)
-    paths, out = (f"{shlex.quote(whole)}.*-of-{run.shard.of}", shlex.quote(whole)) if whole != name else ("RUN…", "RUN")
+    paths, out = (
+        (f"{shlex.quote(whole)}.*-of-{run.shard.of}", shlex.quote(whole)) if whole != name else ("RUN...", "RUN")
+    )
     return f"shard {run.shard} is complete: {held}, in {name}; join all shards: distract merge {paths} --out {out}"
 
 

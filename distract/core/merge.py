@@ -7,25 +7,30 @@ lines are copied as they are and summed up as they pass, so that memory holds no
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
 
 from distract.core import files, registry
-from distract.core.errors import DataError, UsageError
+from distract.core.errors import DataError, UsageError, write_error
 from distract.core.job import FinishedRun
-from distract.core.recorder import Recorder, list_differences
+from distract.core.recorder import Recorder, check_folder, list_differences
 from distract.core.run_decoder import RecordFile, decode_case, decode_line, decode_rewrite, decode_row
 from distract.core.runs import (
     CASES,
     PLANS,
+    TEXTS,
     UNANSWERED,
     Header,
+    KeepText,
     LoadedRun,
     find_flaw,
     has_unanswered,
+    open_records,
     read_header,
     read_json,
 )
@@ -34,11 +39,18 @@ from distract.core.shard import Shard
 HELD = 4096
 """Plans to hold in memory, of all shards together: a shard's files are open only while some of its plans are read."""
 
+
+def _decode_text(text: dict[str, Any]) -> dict[str, Any]:
+    if not (isinstance(text["key"], str) and isinstance(text["failure"], str | None)):
+        raise TypeError("its key or failure is no text")
+    return text
+
+
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "cases": decode_case,
     "rows": decode_row,
     "rewrites": decode_rewrite,
-    "texts": lambda text: {**text, "key": text["key"], "failure": text["failure"]},
+    "texts": _decode_text,
 }
 """What a plan wrote, by file."""
 
@@ -62,8 +74,12 @@ def read_shards(paths: Sequence[Path]) -> list[ShardRun]:
             problems.append(f"{path} is no shard; name run folders that were made with --shard")
         elif flaw := find_flaw(path, header.files) or (UNANSWERED if has_unanswered(path) else None):
             problems.append(f"{path} is not complete: {flaw}")
+        elif (texts := (manifest := read_json(path / "manifest.json")).get("texts")) not in get_args(KeepText):
+            problems.append(f"{path} does not say which answers it keeps; run it again")
+        elif texts != "none" and not (path / TEXTS).is_file():
+            problems.append(f"{path} has lost its {TEXTS}; run it again")
         else:
-            shards.append(ShardRun(path, header, header.shard, read_json(path / "manifest.json")))
+            shards.append(ShardRun(path, header, header.shard, manifest))
     if not problems:
         problems = [*_list_strangers(shards)] or [*_list_doubles(shards)] or [*_list_missing(shards)]
     if problems:
@@ -106,21 +122,41 @@ def list_warnings(shards: Sequence[ShardRun]) -> Iterator[str]:
 
 
 def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedRun[Any]:
-    """Write the run of all shards, which ``read_shards`` has checked."""
-    header, keep_text = shards[0].header, shards[0].manifest.get("texts", "failures")
+    """Write the run of all shards, which ``read_shards`` has checked, in a step: a merge that fails changes nothing."""
+    _check_out(shards, out)
+    header, keep_text = shards[0].header, shards[0].manifest["texts"]
     parameters = header.parameters
     study = registry.get_study(str(parameters.get("command", "attack")))
     sums = study.sums(parameters)
-    with Recorder(out, parameters, header.source, keep_text, versions=header.versions) as record:
-        for plan in _merge_plans(shards):
-            lines = {name: [line for line, _ in part] for name, part in plan.parts.items() if name != "texts"}
-            record.write(lines, plan.records("texts"))
-            sums.add(plan.records("rows"), plan.records("rewrites"), ())
-        total = sums.result()
-        text = record.finish(study.document(parameters, total), _sum_manifests(shards, command))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=out.parent) as folder:
+            part = Path(folder) / "run"
+            with Recorder(part, parameters, header.source, keep_text, versions=header.versions) as record:
+                for plan in _merge_plans(shards):
+                    lines = {name: [line for line, _ in pairs] for name, pairs in plan.parts.items() if name != "texts"}
+                    record.write(lines, plan.records("texts"))
+                    sums.add(plan.records("rows"), plan.records("rewrites"), ())
+                total = sums.result()
+                text = record.finish(study.document(parameters, total), _sum_manifests(shards, command))
+            if out.exists():
+                out.rename(Path(folder) / "old")
+            part.rename(out)
+    except OSError as error:
+        raise write_error(error, error.filename or out, "name a folder with --out") from error
     cases = RecordFile(out / CASES, decode_case)
-    run = LoadedRun(out, parameters, record.rows, record.rewrites, None, text, source=header.source, cases=cases)
+    rows, rewrites = open_records(out)
+    run = LoadedRun(out, parameters, rows, rewrites, None, text, source=header.source, cases=cases)
     return FinishedRun(study, run, total)
+
+
+def _check_out(shards: Sequence[ShardRun], out: Path) -> None:
+    """Refuse a folder that holds anything but an earlier merge of the same run."""
+    check_folder(out, shards[0].header.parameters)
+    if any(out.resolve().is_relative_to(one.path.resolve()) for one in shards):
+        raise UsageError(f"{out}: is in the folder of a shard; name another folder with --out")
+    if (out / "manifest.json").exists() and "shards" not in read_json(out / "manifest.json"):
+        raise UsageError(f"{out}: holds the whole run already, made without shards; name another folder with --out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +209,7 @@ def _read_plans(one: ShardRun, portion: int) -> Iterator[_PlanRecord]:
 
 def _decode_plan(value: dict[str, Any]) -> dict[str, int]:
     names = ("stage", "position", *_DECODERS)
-    if not all(isinstance(value[name], int) and value[name] >= 0 for name in names):
+    if not all(isinstance(value[name], int) and 0 <= value[name] < 2**31 for name in names):
         raise ValueError("a count is not a whole number")
     return {name: value[name] for name in names}
 
@@ -226,14 +262,14 @@ def _sum_manifests(shards: Sequence[ShardRun], command: str) -> dict[str, Any]:
 
 
 def _sum_values(values: Sequence[Any]) -> Any:
-    """Sum numbers, also inside objects; of anything else, the first counts."""
+    """Sum numbers, also inside objects; anything else is left out."""
     values = [value for value in values if value is not None]
     if values and all(isinstance(value, dict) for value in values):
         names = dict.fromkeys(name for value in values for name in value)
         return {name: _sum_values([value.get(name) for value in values]) for name in names}
-    if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if values and all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         return sum(values)
-    return values[0] if values else None
+    return None
 
 
 def _join_names(tables: Iterable[Any]) -> dict[str, list[str]]:
@@ -241,5 +277,6 @@ def _join_names(tables: Iterable[Any]) -> dict[str, list[str]]:
     joined: dict[str, dict[str, None]] = {}
     for table in tables:
         for role, names in table.items() if isinstance(table, dict) else ():
-            joined.setdefault(role, {}).update(dict.fromkeys(names))
+            texts = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+            joined.setdefault(role, {}).update(dict.fromkeys(texts))
     return {role: list(names) for role, names in joined.items()}

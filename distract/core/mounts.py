@@ -9,13 +9,17 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 NETWORK_TYPES = frozenset(
     (
-        *("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "coda", "lustre", "gpfs", "beegfs", "ceph"),
-        *("glusterfs", "orangefs", "panfs", "pvfs2", "wekafs", "gfs2", "ocfs2"),
-        *("fuse.ceph", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.goofys", "fuse.gcsfuse"),
-        *("fuse.juicefs", "fuse.moosefs", "fuse.rclone", "fuse.blobfuse", "fuse.blobfuse2", "fuse.mountpoint-s3"),
+        *("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "coda", "lustre", "gpfs", "beegfs", "fhgfs", "ceph"),
+        *("glusterfs", "orangefs", "panfs", "pvfs2", "wekafs", "gfs2", "ocfs2", "davfs", "mfs", "acfs"),
     )
 )
 """Types of file systems that several machines mount."""
+
+LOCAL_FUSE = frozenset(
+    f"fuse.{name}"
+    for name in ("fuse-overlayfs", "bindfs", "mergerfs", "unionfs", "encfs", "gocryptfs", "cryfs", "ntfs-3g", "zfs")
+)
+"""File systems of a program (FUSE) on a local disk; any other is a bucket or another machine's."""
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -42,4 +46,5 @@ def find_type(place: Path) -> str | None:
 def find_network(place: Path) -> str | None:
     """Find the type of the file system that holds a resolved path, if several machines mount it."""
     kind = find_type(place)
-    return kind if kind in NETWORK_TYPES else None
+    is_remote_fuse = kind == "fuse" or ((kind or "").startswith("fuse.") and kind not in LOCAL_FUSE)
+    return kind if kind in NETWORK_TYPES or is_remote_fuse else None

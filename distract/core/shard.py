@@ -44,7 +44,9 @@ class Shard:
         return f".{self.number}-of-{self.of}"
 
     def rename(self, path: Path) -> Path:
-        """Name the file or folder of this shard beside that of the whole run."""
+        """Name the file or folder of this shard beside that of the whole run; a path without a name stays."""
+        if path.name in ("", "..", ":memory:"):
+            return path
         return path.with_stem(f"{path.stem}{self.suffix}")
 
     def holds(self, case: Case) -> bool:

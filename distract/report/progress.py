@@ -45,8 +45,9 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     yield from map(line, p.get("self_judging", ()))
     yield from left_out_lines(p)
     sizes = {"comparison": estimate.comparisons, "rewrite": estimate.rewrites}
-    plan = [f"about {' and '.join(count(number, noun) for noun, number in sizes.items() if number)}"]
-    if estimate.requests:
+    work = " and ".join(count(number, noun) for noun, number in sizes.items() if number)
+    plan = [f"about {work}" if work else "nothing to judge"]
+    if work and estimate.requests:
         parts = [f"{line(name)} {number:,}" for name, number in estimate.requests.items()]
         parts += [f"{sum(estimate.requests.values()):,} in all"] if len(parts) > 1 else []
         plan.append(f"requests: {', '.join(parts)}")

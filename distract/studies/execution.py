@@ -114,7 +114,7 @@ def run_job(
         if check is None and judge is not None and (run := _load_finished(job, judge.epoch)) is not None:
             listener.say([f"this run is complete in {line(str(run.path))}: no call is made"])
             if not run.keeps(job.keep_text) and not jobs.rewrite_texts(job, models):
-                listener.say([f"{line(str(place))} no longer holds the replies of this run: no text is added to it"])
+                listener.say([f"{line(str(place))} does not hold the replies of this run: no text is added to it"])
             return jobs.summarise(job.study, run)
         with listener.count(tally, job.prices):
             if check is not None:

@@ -3,12 +3,15 @@
 #
 # Each host has distract, and sees the folder SHARED, with this script's neighbour shard.sh in it.
 set -euo pipefail
-read -ra hosts <<<"$1"
+read -rd '' -a hosts <<<"$1" || :
 shift
+((${#hosts[@]})) || { echo "name the hosts first: bash ssh.sh \"HOST HOST …\" attack …" >&2; exit 2; }
 : "${SHARED:?name a folder that all hosts share}"
 shards=${#hosts[@]}
 
 tasks=()
+# Ended connections end the tasks.
+trap 'kill "${tasks[@]}" 2>/dev/null || :; wait; exit 130' INT TERM HUP
 for at in "${!hosts[@]}"; do
   shard=$((at + 1))
   task=$(printf '%q ' env "SHARED=$SHARED" bash "$SHARED/shard.sh" "$shard" "$shards" "$@")

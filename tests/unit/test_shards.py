@@ -129,9 +129,9 @@ def test_killed_shard_resumes_and_merges() -> None:
     assert contents(join(paths)) == contents(single)
 
 
-def test_interrupted_merge_looks_unfinished_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_merge_changes_nothing_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     paths = judge_shards("meta", 2)
-    join(paths)
+    before = contents(join(paths))
     read = merge._read_plans
 
     def stop(one: merge.ShardRun, portion: int) -> Iterator[Any]:
@@ -139,11 +139,35 @@ def test_interrupted_merge_looks_unfinished_and_can_be_repeated(monkeypatch: pyt
         raise KeyboardInterrupt
 
     monkeypatch.setattr(merge, "_read_plans", stop)
-    with pytest.raises(KeyboardInterrupt):
-        join(paths)
+    for out in ("merged", "other"):
+        with pytest.raises(KeyboardInterrupt):
+            join(paths, out)
     monkeypatch.setattr(merge, "_read_plans", read)
-    assert runs.load(Path("merged")).flaw == "the run is unfinished; the command that began it resumes it"
+    assert contents(Path("merged")) == before
+    assert not [*Path().glob("*other*"), *Path().glob(".*part")]
     assert contents(join(paths)) == contents(judge(prepare("meta")))
+
+
+def test_merge_replaces_no_run_that_was_made_otherwise() -> None:
+    paths = judge_shards("consistency", 2)
+    whole = judge(prepare("consistency"))
+    before = contents(whole)
+    with pytest.raises(UsageError, match="holds the whole run already, made without shards; name another folder"):
+        join(paths, str(whole))
+    with pytest.raises(UsageError, match="is in the folder of a shard; name another folder"):
+        join(paths, str(paths[0] / "merged"))
+    assert contents(whole) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("reported", {"judge": 5}), ("fingerprints", {"judge": [["a"], "b"]}), ("dollars", float("inf")), ("times", 5)],
+)
+def test_odd_values_of_a_manifest_are_left_out(name: str, value: object) -> None:
+    paths = judge_shards("consistency", 2)
+    manifest = paths[0] / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text("utf-8")), name: value}), encoding="utf-8")
+    assert contents(join(paths)) == contents(judge(prepare("consistency")))
 
 
 def alter(path: Path, change: Callable[[str], str]) -> None:
@@ -183,6 +207,17 @@ def leave_unanswered(paths: list[Path]) -> list[Path]:
     return paths
 
 
+def lose_texts(paths: list[Path]) -> list[Path]:
+    (paths[1] / "texts.jsonl").unlink()
+    return paths
+
+
+def spoil_texts(paths: list[Path]) -> list[Path]:
+    texts = paths[1] / "texts.jsonl"
+    texts.write_text(re.sub('"key": "[0-9a-f]*"', '"key": [1]', texts.read_text("utf-8"), count=1), encoding="utf-8")
+    return paths
+
+
 def keep_other_texts(paths: list[Path]) -> list[Path]:
     return [*paths[:2], judge(prepare("consistency", Shard(3, 3), out="other", keep_text="none"))]
 
@@ -207,6 +242,12 @@ REFUSED: dict[str, tuple[Callable[[list[Path]], Sequence[Path]], str]] = {
     "damaged": (cut_row, r"2-of-3 is not complete: rows.jsonl does not match its checksum; run it again$"),
     "unanswered": (leave_unanswered, r"2-of-3 is not complete: some requests got no reply, .* asks them again$"),
     "other texts": (keep_other_texts, r"^other keeps other answers than .*; run it again with the same --keep-text$"),
+    "lost texts": (lose_texts, r"2-of-3 has lost its texts.jsonl; run it again$"),
+    "odd texts": (spoil_texts, r"texts.jsonl:1: not a record of a run \(its key or failure is no text\)"),
+    "huge number": (
+        damage("plans.jsonl", lambda text: text.replace('"rows": ', '"rows": 99999999999999')),
+        r"a count is not a whole number",
+    ),
     "same position": (place_twice, r"both hold case 1; run one of them again$"),
     "no number": (
         damage("plans.jsonl", lambda text: text.replace('"rows": ', '"rows": -')),
