@@ -89,6 +89,9 @@ class SimulatedPool:
         """See ``Pool.stop``."""
         self.events.clear()
 
+    def check(self) -> None:
+        """See ``Pool.check``."""
+
 
 @dataclass(frozen=True)
 class Measurement:

@@ -57,7 +57,7 @@ def prepare(
     """Prepare a run of a study, with a judge in words and every record that its runs can have."""
     data, name = write_data(), f"{study}-{limit}-{seed}"
     folder = Path(out) if out else Path("runs", name)
-    folder = shard.rename(folder) if shard and not out else folder
+    folder = shard.locate(folder) if shard and not out else folder
     backend = more.pop("backend", None) or ScriptedBackend(say)
     more = {"keep_text": "all", **more}
     setup = set_up("j", backend, folder, STUDIES[study], shard=shard, **more)

@@ -35,7 +35,7 @@ _OWN_SUFFIXES = (".part", LOCK_NAME, ".sqlite", ".sqlite-wal", ".sqlite-shm")
 def default_path(parameters: Mapping[str, Any], shard: Shard | None = None) -> Path:
     """Name the folder for a run without ``--out``, by the hash of its parameters."""
     path = DEFAULT_FOLDER / hashlib.sha256(dump(parameters).encode()).hexdigest()[:12]
-    return shard.rename(path) if shard else path
+    return shard.locate(path) if shard else path
 
 
 class Recorder:

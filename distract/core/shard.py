@@ -43,7 +43,7 @@ class Shard:
     def suffix(self) -> str:
         return f".{self.number}-of-{self.of}"
 
-    def rename(self, path: Path) -> Path:
+    def locate(self, path: Path) -> Path:
         """Name the file or folder of this shard beside that of the whole run; a path without a name stays."""
         if path.name in ("", "..", ":memory:"):
             return path

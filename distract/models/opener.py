@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from distract.core.backend import Backend, ParallelBackend
+from distract.core.backend import Backend
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, install_command
 from distract.core.records import Role
 from distract.core.usage import Price
@@ -72,8 +72,9 @@ def open_models(
         # Write to the instance's dictionary, since in some backends the identity is a cached property.
         vars(backends["judge"])["identity"] = {**backends["judge"].identity, "version": options.judge_version}
     notes = dict.fromkeys(note for name, target in targets.items() for note in _notes(name, target, options))
-    parallel = {target.name: one for target, one in opened.items() if isinstance(one, ParallelBackend)}
-    notes |= {f"{name}: {backend.placement}": None for name, backend in parallel.items()}
+    # Not by ``isinstance``, which would read the identity, for which a model of the hub needs the network.
+    placements = {target.name: getattr(one, "placement", "") for target, one in opened.items()}
+    notes |= {f"{name}: {text}": None for name, text in placements.items() if text}
     if options.dry_run:
         local = {role: targets[name] for role, name in chosen.items() if providers()[targets[name].engine].fits}
         notes |= {_plan_note(target, backends[role], options, entries): None for role, target in local.items()}

@@ -85,7 +85,7 @@ def set_up(
 def locate_store(job: Job[Any], store: Path | None) -> Path:
     """Name the reply store of a job: each shard has its own, since machines cannot share one."""
     place = store or stores.DEFAULT_PATH
-    return job.shard.rename(place) if job.shard else place
+    return job.shard.locate(place) if job.shard else place
 
 
 def renew(judges: Iterable[Backend], store: Path | None) -> None:

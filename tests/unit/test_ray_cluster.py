@@ -10,7 +10,7 @@ from distract.core.errors import UsageError
 from distract.models.opener import open_judge
 from distract.models.options import Options
 from distract.models.ray.backend import RayWorkers
-from distract.models.ray.cluster import Node, Share, _print_logs, describe_nodes, divide
+from distract.models.ray.cluster import Node, Share, _print_logs, describe_nodes, divide, list_nodes
 
 CPU, BIG, GPU = Node(2, 0), Node(16, 0), Node(32, 8)
 
@@ -48,9 +48,9 @@ def test_workers_get_a_share(
             [],
             "3 workers × 1 CPU do not fit: a local Ray cluster has 2 CPUs on 1 machine; lower --workers",
         ),
-        ([GPU, GPU], 3, 8, [], "3 workers × 8 GPU do not fit: a local Ray cluster has 16 GPUs on 2 machines; lower"),
+        ([GPU, GPU], 3, 8, [], "3 workers × 8 GPUs do not fit: a local Ray cluster has 16 GPUs on 2 machines; lower"),
         # One worker cannot use cards of two machines.
-        ([Node(8, 4), Node(8, 4)], 1, 8, [], "1 worker × 8 GPU do not fit: "),
+        ([Node(8, 4), Node(8, 4)], 1, 8, [], "1 worker × 8 GPUs do not fit: "),
         ([CPU], 1, 1, [], "1 worker × 1 GPU do not fit: a local Ray cluster has 0 GPUs on 1 machine; lower"),
         ([CPU], 1, None, [(2, Share(0, 1))], "on 1 machine, and another model has 2 workers; lower --workers"),
         ([GPU], 2, 4, [(1, Share(4, 1))], "8 GPUs on 1 machine, and another model has 1 worker; lower --workers or"),
@@ -74,6 +74,12 @@ def test_threads_never_exceed_the_processors(nodes: list[Node], workers: int) ->
     assert number == workers
     assert sum(int(node.cpus // share.threads) for node in nodes) >= workers
     assert sum(int(node.cpus // (share.threads + 1)) for node in nodes) < workers
+
+
+def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(UsageError, match=r"^no Ray cluster at 127.0.0.1:1: .*refused; start one with "):
+        list_nodes("127.0.0.1:1")
 
 
 def test_a_cluster_is_described() -> None:
@@ -110,11 +116,11 @@ def test_logs_of_workers_are_safe_notes_on_standard_error(capsys: pytest.Capture
     here = {"ip": "10.0.0.1", "localhost": "10.0.0.1"}
     _print_logs({**here, "pid": 1, "actor_name": "worker 1", "lines": ["\x1b[2Jhello", "x" * 1000], "is_err": False})
     _print_logs({"ip": "10.0.0.2", "localhost": "10.0.0.1", "pid": 2, "actor_name": "worker 2", "lines": ["there"]})
-    _print_logs({**here, "pid": "raylet", "lines": ["A worker died."]})
+    _print_logs({**here, "pid": "raylet", "lines": ["The disk is full.", "A worker died or was killed."]})
     _print_logs({**here, "pid": "autoscaler", "lines": ["state"]})
     out, err = capsys.readouterr()
     assert out == ""
     first, long, second, ray = err.splitlines()
     assert first == "distract: worker 1: \\x1b[2Jhello"
     assert 300 < len(long) < 350
-    assert (second, ray) == ("distract: worker 2 on 10.0.0.2: there", "distract: Ray: A worker died.")
+    assert (second, ray) == ("distract: worker 2 on 10.0.0.2: there", "distract: Ray: The disk is full.")

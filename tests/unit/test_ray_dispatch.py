@@ -86,6 +86,9 @@ class FakePool:
         self.stops += 1
         self.pending.clear()
 
+    def check(self) -> None:
+        """Workers can always start."""
+
     def _answer(self, batch: Batch | None) -> Outcome:
         texts = {one.messages[0].content for one in batch.requests} if batch else set()
         if texts & self.poison or self._dies() or (self.starts_die and not batch):

@@ -140,6 +140,22 @@ def test_a_failing_server_rests_and_is_tried_with_one_request() -> None:
     run(test)
 
 
+def test_a_resting_server_keeps_no_other_idle_and_a_burst_of_faults_counts_once() -> None:
+    async def test() -> None:
+        one, two = places(4, 4)
+        balancer = Balancer([one, two])
+        now = asyncio.get_running_loop().time()
+        for place, seconds in ((one, 0.001), (two, 0.5)):
+            place.succeed(now - seconds)
+        assert one.fail(now)
+        assert [one.fail(now) for _ in range(8)] == [False] * 8
+        one.pause(60)
+        one.succeed(now)  # a request that was under way
+        assert [await balancer.enter(request(str(number))) for number in range(4)] == [two] * 4
+
+    run(test)
+
+
 def test_a_server_that_is_left_out_gets_nothing() -> None:
     async def test() -> None:
         one, two = places(4, 1)
@@ -206,6 +222,7 @@ def test_several_addresses_are_one_judge() -> None:
         ("http://a/v1,http://a:80/v1", "the server http://a/v1 is named twice"),
         ("https://api.openai.com/v1,https://b/v1", "OpenAI's own server shares no judge with others"),
         ("https://b/v1,https://API.openai.com:443/v2", "OpenAI's own server shares no judge with others"),
+        ("http://a/v1/x,y", "does not begin with http"),
         ("http://a/v1,http://user:secret@b/v1", "must not hold a user, a password"),
     ],
 )

@@ -49,6 +49,8 @@ def _resolve_url(name: str, options: Options, entries: Entries) -> Target:
             "name the server's address, or several separated by commas, and, after #, the model, as in "
             "http://HOST:8000/v1#MODEL"
         )
+    if "://" in model:
+        raise UsageError("name all addresses before the #, separated by commas, and the model once")
     server = ",".join(parse_addresses(addresses))
     if options.base_url and ",".join(parse_addresses(options.base_url)) != server:
         raise UsageError("the judge's name already contains the server; remove --base-url")

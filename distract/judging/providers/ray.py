@@ -63,20 +63,21 @@ class RayOptions(vllm.VllmOptions, transformers.TransformersOptions):
 
 
 def _open(target: Target, options: RayOptions) -> Backend:
-    nodes = list_nodes(options.ray_address)
-    held = list_held(options.ray_address)
+    address = None if options.ray_address in ("", "local") else options.ray_address
+    nodes = list_nodes(address)
+    held = list_held(address)
     each = 0 if options.device_map == "cpu" else options.num_gpus
-    workers, share = divide(nodes, options.ray_address, options.workers, each, options.tensor_parallel, held)
+    workers, share = divide(nodes, address, options.workers, each, options.tensor_parallel, held)
     engine = options.worker_engine or ("vllm" if share.gpus and find_spec("vllm") else "transformers")
     settings = options.of_engine(engine)
     if settings.dtype == "auto" and target.model != EMBEDDED and bool(share.gpus) != bool(gpus()):
         # The driver identifies the model, and has other hardware than the workers.
         settings = replace(settings, dtype="bfloat16" if share.gpus else "float32")
-    if options.ray_address is None:
+    if address is None:
         _check_fit(target, engine, settings, workers, share)
     model = cast(LoadableBackend, ENGINES[engine][0].open(replace(target, engine=engine), settings))
-    pool = RayPool(model, options.ray_address, workers, share)
-    placement = f"{count(workers, 'worker')} × {share} with {engine} on {describe_nodes(nodes, options.ray_address)}"
+    pool = RayPool(model, address, workers, share)
+    placement = f"{count(workers, 'worker')} × {share} with {engine} on {describe_nodes(nodes, address)}"
     return RayWorkers(model, pool, workers, name=target.name, placement=placement)
 
 

@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,17 +79,18 @@ def divide(
     held = [(number, share.gpus or 1) for number, share in others if bool(share.gpus) == bool(gpus)]
     taken = sum(number * size for number, size in held)
     if gpus:
-        each, kind, total = gpus, "GPU", sum(node.gpus for node in nodes)
+        kind, total = "GPU", sum(node.gpus for node in nodes)
         room = sum(int(node.gpus // gpus) for node in nodes) - taken / gpus
     else:
-        each, kind, total = 1, "CPU", sum(node.cpus for node in nodes)
+        kind, total = "CPU", sum(node.cpus for node in nodes)
         room = sum(int(node.cpus) for node in nodes) - taken
     workers = workers or (int(room) if gpus else sum(node.cpus >= 1 for node in nodes)) or 1
+    share = Share(gpus, 1)
     if workers > room:
         used = f", and another model has {count(sum(number for number, _ in held), 'worker')}" if held else ""
         lower = f"--workers or {flag('num_gpus')}" if gpus else "--workers"
         raise UsageError(
-            f"{count(workers, 'worker')} × {each:g} {kind} do not fit: {_describe_place(address)} has {total:g} "
+            f"{count(workers, 'worker')} × {share} do not fit: {_describe_place(address)} has {total:g} "
             f"{kind}{'s' * (total != 1)} on {count(len(nodes), 'machine')}{used}; lower {lower}, or name a larger "
             f"cluster with {flag('ray_address')}"
         )
@@ -116,6 +118,7 @@ def connect(address: str | None) -> None:
 
     if ray.is_initialized():
         return
+    _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # report nothing about the user's runs
     _redirect_logs()
     own: dict[str, Any] = {"include_dashboard": False, "num_cpus": _count_cpus(), "num_gpus": len(hardware.gpus())}
@@ -127,6 +130,19 @@ def connect(address: str | None) -> None:
             where = f"at {address}" if address else "here"
             raise UsageError(
                 f"no Ray cluster {where}: {describe_error(error)}; start one with `ray start --head`, or leave out "
+                f"{flag('ray_address')} for a local one"
+            ) from error
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise if nothing listens at an address, for which Ray would wait for minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+        except (OSError, OverflowError) as error:
+            raise UsageError(
+                f"no Ray cluster at {line(str(address))}: {error}; start one with `ray start --head`, or leave out "
                 f"{flag('ray_address')} for a local one"
             ) from error
 
@@ -143,8 +159,11 @@ def _redirect_logs() -> None:
 
 def _print_logs(data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
     place = "" if data.get("ip") == data.get("localhost") else f" on {data.get('ip')}"
-    is_own = data.get("pid") == "autoscaler"  # about Ray's own state, every few seconds
-    for text in () if is_own else data.get("lines", ()):
+    if data.get("pid") == "autoscaler":  # about Ray's own state, every few seconds
+        return
+    for text in data.get("lines", ()):
+        if "A worker died" in str(text):  # the dispatcher says so in fewer words
+            continue
         print_note(f"{data.get('actor_name') or 'Ray'}{place}: {shorten(str(text), _MAX_LINE)}")
 
 

@@ -6,7 +6,6 @@ Workers are seen through ``Pool``, so that tests and ``benchmarks/scale.py`` nee
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,6 @@ POISONS = 3
 
 _PATIENCE = 30.0
 """Seconds without any running worker after which the wait is explained."""
-
 
 AHEAD = 2
 """Batches that a worker has at most: the one that it answers, and the next, so that it never waits for the driver."""
@@ -113,6 +111,9 @@ class Pool(Protocol):
 
     def stop(self) -> None:
         """End all workers and forget their outcomes; they can be started again."""
+
+    def check(self) -> None:
+        """Raise ``BackendError`` if no worker can start any more."""
 
 
 @dataclass(slots=True)
@@ -251,5 +252,6 @@ class Dispatcher:
         if self._running or self._idle_since is None:
             self._idle_since = now
         elif now - self._idle_since > _PATIENCE:
+            self.pool.check()
             print_note(f"{self.name}: no worker runs yet; they load the model, or wait for resources of the cluster")
-            self._idle_since = math.inf
+            self._idle_since = now

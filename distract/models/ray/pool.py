@@ -8,6 +8,7 @@ import signal
 from typing import Any
 from weakref import WeakSet
 
+from distract.core.errors import BackendError
 from distract.core.signals import StopSignal, check_signal
 from distract.models.ray.cluster import Share, connect
 from distract.models.ray.dispatch import Batch, Failed, Lost, Outcome
@@ -32,7 +33,12 @@ class RayPool:
 
         connect(self.address)
         # The dispatcher restarts workers, since Ray would repeat their last batch or lose it.
-        options = {"num_cpus": 1, "num_gpus": self.share.gpus, "max_restarts": 0, "max_task_retries": 0}
+        options = {
+            "num_cpus": 0 if self.share.gpus else 1,
+            "num_gpus": self.share.gpus,
+            "max_restarts": 0,
+            "max_task_retries": 0,
+        }
         actor = ray.remote(Worker).options(**options)
         self._actors[worker] = actor.remote(
             f"worker {worker + 1}", self._backend, self.share.threads, bool(self.share.gpus)
@@ -67,6 +73,13 @@ class RayPool:
         """See ``Pool.stop``."""
         for worker in [*self._actors]:
             self._end(worker)
+
+    def check(self) -> None:
+        """See ``Pool.check``."""
+        import ray
+
+        if not any(node["Alive"] for node in ray.nodes()):
+            raise BackendError("the Ray cluster has no machine left")
 
     def _end(self, worker: int) -> None:
         import ray

@@ -1,7 +1,7 @@
 """Requests in flight at workers: the requests of a round are cut into batches before any is sent.
 
-The cut is a function of the round alone, stored requests included, so that a resumed run, or one on more workers,
-computes the same numbers.
+The cut is a function of the round alone, stored requests included, so that a resumed run, or one on more workers with
+as many threads each, computes the same numbers.
 """
 
 from __future__ import annotations

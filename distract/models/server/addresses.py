@@ -36,6 +36,8 @@ def parse_address(address: str) -> SplitResult:
         raise UsageError(f"the server's address cannot be read; {_EXAMPLE}") from None
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise UsageError(NO_SECRETS)
+    if "," in address:
+        raise UsageError(f"expected one server's address and not several; {_EXAMPLE}")
     if parts.scheme not in PORTS:
         raise UsageError(f"the server's address does not begin with http or https; {_EXAMPLE}")
     # Brackets are only for IPv6; resolvers accept nothing else in them.

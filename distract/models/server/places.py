@@ -19,7 +19,7 @@ from distract.models.server.calls import Server
 BLOCK = 256
 """Characters of a prompt that are compared at a time."""
 
-_MOST_BLOCKS, _REMEMBERED = 64, 20_000
+_MOST_BLOCKS, _REMEMBERED = 64, 20_000  # of a prompt, and of all prompts
 WINDOW = 32
 """Waiting requests among which a server finds one whose beginning it has read; none is passed over more often."""
 
@@ -40,7 +40,7 @@ class Place:
     def __init__(self, server: Server, most: int) -> None:
         self.server = server
         self.under_way = self.failures = 0  # failures: in a row
-        self.not_before = 0.0
+        self.not_before = self._failed = 0.0
         self._most, self._allowed, self._halved = most, float(most), 0.0
         self._latency, self._last = 0.0, 0.0  # average seconds of a reply, and when one arrived; 0 if unknown
         self._blocks = OrderedDict[int, None]()
@@ -56,6 +56,15 @@ class Place:
         if entered >= self._halved:
             self._halved = asyncio.get_running_loop().time()
             self._allowed = max(1.0, self._allowed / 2)
+
+    def fail(self, entered: float) -> bool:
+        """Count a failure of a request that started at ``entered``; returns whether it is a new one."""
+        # Requests under way together meet the same fault, which counts once.
+        if entered < self._failed:
+            return False
+        self._failed = asyncio.get_running_loop().time()
+        self.failures += 1
+        return True
 
     def pause(self, seconds: float) -> None:
         """Hold back all requests for that long."""
@@ -169,7 +178,8 @@ class Balancer:
 
     def _is_worth(self, place: Place, now: float) -> bool:
         """Whether the other servers would not answer the waiting requests sooner than this one answers another."""
-        others = [one for one in self.places if one is not place and not one.failures and one.rate(now) < math.inf]
+        ready = [one for one in self.places if not one.failures and one.not_before <= now]
+        others = [one for one in ready if one is not place and one.rate(now) < math.inf]
         if not others:
             return True
         drained = len(self._line) / sum(one.rate(now) for one in others)

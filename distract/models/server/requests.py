@@ -61,12 +61,15 @@ class Session:
     async def answer(self, request: Request) -> Reply:
         """The reply to a request; its failure begins with ``NO_REPLY`` if only this request was never answered."""
         before, attempt, moves = self._answered, 0, 0
+        most = self._attempts * len(self._balancer.places)  # a request that none answers must end
         while True:
             place = await self._balancer.enter(request)
             entered = asyncio.get_running_loop().time()
             self._under_way.add(asyncio.current_task())
             try:
                 reply = await self._attempt(place.server, request)
+                if not reply.answered and moves < most and self._balancer.has_other(place.server):
+                    raise TransientError(str(reply.failure).removeprefix(f"{NO_REPLY}: "))
             except TransientError as error:
                 fault = error
                 is_moved = self._note_fault(place, error, entered)
@@ -79,8 +82,7 @@ class Session:
                 self._balancer.leave(place)
             if self._is_halted:
                 return Reply(failure=f"{NO_REPLY}: {fault.cause}")
-            # The servers that answer are not to blame; yet a request that none answers must end.
-            if is_moved and moves < self._attempts * len(self._balancer.places):
+            if is_moved and moves < most:  # the servers that answer are not to blame
                 moves += 1
                 continue
             attempt += 1
@@ -97,8 +99,7 @@ class Session:
             place.pause(fault.pause)
             self._print_pause(place.server, fault)
         is_moved = self._balancer.has_other(place.server)
-        if is_moved:
-            place.failures += 1
+        if is_moved and place.fail(entered):
             place.pause(backoff(self._base, place.failures, self._random))
             if place.failures == _IN_A_ROW:
                 line = f"the server {place.server.address} does not answer: {fault.cause}; the others go on"
