@@ -116,6 +116,24 @@ def test_a_server_that_returns_gets_requests_again(tmp_path: Path) -> None:
     assert len([t for t in begin if t - begin[19] > 1.0]) > 40
 
 
+@pytest.mark.parametrize("answer", [refusal(400, "model not loaded"), Answer(b"<html>")])
+def test_requests_that_a_broken_server_refuses_go_to_the_other(answer: Answer, tmp_path: Path) -> None:
+    """It answers at once, and must neither swallow the run nor hold up the server that works."""
+    calls: list[int] = []
+
+    def break_down(request: ReceivedRequest) -> Answer:
+        calls.append(1)
+        return answer if len(calls) > 20 else Answer(opinion(request), delay=FAST)
+
+    with Timed(FAST) as steady, FakeServer(break_down) as other:
+        name, begin = judge(steady, other), time.monotonic()
+        result = run_command(*ATTACK, "--limit", 30, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
+    assert result.code == 0, result.err
+    assert "got no answer" not in result.err
+    assert time.monotonic() - begin < 25  # alone, it takes five seconds
+    assert len(calls) < 60
+
+
 def test_a_run_ends_when_no_server_is_left(tmp_path: Path) -> None:
     with Timed(FAST, dies_after=30) as one, Timed(FAST, dies_after=30) as two:
         options = ("--limit", 60, "--concurrency", AT_ONCE, "--model-option", "attempts=2")
