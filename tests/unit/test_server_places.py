@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distract.core.errors import UsageError
 from distract.core.records import Message, Request
-from distract.models.server.addresses import parse_addresses
+from distract.models.server.addresses import parse_address, parse_addresses
 from distract.models.server.backend import OpenAI
 from distract.models.server.calls import ServerFacts
 from distract.models.server.places import BLOCK, WINDOW, Balancer, Place, cut_blocks
@@ -231,3 +231,9 @@ def test_wrong_lists_of_addresses_are_explained(text: str, message: str) -> None
         parse_addresses(text)
     assert message in str(error.value)
     assert "secret" not in str(error.value)
+
+
+def test_one_address_is_not_several() -> None:
+    """A catalogue's key, or ``--same-as``, is for one server."""
+    with pytest.raises(UsageError, match="expected one server's address and not several"):
+        parse_address("https://api.openai.com/v1,http://b/v1")
