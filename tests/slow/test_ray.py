@@ -26,7 +26,7 @@ from distract.models.transformers import embedded
 pytest.importorskip("ray")
 from ray.cluster_utils import Cluster
 
-ATTACK = ("attack", "--limit", 2, "--keep-text", "all")
+ATTACK = ("attack", "--limit", 3, "--keep-text", "all")
 RAY = ("--engine", "ray", "--workers", 2)
 TOLERANCE = 1e-4
 """Largest difference of a probability or score between one machine and workers."""
@@ -34,8 +34,12 @@ TOLERANCE = 1e-4
 STORE = Path(".distract/replies.sqlite")
 
 
+CHATTY = "from distract.report import progress\nprogress.SECONDS_BETWEEN_LINES = 0.0"
+"""Report progress after each batch."""
+
+
 def run_command(*arguments: object, folder: Path) -> CommandResult:
-    with CommandProcess(*arguments, folder=folder) as command:
+    with CommandProcess(*arguments, folder=folder, before=CHATTY) as command:
         return command.ended()
 
 
@@ -105,7 +109,7 @@ def on_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def running(folder: Path, *more: object) -> Iterator[CommandProcess]:
     """A run on workers, with its workers loaded."""
-    with CommandProcess(*ATTACK, *RAY, *more, folder=folder) as command:
+    with CommandProcess(*ATTACK, *RAY, *more, folder=folder, before=CHATTY) as command:
         end = time.monotonic() + PATIENCE
         while len(workers(command.process.pid)) < 2:
             assert time.monotonic() < end
@@ -123,7 +127,7 @@ def test_workers_give_the_verdicts_of_one_machine_in_the_same_order(on_workers: 
         assert one.execute(query).fetchall() == other.execute(query).fetchall()
     # The key is the engine's, so the plain command needs no reply.
     again = run_command(*ATTACK, "--out", "again", folder=on_workers)
-    assert "36 were stored, 0 made" in again.err
+    assert "54 were stored, 0 made" in again.err
 
 
 def test_killed_workers_change_no_row(on_workers: Path, tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_killed_workers_change_no_row(on_workers: Path, tmp_path: Path) -> None:
     with running(tmp_path) as command:
         kills = 0
         while kills < 5:
-            time.sleep(draw.uniform(0.5, 6.0))
+            time.sleep(draw.uniform(0.3, 3.0))
             alive = workers(command.process.pid)
             if alive:
                 os.kill(draw.choice(alive), signal.SIGKILL)
@@ -157,14 +161,14 @@ def test_a_lost_node_gives_its_requests_to_the_others(tmp_path: Path) -> None:
         node = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
         address = ("--model-option", f"ray-address={cluster.address}")
-        with CommandProcess("attack", "--limit", 2, *RAY, *address, folder=tmp_path) as command:
+        with CommandProcess("attack", "--limit", 4, *RAY, *address, folder=tmp_path, before=CHATTY) as command:
             assert "which has 2 CPUs on 2 machines" in command.says("2 workers × 1 CPU")
-            time.sleep(8)
+            command.says(", 2 of 2 workers")
             cluster.remove_node(node, allow_graceful=False)
             result = command.ended()
         assert result.code == 0, result.err
         assert result.err.count("was lost") == 1
-        assert "replies: 0 were stored, 36 made" in result.err
+        assert "replies: 0 were stored, 72 made" in result.err
     finally:
         cluster.shutdown()
 
