@@ -127,11 +127,7 @@ def connect(address: str | None) -> None:
             # "local" starts a cluster even where another one runs, which belongs to someone else.
             ray.init(address or "local", logging_level=logging.ERROR, log_to_driver=True, **({} if address else own))
         except Exception as error:
-            where = f"at {address}" if address else "here"
-            raise UsageError(
-                f"no Ray cluster {where}: {describe_error(error)}; start one with `ray start --head`, or leave out "
-                f"{flag('ray_address')} for a local one"
-            ) from error
+            raise _make_error(address, describe_error(error)) from error
 
 
 def _check_reachable(address: str | None) -> None:
@@ -141,10 +137,15 @@ def _check_reachable(address: str | None) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
         except (OSError, OverflowError) as error:
-            raise UsageError(
-                f"no Ray cluster at {line(str(address))}: {error}; start one with `ray start --head`, or leave out "
-                f"{flag('ray_address')} for a local one"
-            ) from error
+            raise _make_error(address, str(error)) from error
+
+
+def _make_error(address: str | None, reason: str) -> UsageError:
+    where = f"at {line(address)}" if address else "here"
+    return UsageError(
+        f"no Ray cluster {where}: {reason}; start one with `ray start --head`, or leave out {flag('ray_address')} for a "
+        "local one"
+    )
 
 
 def _redirect_logs() -> None:
