@@ -143,8 +143,8 @@ def _check_reachable(address: str | None) -> None:
 def _make_error(address: str | None, reason: str) -> UsageError:
     where = f"at {line(address)}" if address else "here"
     return UsageError(
-        f"no Ray cluster {where}: {reason}; start one with `ray start --head`, or leave out {flag('ray_address')} for a "
-        "local one"
+        f"no Ray cluster {where}: {reason}; start one with `ray start --head`, or leave out {flag('ray_address')} "
+        "for a local one"
     )
 
 
