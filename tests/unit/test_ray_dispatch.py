@@ -78,6 +78,9 @@ class FakePool:
             return []
         worker = self.draw.choice(busy)
         outcome = self._answer(self.pending[worker].pop(0))
+        following = self.pending[worker][:1]
+        if any(self._is_poisonous(batch) for batch in following) and self.draw.random() < 0.5:
+            outcome = Lost("it died over its next batch before its answers were sent")
         if isinstance(outcome, Lost):
             self.pending[worker].clear()
         return [(worker, outcome)]
@@ -89,9 +92,11 @@ class FakePool:
     def check(self) -> None:
         """Workers can always start."""
 
+    def _is_poisonous(self, batch: Batch | None) -> bool:
+        return bool(batch and {one.messages[0].content for one in batch.requests} & self.poison)
+
     def _answer(self, batch: Batch | None) -> Outcome:
-        texts = {one.messages[0].content for one in batch.requests} if batch else set()
-        if texts & self.poison or self._dies() or (self.starts_die and not batch):
+        if self._is_poisonous(batch) or self._dies() or (self.starts_die and not batch):
             return Lost("it died")
         if self.failure:
             return Failed(self.failure)

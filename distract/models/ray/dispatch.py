@@ -197,9 +197,16 @@ class Dispatcher:
     def _send(self) -> None:
         for load in range(AHEAD):  # nobody gets a second batch before all have one
             for worker, batches in self._running.items():
-                if self._queue and len(batches) == load:
+                if self._queue and len(batches) == load and not (load and self._is_suspect(batches)):
                     batches.append(self._queue.popleft())
                     self.pool.give(worker, batches[-1])
+
+    def _is_suspect(self, batches: Sequence[Batch]) -> bool:
+        """Whether one of the batches of a worker, or the next one, must have its worker to itself.
+
+        A worker that dies over a batch can take with it the answers to the one before, which would be blamed.
+        """
+        return any(batch.deaths for batch in (*batches, self._queue[0]))
 
     def _take(self, worker: int, outcome: Outcome) -> None:
         match outcome:
