@@ -1,4 +1,4 @@
-"""Measure what one driver bears: simulated workers answer after times that are drawn, and no model runs.
+"""Measure how many workers one driver keeps busy: simulated ones answer after random times, and no model runs.
 
     python benchmarks/scale.py [--seconds 10] [--workers 1 4 16 64 256] [--drivers 2]
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from distract.core.backend import Backend, PooledBackend, ProbingBackend
 from distract.core.errors import BackendError, UsageError
 from distract.core.printable import count
+from distract.core.readings import Discrepancy, read_choice
 from distract.core.records import Reply, Request, Role
 from distract.core.usage import Tally
 
@@ -22,9 +23,6 @@ T = TypeVar("T")
 
 ASKED = 8
 """Requests to ask each server."""
-
-DIFFERING, MOVE = 2, 0.1
-"""This many different verdicts, or a probability that moves by more than this, are not noise."""
 
 
 def find_comparable(requests: Sequence[Request]) -> list[Request]:
@@ -105,31 +103,20 @@ def _ask(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Rep
 def compare_members(replies: Mapping[str, list[Reply]], check: str, tally: Tally) -> None:
     """Compare the replies of servers to the same requests with those of the first; raises if they disagree."""
     (first, reference), *others = replies.items()
-    moves, most = [0.0], 0
-    for name, answers in others:
-        pairs = [*zip(reference, answers, strict=True)]
-        differing = sum(_verdict(one) != _verdict(two) for one, two in pairs)
-        move = max((_move(one, two) for one, two in pairs), default=0.0)
-        moves.append(move)
-        most = max(most, differing)
-        if differing >= DIFFERING or move > MOVE:
+    first_readings = [read_choice(reply) for reply in reference]
+    discrepancies = {
+        name: Discrepancy([*zip(first_readings, map(read_choice, answers), strict=True)]) for name, answers in others
+    }
+    for name, discrepancy in discrepancies.items():
+        if not discrepancy.is_noise:
             raise UsageError(
-                f"the servers disagree: {name} answers {differing} of {count(len(pairs), 'request')} differently than "
-                f"{first}, with probabilities up to {move:.2f} away; name servers that run the same model"
+                f"the servers disagree: {name} answers {discrepancy.describe(first)}; name servers that run the same "
+                "model"
             )
+    moves = [one.largest_move for one in discrepancies.values() if one.largest_move is not None]
     tally.checks[check] = {
         "asked": len(reference) * len(replies),
-        "differing": most,
-        "largest_move": round(max(moves), 4),
+        "differing": max((one.differing for one in discrepancies.values()), default=0),
+        "largest_move": max(moves, default=None),
         "servers": [*replies],
     }
-
-
-def _verdict(reply: Reply) -> object:
-    probabilities = reply.probabilities
-    return probabilities.index(max(probabilities)) if probabilities else reply.text.strip()
-
-
-def _move(one: Reply, two: Reply) -> float:
-    pairs = zip(one.probabilities or (), two.probabilities or (), strict=False)
-    return max((abs(a - b) for a, b in pairs), default=0.0)

@@ -1,13 +1,8 @@
-"""Tell whether the judge that answers now is the one that answered before, by its verdicts on the same requests.
-
-A server does not say which weights answer, and one that batches does not repeat a text letter by letter, nor a
-probability digit by digit. So only verdicts count, and moves of probabilities too large for noise.
-"""
+"""Tell whether the judge that answers now is the one that answered before, by what identifies it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from distract.core.backend import Backend, LocalBackend
@@ -20,44 +15,6 @@ class JudgeChanged(DistractError):
     """The judge that answers now is not the one that answered before, or nothing shows whether it is."""
 
     exit_code = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A verdict as read, and the shares behind it: probabilities, or scores as places on their scale (0 to 1)."""
-
-    outcome: object
-    shares: tuple[float, ...] | None = None
-
-    def differs(self, other: Reading) -> bool:
-        """Whether the verdicts differ."""
-        return self.outcome != other.outcome
-
-    def move(self, other: Reading) -> float | None:
-        """The largest distance between shares; None if a verdict has none, or others."""
-        if not self.shares or not other.shares or len(self.shares) != len(other.shares):
-            return None
-        return max(abs(one - two) for one, two in zip(self.shares, other.shares, strict=True))
-
-    @property
-    def lead(self) -> float | None:
-        """The lead of the largest share over the next; None without shares."""
-        if not self.shares:
-            return None
-        first, second = sorted(self.shares, reverse=True)[:2]
-        return first - second
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The reading as JSON values."""
-        shares = None if self.shares is None else [round(share, 4) for share in self.shares]
-        return {"verdict": self.outcome, "shares": shares}
-
-
-def find_largest_move(pairs: Sequence[tuple[Reading, Reading]]) -> float | None:
-    """The largest move of any share; None if no verdict has shares."""
-    moves = [move for before, now in pairs if (move := before.move(now)) is not None]
-    return round(max(moves), 4) if moves else None
 
 
 def is_pinned(backend: Backend) -> bool:

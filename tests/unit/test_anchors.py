@@ -19,7 +19,7 @@ from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, t
 
 from distract.core import registry
 from distract.core.errors import DataError
-from distract.core.members import DIFFERING
+from distract.core.readings import DIFFERING
 from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.judging.orders import Manner

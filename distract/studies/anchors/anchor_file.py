@@ -15,6 +15,7 @@ from distract.core import files
 from distract.core.errors import DataError, UsageError
 from distract.core.plan import Plan
 from distract.core.plugin import Comparison, Protocol
+from distract.core.readings import Reading
 from distract.core.recorder import dump, format_json
 from distract.core.records import BASELINE, Case, Judgment, Response, Row
 from distract.core.run_decoder import decode_case, decode_row
@@ -24,7 +25,6 @@ from distract.judging.comparison import judge_comparison, label, side
 from distract.judging.orders import Manner, Orders
 from distract.judging.verdicts import outcome
 from distract.stats.figure import headline
-from distract.studies.drift import Reading
 
 FORMAT = "distract anchors 1"
 REMAKE = "make it again with `distract anchors make`"

@@ -14,13 +14,12 @@ from typing import Any, Literal
 from scipy.special import pdtrc
 
 from distract.core.errors import UsageError
-from distract.core.members import DIFFERING, MOVE
 from distract.core.plugin import Protocol
+from distract.core.readings import DIFFERING, MOVE, Reading, find_largest_move
 from distract.core.records import Row
 from distract.stats import intervals
 from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, read_verdict
 from distract.studies.anchors.maker import Ask, Candidates, NoAnchors
-from distract.studies.drift import Reading, find_largest_move
 
 REPEATS = 2
 """Number of times that a changed verdict is asked for again."""

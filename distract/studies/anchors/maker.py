@@ -16,13 +16,13 @@ from distract.core.errors import DistractError, UsageError
 from distract.core.plan import Plan
 from distract.core.plugin import Protocol
 from distract.core.printable import count
+from distract.core.readings import Reading, find_largest_move
 from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.good_responses import pairs
 from distract.judging.comparison import exclusion_reason, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import measure_margin
 from distract.studies.anchors.anchor_file import Anchor, Steadiness, ask, read_verdict
-from distract.studies.drift import Reading, find_largest_move
 from distract.studies.eligibility import check_fit, sample
 
 LEAST = 20

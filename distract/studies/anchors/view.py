@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from distract.core.printable import count, line, p_value, percent
+from distract.core.readings import Reading
 from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, TableRow, Words
 from distract.stats.figure import round_values
 from distract.studies.anchors.anchor_file import AnchorSet
 from distract.studies.anchors.checker import DIFFERENT, DRIFT, AnchorCheck, Change, compute_errors
-from distract.studies.drift import Reading, list_served_changes
+from distract.studies.drift import list_served_changes
 
 
 def anchors_document(anchors: AnchorSet) -> dict[str, Any]:

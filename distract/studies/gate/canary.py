@@ -13,17 +13,17 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.exchange import ask_probes
-from distract.core.members import DIFFERING, MOVE, ask_members
+from distract.core.members import ask_members
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.printable import count
+from distract.core.readings import Discrepancy, Reading, read_choice
 from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
 from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
 from distract.studies.attack.design import AuditConfig, audit_case
-from distract.studies.drift import JudgeChanged, Reading, find_largest_move
+from distract.studies.drift import JudgeChanged
 
 ASKED = 8
 """Number of requests to repeat; half of them with a narrow margin, if there are that many."""
@@ -89,59 +89,36 @@ def check_judge(
                 "are sampled; use --fresh to ask everything again, or --trust-store to rely on the store"
             )
         return
+    replies = _ask_again([entry.request for entry in chosen], models["judge"], tally)
     checks = {
-        name: _Check.of(chosen, answers, verdicts)
-        for name, answers in _ask_again([entry.request for entry in chosen], models["judge"], tally).items()
+        name: Discrepancy([_read(entry.reply, new, verdicts) for entry, new in zip(chosen, answers, strict=True)])
+        for name, answers in replies.items()
     }
-    worst = max(checks.values(), key=lambda check: (check.is_other, check.differing, check.largest or 0.0))
-    tally.checks["canary"] = worst.document
-    others = [name for name, check in checks.items() if check.is_other]
-    same = [name for name, check in checks.items() if not check.is_other]
-    if others and same:
+    worst = max(checks, key=lambda name: checks[name].rank)
+    tally.checks["canary"] = _make_document(chosen, checks[worst])
+    if checks[worst].is_noise:
+        return
+    finding = f"answers {checks[worst].describe('stored')}"
+    if same := [name for name, check in checks.items() if check.is_noise]:
         raise UsageError(
-            f"the servers disagree: {others[0]} answers {worst.sentence(len(chosen))}, {same[0]} does not; name "
-            "servers that run the same model"
+            f"the servers disagree: {worst} {finding}, {same[0]} does not; name servers that run the same model"
         )
-    if others:
-        raise JudgeChanged(
-            f"the judge behind this name has changed: {judge} answers {worst.sentence(len(chosen))}; use --fresh to "
-            "ask everything again, --judge-version TEXT to tell the new judge from the old, or --trust-store to rely "
-            "on the store"
-        )
+    raise JudgeChanged(
+        f"the judge behind this name has changed: {judge} {finding}; use --fresh to ask everything again, "
+        "--judge-version TEXT to tell the new judge from the old, or --trust-store to rely on the store"
+    )
 
 
-@dataclass(frozen=True)
-class _Check:
-    """A server's new replies against the stored ones."""
-
-    differing: int
-    largest: float | None
-    document: Mapping[str, Any]
-
-    @classmethod
-    def of(
-        cls, chosen: Sequence[_StoredReply], answers: Sequence[Reply], verdicts: Mapping[int, _ReplayedOrder]
-    ) -> _Check:
-        readings = [_read(entry.reply, new, verdicts) for entry, new in zip(chosen, answers, strict=True)]
-        differing, largest = sum(before.differs(now) for before, now in readings), find_largest_move(readings)
-        document = {
-            "asked": len(chosen),
-            "differing": differing,
-            "largest_move": largest,
-            "answers": [
-                {"key": entry.request.key, "before": before.document, "now": now.document}
-                for entry, (before, now) in zip(chosen, readings, strict=True)
-            ],
-        }
-        return cls(differing, largest, document)
-
-    @property
-    def is_other(self) -> bool:
-        return self.differing >= DIFFERING or (self.largest or 0.0) > MOVE
-
-    def sentence(self, asked: int) -> str:
-        moved = "" if self.largest is None else f", with probabilities up to {self.largest:.2f} away"
-        return f"{self.differing} of {count(asked, 'request')} differently than stored{moved}"
+def _make_document(chosen: Sequence[_StoredReply], check: Discrepancy) -> dict[str, Any]:
+    return {
+        "asked": len(chosen),
+        "differing": check.differing,
+        "largest_move": check.largest_move,
+        "answers": [
+            {"key": entry.request.key, "before": before.document, "now": now.document}
+            for entry, (before, now) in zip(chosen, check.pairs, strict=True)
+        ],
+    }
 
 
 def _find_stored(
@@ -201,9 +178,8 @@ def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> di
 
 def _read(old: Reply, new: Reply, verdicts: Mapping[int, _ReplayedOrder]) -> tuple[Reading, Reading]:
     """Read an old and a new reply to the same request."""
-    before, now = old.probabilities, new.probabilities
-    if before and now:
-        return Reading(before.index(max(before)), before), Reading(now.index(max(now)), now)
+    if old.probabilities and new.probabilities:
+        return read_choice(old), read_choice(new)
     order = verdicts.get(id(old))
     if order is None:
         return Reading("probabilities"), Reading("words")
