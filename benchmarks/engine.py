@@ -59,21 +59,25 @@ def judge(question: str, response_a: str, response_b: str) -> str:
     return "A" if len(response_a) > len(response_b) else "B"
 
 
+def run_engine(data: Path, name: str, out: Path, store: Path) -> int:
+    """Judge a file of cases with a judge; return the number of judgments."""
+    backend = open_judge(name)
+    selected = session.select(data=str(data), attacks=("null",), measures=("fixed", "flip"), generator="rules")
+    job = session.prepare(selected, Setup(name, backend, registry.choose_protocols((), backend), out=out))
+    tally = Tally()
+    with open_stores(job.models, store) as models:
+        run_job(job, models, tally)
+    return tally.made + tally.stored
+
+
 def measure(folder: str, cases: int, name: str, out: str, store: str, results: Any) -> None:
     """Run once in this process; put seconds, peak MiB and the number of judgments into ``results``."""
-    data = Path(folder, f"{cases}.jsonl")
-    backend = open_judge(name)
     relax_gc()  # as a command does
     begin = time.process_time()
-    selected = session.select(data=str(data), attacks=("null",), measures=("fixed", "flip"), generator="rules")
-    setup = Setup(name, backend, registry.choose_protocols((), backend), out=Path(folder, out))
-    job = session.prepare(selected, setup)
-    tally = Tally()
-    with open_stores(job.models, Path(folder, store)) as models:
-        run_job(job, models, tally)
+    judgments = run_engine(Path(folder, f"{cases}.jsonl"), name, Path(folder, out), Path(folder, store))
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    results.put((seconds, peak, tally.made + tally.stored))
+    results.put((seconds, peak, judgments))
 
 
 def run(context: Any, folder: str, cases: int, name: str, out: str, store: str) -> tuple[float, float]:
