@@ -39,6 +39,16 @@ SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
 }  # fmt: skip
 
 
+PLUGIN = """
+import coverage
+
+def pytest_runtest_setup(item):
+    if current := coverage.Coverage.current():
+        current.switch_context(item.path.name)
+"""
+"""A plug-in of the run with coverage: it records the files of tests that reach a line."""
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One line of a file, and what replaces it."""
@@ -97,25 +107,16 @@ def find_mutants(file: str, text: str) -> Iterator[Mutant]:
         yield Mutant(file, node.lineno, line, f"{line[:begin]}({ast.unparse(changed)}){line[end:]}")
 
 
-def pytest_runtest_setup(item: Any) -> None:
-    """Name the file of tests as coverage's context: this module is a plug-in of the run that records the map."""
-    import coverage
-
-    if current := coverage.Coverage.current():
-        current.switch_context(item.path.name)
-
-
 def install(folder: Path) -> Path:
     """Install the package into a folder."""
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, ROOT]
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), str(ROOT)]
     subprocess.run(command, check=True)
     return folder
 
 
 def run_tests(site: Path, options: Sequence[str], seconds: float | None = None) -> int:
     """Run unit tests on the installed package; return pytest's exit code, 1 where they take too long."""
-    paths = os.pathsep.join([str(site), str(Path(__file__).parent)])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
     pytest = str(Path(sys.executable).with_name("pytest"))
     command = [pytest, "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci", *options]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -141,10 +142,12 @@ class Reach:
 
 def record_reach(site: Path, folder: Path) -> Reach:
     """Run all unit tests with coverage; print the coverage by branch."""
+    sys.path.remove(str(Path(__file__).parent))  # where coverage.py is another benchmark
     import coverage
 
+    (site / "reach_plugin.py").write_text(PLUGIN, encoding="utf-8")
     os.environ["COVERAGE_FILE"] = str(folder / "coverage")
-    options = ["-p", "mutants", "--cov=distract", "--cov-branch", "--cov-report=", "-n", str(PROCESSES)]
+    options = ["-p", "reach_plugin", "--cov=distract", "--cov-branch", "--cov-report=", "-n", str(PROCESSES)]
     run_tests(site, ["tests/unit", "--dist", "loadfile", "--no-loadscope-reorder", *options])
     measured = coverage.Coverage(data_file=str(folder / "coverage"))
     measured.load()
