@@ -95,6 +95,9 @@ class Session:
         self._environment = make_environment(folder, given.wheels, given.weights)
         if given.device == "cpu":
             self._environment["CUDA_VISIBLE_DEVICES"] = ""
+        if given.tiny:
+            # Threads that wait for each other make tiny products many times slower on a busy machine.
+            self._environment["OMP_NUM_THREADS"] = "1"
         tokenizer = given.wheels / "tokenizer" if given.wheels else Path()
         self._options = {
             "device": given.device,
@@ -144,8 +147,8 @@ class Session:
                         result[f"{kind}s"].append(message[kind])
             if message is None:
                 result["error"] = f"the process ended with {self._stop()}"
-            elif reason := message.get("left_out"):
-                self.left_out[part] = reason
+            elif "left_out" in message:
+                self.left_out[part] = message["left_out"]
             elif error := message.get("error"):
                 result["error"] = error
                 self._stop()  # a GPU may answer nothing more in a process where it failed

@@ -104,7 +104,7 @@ def check_loop(bench: Bench) -> None:
     check_memory(bench, judge)
     del judge
     release_memory()
-    attack = Attack(bench, model, "40" if bench.is_tiny else "all")
+    attack = Attack(bench, model, "12" if bench.is_tiny else "all")
     bench.step("a whole run", 30)
     whole = attack.run("whole", "--profile")
     bench.figure("a whole run: exit code", whole.code, 0, "equal to")
