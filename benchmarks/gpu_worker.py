@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import gc
 import json
+import multiprocessing.context
 import os
 import platform
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ from gpu_parts import (
 )
 from reading import OneByOne, verdicts
 
+from distract.__main__ import main as run_distract
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
 
@@ -57,6 +58,27 @@ class Ended:
     seconds: float
 
 
+class Fork(multiprocessing.context.ForkProcess):
+    """``python -m distract`` as a copy of this process, which has imported everything; not possible with a GPU."""
+
+    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+        super().__init__(target=run_main, args=(arguments, log))
+        self.start()
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None as long as it runs."""
+        return self.exitcode
+
+
+def run_main(arguments: Sequence[str], log: Path) -> None:
+    """Be the command from now on."""
+    with log.open("wb") as err, open(os.devnull, "wb") as out:  # noqa: PTH123
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+    sys.argv = ["distract", *arguments]
+    run_distract()
+
+
 class Attack:
     """Runs of one ``distract attack``, each with a folder and a store of its own."""
 
@@ -73,19 +95,25 @@ class Attack:
 
     def run(self, name: str, *more: str, stop_after: int = 0) -> Ended:
         """Run it, and stop it once so many replies are stored."""
-        command = [sys.executable, "-m", "distract", "attack", *self._options, *more]
-        command += ["--out", str(self._bench.folder / name), "--store", str(self.store(name))]
+        arguments = ["attack", *self._options, *more]
+        arguments += ["--out", str(self._bench.folder / name), "--store", str(self.store(name))]
         begin, log = time.time(), self._bench.folder / f"{name}.log"
-        with log.open("wb") as err, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err) as process:
-            while process.poll() is None:
-                if time.time() > self._bench.deadline:
-                    process.kill()
-                    raise LeftOut(f"cut off in the run {name!r} after {time.time() - begin:.0f} s")
-                if stop_after and self.count_replies(name) >= stop_after:
-                    process.send_signal(signal.SIGTERM)
-                    stop_after = 0
-                time.sleep(0.01)
-        return Ended(process.returncode, log.read_text(encoding="utf-8", errors="replace"), time.time() - begin)
+        process: Fork | subprocess.Popen[bytes]
+        if self._bench.is_tiny and self._bench.device == "cpu":
+            process = Fork(arguments, log)
+        else:
+            command = [sys.executable, "-m", "distract", *arguments]
+            with log.open("wb") as err:
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err)
+        while (code := process.poll()) is None:
+            if time.time() > self._bench.deadline:
+                process.kill()
+                raise LeftOut(f"cut off in the run {name!r} after {time.time() - begin:.0f} s")
+            if stop_after and self.count_replies(name) >= stop_after:
+                process.terminate()
+                stop_after = 0
+            time.sleep(0.01)
+        return Ended(code, log.read_text(encoding="utf-8", errors="replace"), time.time() - begin)
 
     def count_replies(self, name: str) -> int:
         """Return the number of stored replies."""
