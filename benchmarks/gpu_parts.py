@@ -245,7 +245,7 @@ class Stopwatch:
         """Return the present moment."""
         if not self._on_gpu:
             return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call, unused-ignore]
         event.record()
         return event
 
