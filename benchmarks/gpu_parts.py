@@ -282,13 +282,13 @@ def time_passes(judge: Transformers, watch: Stopwatch) -> Iterator[list[int]]:
 
 def product_rate(judge: Transformers, device: str) -> float:
     """Return operations per second of the products of a layer, with its weights and random inputs."""
-    layer, operations = judge._loaded.model.layers[0], 0.0
+    layer = judge._loaded.model.layers[0]
     matrices = [module.weight for module in layer.modules() if isinstance(module, torch.nn.Linear)]
     watch, rows = Stopwatch(device), judge.batch_tokens
     with torch.inference_mode():
         inputs = {w.shape[1]: torch.randn((rows, w.shape[1]), dtype=w.dtype, device=w.device) for w in matrices}
-        for at in range(8):
-            begin = watch.now() if at >= 3 else None  # the first ones set up kernels and raise the clock
+        for at in range(30):
+            begin = watch.now() if at >= 10 else None  # the first ones set up kernels and raise the clock
             for weight in matrices:
                 torch.nn.functional.linear(inputs[weight.shape[1]], weight)
             if begin is not None:
