@@ -46,8 +46,8 @@ SECONDS = {"correctness": (100, 6), "speed-8b": (110, 4), "speed-1b": (50, 3), "
 START = (25, 5)
 """Seconds to import torch and transformers, likewise."""
 
-RESERVE = 1.5
-"""Seconds at the end for the last file and the table."""
+RESERVE = 3.0
+"""Seconds at the end to stop processes, and for the last file and the table."""
 
 Message = Mapping[str, Any]
 
@@ -84,7 +84,10 @@ class Worker:
         """End the process with all that it started; return its exit code."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        return self._process.wait()
+        try:
+            return self._process.wait(1)
+        except subprocess.TimeoutExpired:  # a busy machine takes its time to clear a process
+            return -signal.SIGKILL
 
 
 class Session:
@@ -105,6 +108,7 @@ class Session:
             "folder": str(folder),
             "tokenizer": str(tokenizer.resolve()) if (tokenizer / "tokenizer.json").is_file() else "",
         }
+        self._commit = find_commit()
         self._worker: Worker | None = None
         self.machine: dict[str, Any] = {"device": given.device}
         self.parts: dict[str, dict[str, Any]] = {}
@@ -191,7 +195,7 @@ class Session:
         """Replace the file of results."""
         content = {
             **self.machine,
-            "commit": find_commit(),
+            "commit": self._commit,
             "tiny": self._given.tiny,
             "minutes": self._given.minutes,
             "seconds": round(time.time() - self._given.begin, 2),

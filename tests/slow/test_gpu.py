@@ -50,7 +50,9 @@ def test_every_part_checks_its_figures(tmp_path: Path) -> None:
 def test_it_ends_in_time_and_names_what_it_left_out(tmp_path: Path) -> None:
     begin = time.monotonic()
     done, result = run(20 / 60, tmp_path)
-    assert time.monotonic() - begin < 20
+    # A busy machine takes seconds to start Python and to clear the processes.
+    assert time.monotonic() - begin < 30
+    assert result["seconds"] < 20
     assert done.returncode == 0, done.stdout + done.stderr
     assert result["parts"].keys() | result["left out"].keys() == {*PARTS}
     assert "needs about" in result["left out"]["loop"]
