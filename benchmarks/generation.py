@@ -12,7 +12,6 @@ and the number of answers that differ.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import statistics
 import time
@@ -21,11 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reading import comparisons
 from targets import HEADER, row
 
 from distract.core import registry
 from distract.core.plugin import Comparison
-from distract.core.records import Case, Request, Response
+from distract.core.records import Request
 from distract.judging.orders import ask_in_orders
 from distract.models.transformers.backend import Transformers, embedded_judge
 
@@ -38,23 +38,28 @@ Answers = list[tuple[str, int]]
 
 def requests_of(data: Path, prompts: int, tokens: int, skip: int = 0) -> list[Request]:
     """Return requests to analyse the responses of a file in LLMBar's format."""
-    analyses: list[Request] = []
-    for number, item in enumerate(json.loads(data.read_text(encoding="utf-8"))[skip : skip + (prompts + 1) // 2]):
-        both = [Response(str(side), (item[f"output_{side}"],)) for side in (1, 2)]
-        case = Case(str(number), (item["input"],), tuple(both))
-        analyses += next(ask_in_orders(registry.get_protocol("prepair"), Comparison(case, *both)))
-    return [replace(request, max_tokens=tokens) for request in analyses][:prompts]
+    return analyses(comparisons(data, skip + (prompts + 1) // 2)[skip:], tokens)[:prompts]
+
+
+def analyses(compared: Sequence[Comparison], tokens: int) -> list[Request]:
+    """Return requests to analyse the responses of comparisons."""
+    protocol = registry.get_protocol("prepair")
+    requests = [request for one in compared for request in next(ask_in_orders(protocol, one))]
+    return [replace(request, max_tokens=tokens) for request in requests]
 
 
 def one_by_one(judge: Transformers, requests: Sequence[Request], torch: Any) -> Answers:
     """Answer greedily, one prompt at a time (a)."""
-    found = []
-    for request in requests:
-        ids = torch.tensor([judge._chat.encode(request).prompt], device=judge._loaded.device)
-        options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": request.max_tokens, "do_sample": False}
-        new = judge._loaded.generate(ids, **options)[0, ids.shape[1] :].tolist()
-        found.append((judge._chat.tokenizer.decode(new, skip_special_tokens=True), len(new)))
-    return found
+    written = [continue_alone(judge, request, torch) for request in requests]
+    return [(judge._chat.tokenizer.decode(new, skip_special_tokens=True), len(new)) for new in written]
+
+
+def continue_alone(judge: Transformers, request: Request, torch: Any) -> list[int]:
+    """Return the tokens of one greedy answer."""
+    ids = torch.tensor([judge._chat.encode(request).prompt], device=judge._loaded.device)
+    options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": request.max_tokens, "do_sample": False}
+    tokens: list[int] = judge._loaded.generate(ids, **options)[0, ids.shape[1] :].tolist()
+    return tokens
 
 
 def batched(judge: Transformers, requests: Sequence[Request]) -> Answers:

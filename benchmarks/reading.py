@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from distract.core.plugin import Comparison
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders
-from distract.models.transformers import precision
+from distract.models.transformers import embedded, precision
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.transformers.chat import EncodedRequest
 
@@ -53,6 +53,7 @@ SHAPES = {  # layers, hidden size, intermediate size, heads, heads of keys
     "8b": (32, 4096, 14336, 32, 8),
 }
 Probabilities = tuple[float, ...]
+Prepare = Callable[[], Path]
 
 
 def comparisons(data: Path, items: int) -> list[Comparison]:
@@ -165,7 +166,6 @@ def serve_vllm() -> None:
     """Read parts from stdin, one per line, and print the seconds of each on stderr."""
     from vllm import SamplingParams  # type: ignore[import-not-found, unused-ignore]
 
-    from distract.models.transformers import embedded
     from distract.models.vllm.backend import Vllm
 
     judge = Vllm(embedded.NAME, revision=embedded.SHA256, prepare=embedded.ensure, dtype="float32")
@@ -189,17 +189,39 @@ def opened(given: argparse.Namespace) -> Transformers:
     if not given.random:
         return embedded_judge(**options)
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
 
-    judge = embedded_judge(dtype="bfloat16" if torch.cuda.is_available() else "float32", **options)
-    layers, hidden, between, heads, keys = SHAPES[given.random]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return random_judge(given.random, "bfloat16" if device == "cuda" else "float32", device, **options)
+
+
+def random_judge(
+    size: str, dtype: str, device: str, prepare: Prepare = embedded.ensure, **options: Any
+) -> Transformers:
+    """Return a judge with random weights in the shape of a Llama, made on the device.
+
+    Args:
+        size: a name in ``SHAPES``.
+        dtype: type of the weights.
+        device: ``cpu`` or ``cuda``.
+        prepare: returns a folder with the embedded judge's tokenizer.
+        options: other arguments of ``Transformers``.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    judge = Transformers(embedded.NAME, revision=embedded.SHA256, prepare=prepare, dtype=dtype, **options)
+    layers, hidden, between, heads, keys = SHAPES[size]
+    # Beyond about 1, rounding grows from layer to layer, until bfloat16 changes verdicts more than another prompt does.
+    spread = 0.7
     config = LlamaConfig(
         num_hidden_layers=layers, hidden_size=hidden, intermediate_size=between, num_attention_heads=heads,
         num_key_value_heads=keys, vocab_size=len(judge._chat.tokenizer), max_position_embeddings=8192,
+        initializer_range=spread / hidden**0.5, eos_token_id=None, pad_token_id=0,
     )  # fmt: skip
-    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
-        model = LlamaForCausalLM(config).to(getattr(torch, judge.identity["dtype"])).eval()
-    vars(judge)["_loaded"] = model
+    torch.manual_seed(0)
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
+    vars(judge).update(_loaded=model.eval(), _ends=set())
     return judge
 
 

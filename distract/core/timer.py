@@ -70,5 +70,10 @@ def count(name: str, amount: float | Callable[[], float]) -> None:
         clock.counts[name] = clock.counts.get(name, 0.0) + (amount() if callable(amount) else amount)
 
 
+def is_measuring() -> bool:
+    """Whether the time of this thread is measured."""
+    return _current_clock() is not None
+
+
 def _current_clock() -> Clock | None:
     return _clock if _clock is not None and _clock._thread == threading.get_ident() else None

@@ -14,7 +14,7 @@ from command_result import CommandResult
 import distract
 from distract.core.errors import UsageError
 from distract.core.plugin import Comparison
-from distract.core.records import Case, Request
+from distract.core.records import Case, Message, Request
 from distract.judging.judge import Judge
 from distract.judging.reward import reward as protocol
 from distract.models.opener import open_judge
@@ -200,6 +200,27 @@ def test_a_fetched_model_of_the_hub_is_recognised(
     for name in ("org/longer", f"org/longer@{commit}", "transformers:org/longer"):
         assert isinstance(open_judge(name), RewardModel)
     assert isinstance(open_judge("org/other"), Transformers)
+
+
+def test_scarce_memory_shrinks_batches(longer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    judge = RewardModel(str(longer), dtype="float32")
+    requests = [Request((Message("user", "?"), Message("assistant", "word " * n))) for n in range(1, 40)]
+    every = frozenset(range(len(requests)))
+    before = dict(pair for batch in judge.reply(requests, every) for pair in batch)
+    forward = judge._loaded.forward
+
+    def scarce(*given: Any, input_ids: Any, **options: Any) -> Any:
+        if input_ids.numel() > 200:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        return forward(*given, input_ids=input_ids, **options)
+
+    monkeypatch.setattr(judge._loaded, "forward", scarce)
+    after = dict(pair for batch in judge.reply(requests, every) for pair in batch)
+    assert after.keys() == before.keys()
+    assert all(float(after[i].text) == pytest.approx(float(before[i].text), abs=1e-4) for i in every)
+    assert judge.batch_tokens < 256
 
 
 def test_it_writes_nothing(longer: Path, run: Callable[..., CommandResult]) -> None:

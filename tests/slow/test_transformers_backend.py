@@ -216,6 +216,43 @@ def test_failing_model_is_one_line(folders: dict[str, Path], monkeypatch: pytest
     assert "\n" not in str(raised.value)
 
 
+def limit_memory(judge: Transformers, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make forward passes of more tokens run out of memory, as on a GPU."""
+    import torch
+
+    forward = judge._loaded.forward
+
+    def scarce(*given: Any, input_ids: Any, **options: Any) -> Any:
+        if input_ids.numel() > most:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        return forward(*given, input_ids=input_ids, **options)
+
+    monkeypatch.setattr(judge._loaded, "forward", scarce)
+
+
+def test_scarce_memory_shrinks_forward_passes(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge = Transformers(str(folders["llama"]), dtype="float32")
+    words = [Request(request.messages, max_tokens=12) for request in ROUND]
+    assert judge.batch_tokens == 2048
+    for requests in (ROUND, words):
+        before = ask(judge, requests)
+        with monkeypatch.context() as patch:
+            limit_memory(judge, 300, patch)
+            after = ask(judge, requests)
+        assert judge.batch_tokens == 256
+        assert {index: reply.text for index, reply in after.items()} == {i: reply.text for i, reply in before.items()}
+        assert requests is words or deviation(after, before) <= 1e-5
+        notes = capsys.readouterr().err.splitlines()
+        assert notes[0].startswith("distract: out of memory with 2048 tokens in a forward pass; going on with 1024")
+        assert len(notes) == 3
+        vars(judge)["batch_tokens"] = 2048
+    limit_memory(judge, 10, monkeypatch)
+    with pytest.raises(BackendError, match=r"lower batch_tokens \(now 64\)"):
+        ask(judge, ROUND)
+
+
 def test_missing_model_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="check the folder") as raised:
         ask(Transformers(str(tmp_path), dtype="float32"), ROUND[:1])

@@ -51,13 +51,13 @@ def dense_mask(forward: Forward, window: Window, dtype: Any, device: Any) -> Any
     return mask
 
 
-def layer_parts(forward: Forward, layers: Sequence[Layer], dtype: Any) -> list[list[Part]]:
+def layer_parts(forward: Forward, layers: Sequence[Layer], dtype: Any, device: Any) -> list[list[Part]]:
     """The mask of each layer in parts, for ``attend``."""
-    parts = _map_windows(layers, forward, lambda window: mask_parts(forward, window, dtype))
+    parts = _map_windows(layers, forward, lambda window: mask_parts(forward, window, dtype, device))
     return [parts[window] for _, window in layers]
 
 
-def mask_parts(forward: Forward, window: Window, dtype: Any) -> list[Part]:
+def mask_parts(forward: Forward, window: Window, dtype: Any, device: Any) -> list[Part]:
     """The mask in parts: (start, stop, stretches of the keys that these queries see, values to add to their scores)."""
     import torch
 
@@ -70,8 +70,8 @@ def mask_parts(forward: Forward, window: Window, dtype: Any) -> list[Part]:
         # All of these are ancestors of one another, so positions alone decide what is hidden.
         behind = queries[:, None] - forward.places[keys][None, :]
         hidden = (behind < 0) | (behind >= (window or np.inf))
-        mask = torch.zeros((1, 1, *hidden.shape), dtype=dtype)
-        mask[0, 0].masked_fill_(torch.from_numpy(hidden), torch.finfo(dtype).min)
+        mask = torch.zeros((1, 1, *hidden.shape), dtype=dtype, device=device)
+        mask[0, 0].masked_fill_(torch.from_numpy(hidden).to(device), torch.finfo(dtype).min)
         stretches = np.split(keys, np.flatnonzero(np.diff(keys) > 1) + 1)
         parts.append((start, stop, [(int(keys[0]), int(keys[-1]) + 1) for keys in stretches], mask))
     return parts

@@ -7,7 +7,7 @@ Probes at load time test whether the model does either exactly, and choose a slo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
 from itertools import chain
@@ -77,11 +77,10 @@ class Transformers(LocalModel):
             (index, walked, nexts) for index, request in encoded.items() for walked, nexts in lookups(request).items()
         ]
         sequences = [encoded[index].prompt + walked for index, walked, _ in owners]
-        forwards = lay_out(sequences, self.batch_tokens, self._sharing, reach(self._loaded.config))
         open_ = {i for i, (index, _, _) in enumerate(owners) if index in wanted}
         seen: dict[int, dict[Tokens, dict[int, float]]] = {}
         left = {index: len(lookups(request)) for index, request in encoded.items() if index in wanted}
-        for forward, logarithms, _ in self._run(prune(forwards, open_), self._sharing):
+        for forward, logarithms in self._run_all(sequences, open_):
             batch = []
             for row, (_, ending) in enumerate(forward.reads):
                 for sequence in open_.intersection(ending):
@@ -95,6 +94,20 @@ class Transformers(LocalModel):
             if batch:
                 yield sorted(batch, key=lambda pair: pair[0])
 
+    def _run_all(self, sequences: Sequence[Tokens], wanted: Collection[int]) -> Iterator[tuple[Forward, Any]]:
+        """Run the forward passes that read the wanted sequences, with fewer tokens each after running out of memory."""
+        left = set(wanted)
+        while True:
+            forwards = lay_out(sequences, self.batch_tokens, self._sharing, reach(self._loaded.config))
+            try:
+                for forward, logarithms, _ in self._run(prune(forwards, left), self._sharing):
+                    yield forward, logarithms
+                    left.difference_update(*(ending for _, ending in forward.reads))
+                return
+            except BackendError as error:
+                self._shrink(error)
+            self._free_memory()
+
     def _write(
         self, requests: Sequence[Request], prompts: Mapping[int, Tokens], wanted: frozenset[int]
     ) -> Iterator[Batch]:
@@ -102,20 +115,27 @@ class Transformers(LocalModel):
         rooms = {i: int(min(requests[i].max_tokens, self._context - len(prompt))) for i, prompt in prompts.items()}
         # Start with the longest, because they finish last and the others are padded to them.
         order = sorted(prompts, key=lambda i: (-len(prompts[i]) - rooms[i], prompts[i], i))
-        sequences = {at: prompts[i] for at, i in enumerate(order)}
-        decode = partial(self._chat.tokenizer.decode, skip_special_tokens=True)
-        answers = {
-            at: Answer(requests[i], len(prompts[i]), rooms[i], self._ends, decode)
-            for at, i in enumerate(order)
-            if i in wanted
-        }
-        if not answers:
+        left = {at: i for at, i in enumerate(order) if i in wanted}
+        if not left:
             return
+        decode = partial(self._chat.tokenizer.decode, skip_special_tokens=True)
+        while True:
+            answers = {at: Answer(requests[i], len(prompts[i]), rooms[i], self._ends, decode) for at, i in left.items()}
+            try:
+                for done in self._write_all([prompts[i] for i in order], answers):
+                    yield [(left.pop(at), answers[at].reply()) for at in done]
+                return
+            except BackendError as error:
+                self._shrink(error)
+            self._free_memory()
+
+    def _write_all(self, sequences: Sequence[Tokens], answers: Mapping[int, Answer]) -> Iterator[list[int]]:
+        """Write answers from their beginning to their ends; yields the indices of those that became complete."""
         furthest = reach(self._loaded.config)
         together = {
             at: answer for at, answer in answers.items() if self._can_batch and answer.start + answer.room <= furthest
         }
-        forwards = lay_out(list(sequences.values()), self.batch_tokens, self._sharing, furthest, early=False)
+        forwards = lay_out(sequences, self.batch_tokens, self._sharing, furthest, early=False)
         runs = self._run(prune(forwards, together), self._sharing, hold=True)
         alone = {at: answer for at, answer in answers.items() if at not in together}
         written = chain(
@@ -127,7 +147,7 @@ class Transformers(LocalModel):
                 done = next(written, None)
             if done is None:
                 return
-            yield [(order[at], answers[at].reply()) for at in done]
+            yield done
 
     def _run(self, forwards: Sequence[Forward], sharing: Sharing, hold: bool = False) -> Iterator[ForwardResult]:
         """Run forward passes; yields those with reads, their log-probabilities and, with ``hold``, all they see."""
@@ -170,8 +190,8 @@ class Transformers(LocalModel):
             assert seen
             if not forward.is_chain and self._by_runs:
                 # A 4-D mask keeps the model from making its own; ``attend`` ignores it.
-                options["attention_mask"] = torch.zeros((1, 1, 1, 1), dtype=model.dtype)
-                options["runs"] = layer_parts(forward, seen, model.dtype)
+                options["attention_mask"] = torch.zeros((1, 1, 1, 1), dtype=model.dtype, device=model.device)
+                options["runs"] = layer_parts(forward, seen, model.dtype, model.device)
             elif not forward.is_chain:
                 options["attention_mask"] = dense_masks(forward, seen, model.dtype, model.device)
         timer.count("tokens computed", count)
@@ -182,6 +202,8 @@ class Transformers(LocalModel):
             if len(logits) != len(rows):
                 logits = logits[rows]  # a model that ignores logits_to_keep
             logarithms = torch.log_softmax(logits.float(), dim=-1)
+            if timer.is_measuring() and logarithms.is_cuda:
+                torch.cuda.synchronize(logarithms.device)  # a GPU works on while its results are awaited
         return logarithms, cache
 
     @cached_property

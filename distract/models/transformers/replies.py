@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,7 @@ class Answer:
         return min((text.find(stop) + len(stop) for stop in self._stops if stop in text), default=None)
 
 
-def write_alone(model: Any, prompts: Mapping[int, Tokens], answers: Mapping[int, Answer]) -> Iterator[list[int]]:
+def write_alone(model: Any, prompts: Sequence[Tokens], answers: Mapping[int, Answer]) -> Iterator[list[int]]:
     """Write answers one after the other with the model's own ``generate``, for models with any kind of cache."""
     for index, answer in answers.items():
         with timer.time_part("forward"):

@@ -13,7 +13,7 @@ from typing import Any
 
 from distract.core import timer
 from distract.core.backend import Batch
-from distract.core.errors import UsageError
+from distract.core.errors import BackendError, UsageError
 from distract.core.records import Reply, Request
 from distract.models.location import silence_transformers
 from distract.models.transformers.architecture import reward_labels
@@ -39,13 +39,20 @@ class RewardModel(LocalModel):
         long = {i: len(ids) for i, ids in encoded.items() if len(ids) > self._context}
         if failed := [(i, make_length_failure(n, int(self._context))) for i, n in long.items() if i in wanted]:
             yield failed
-        for batch in self._lay_out({i: ids for i, ids in encoded.items() if i not in long}):
-            if wanted.isdisjoint(batch):
-                continue
-            scores = self._score([encoded[i] for i in batch])
-            yield [
-                (i, _make_reply(score, len(encoded[i]))) for i, score in zip(batch, scores, strict=True) if i in wanted
-            ]
+        fitting = {i: ids for i, ids in encoded.items() if i not in long}
+        left = wanted & fitting.keys()
+        while True:
+            try:
+                for batch in self._lay_out(fitting):
+                    if left.isdisjoint(batch):
+                        continue
+                    scores = dict(zip(batch, self._score([encoded[i] for i in batch]), strict=True))
+                    yield [(i, _make_reply(scores[i], len(encoded[i]))) for i in batch if i in left]
+                    left -= scores.keys()
+                return
+            except BackendError as error:
+                self._shrink(error)
+            self._free_memory()
 
     def _lay_out(self, encoded: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
         """Group conversations of similar length, within the tokens of a forward pass."""

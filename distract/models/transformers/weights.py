@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import math
 import re
@@ -12,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from distract.core.errors import UsageError
+from distract.core.errors import BackendError, UsageError
 from distract.models import hardware
 from distract.models.cache import cache_folder
 from distract.models.location import HubModel, silence_transformers
 from distract.models.transformers import precision
-from distract.models.transformers.architecture import config_number, most_tokens
+from distract.models.transformers.architecture import LEAST_TOKENS, config_number, most_tokens
+from distract.models.transformers.embedded import print_note
 
 QUANTIZATIONS = (None, "bnb-8bit", "bnb-4bit")
 _TRIM, _MAP = -1, -3
@@ -142,6 +144,22 @@ class LocalModel(HubModel):
         on_gpu = model.device.type == "cuda"
         free = torch.cuda.mem_get_info(model.device)[0] if on_gpu else hardware.free_memory()
         return most_tokens(model.config.get_text_config(), model.dtype.itemsize, model.device.type, free)
+
+    def _shrink(self, error: BackendError) -> None:
+        """Halve the tokens of a forward pass if the device ran out of memory; raise any other error again."""
+        torch, before = self._libraries()[0], self.batch_tokens
+        if not isinstance(error.__cause__, torch.OutOfMemoryError) or before <= LEAST_TOKENS:
+            raise error
+        vars(self)["batch_tokens"] = max(before // 2, LEAST_TOKENS)
+        print_note(
+            f"out of memory with {before} tokens in a forward pass; going on with {self.batch_tokens} "
+            f"(next time: --model-option batch-tokens={self.batch_tokens})"
+        )
+
+    def _free_memory(self) -> None:
+        """Give the memory of a failed forward pass back to the device."""
+        gc.collect()  # the frames of an error may refer to each other
+        self._libraries()[0].cuda.empty_cache()  # does nothing without a GPU
 
     @property
     def products(self) -> tuple[str, str, tuple[int, int, int]]:
